@@ -146,3 +146,13 @@ need_npm_packages() {
   (cd "$ROOT/$1" && { [ node_modules/.package-lock.json -nt package-lock.json ] ||
     npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2; })
 }
+
+# Usage: need_dashboard_packages [--checks] — what builds the dashboard, with --checks also what only checks need. Not
+# `npm ci`: it refuses a lock file without the other platforms' optional packages. Versions are the lock's.
+need_dashboard_packages() {
+  command -v npm >/dev/null 2>&1 || need_debian npm=npm node=nodejs || return 1
+  (cd "$ROOT/coder/dashboard" && {
+    [ node_modules/.package-lock.json -nt package-lock.json ] && { [ -z "${1:-}" ] || [ -e node_modules/prettier ]; } ||
+      npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $([ -n "${1:-}" ] || echo --omit=dev) >&2
+  })
+}

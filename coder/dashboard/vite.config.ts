@@ -12,8 +12,23 @@ export default defineConfig({
     target: "es2022",
     chunkSizeWarningLimit: 700,
     rollupOptions: {
-      output: { manualChunks: { vendor: ["react", "react-dom", "react-dom/client", "react-router", "@tanstack/react-query"] } },
+      output: {
+        manualChunks: {
+          vendor: [
+            "react",
+            "react-dom",
+            "react-dom/client",
+            "react-router",
+            "@tanstack/react-query",
+          ],
+        },
+      },
     },
   },
-  server: { proxy: { "/api": { target: "http://127.0.0.1:3000", ws: true }, "^/(icon|emojis)/": "http://127.0.0.1:3000" } },
+  server: {
+    proxy: {
+      "/api": { target: "http://127.0.0.1:3000", ws: true },
+      "^/(icon|emojis)/": "http://127.0.0.1:3000",
+    },
+  },
 });

@@ -120,7 +120,7 @@ READERS: dict[Callable[[str], Iterable[str]], str] = {
     _python: ".py",
     _slashes: ".c .h .ts .tsx .js .mjs .css .proto",
     # What has no suffix is a script, a Dockerfile or a list of names to leave out.
-    _hashes: ".sh .yaml .yml .toml .tf .service .env .spec .mako .tpl .gitignore .editorconfig NONE",
+    _hashes: ".sh .yaml .yml .toml .tf .service .env .spec .mako .tpl .gitignore .prettierignore .editorconfig NONE",
     MARKUP.findall: ".html .svg",
     _all: ".md .txt .tsv",
     _none: ".json",

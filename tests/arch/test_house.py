@@ -222,7 +222,7 @@ def test_every_check_reads_the_same_rooms() -> None:
     rooms = re.findall(r"^PYTHON_ROOMS=\((.+)\)$", said, re.MULTILINE)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     assert [name.split() for name in rooms] == [settings["mypy"]["files"]]
-    for script in ("scripts/fmt", "scripts/lint", "scripts/test"):
+    for script in ("scripts/fmt", "scripts/lint"):
         asked = re.findall(r"bin/ruff\" (?:check|format) .*", (ROOT / script).read_text())
         assert asked and all(line.endswith('"${PYTHON_ROOMS[@]}"') for line in asked), script
 

@@ -1,4 +1,4 @@
-// Runs before anything is painted, so that a dark page never flashes white. What it may read is written by app/theme.ts.
+// Runs before anything is painted, so that a dark page never flashes white. What it may read is written by features/appearance/theme.ts.
 (function () {
   var theme = null;
   try {

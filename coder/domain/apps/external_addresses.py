@@ -1,6 +1,6 @@
 """Where an external application may lead: a link of a template, or of an agent, opened on somebody's own machine.
 
-The dashboard has the same rule in `pages/workspace/agent/app-address.ts`, and there which programs are given a key.
+The dashboard has the same rule in `features/workspace/app-address.ts`, and there which programs are given a key.
 """
 
 from __future__ import annotations

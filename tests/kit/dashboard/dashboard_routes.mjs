@@ -1,6 +1,6 @@
 // The dashboard's table of routes as JSON: [{"pattern": "/templates/:template/docs", "redirect": null}, …].
 //   node tests/kit/dashboard/dashboard_routes.mjs coder/dashboard
-// Taken from the source itself: src/routes is bundled with empty pages in place of the real ones, then read.
+// Taken from the source itself: src/app/routes is bundled with empty pages in place of the real ones, then read.
 import { createRequire } from "node:module";
 import path from "node:path";
 
@@ -11,12 +11,12 @@ const { build } = createRequire(require.resolve("vite"))("esbuild");
 const emptyPages = {
   name: "empty-pages",
   setup(plugin) {
-    plugin.onLoad({ filter: /src[\\/]pages[\\/]/ }, () => ({ contents: "export const NotFoundPage = () => null;", loader: "js" }));
+    plugin.onLoad({ filter: /src[\\/](?:pages|ui)[\\/]/ }, () => ({ contents: "export const NotFoundPage = () => null;", loader: "js" }));
   },
 };
 
 const made = await build({
-  entryPoints: [path.join(root, "src/routes/index.tsx")],
+  entryPoints: [path.join(root, "src/app/routes/index.tsx")],
   bundle: true, write: false, format: "esm", platform: "node", jsx: "automatic",
   define: { "import.meta.env.DEV": "false" },
   external: ["react", "react/jsx-runtime", "react-router"],

@@ -188,7 +188,7 @@ class Route:
 
 
 def routes() -> tuple[Route, ...]:
-    """Every route, as `src/routes` has them."""
+    """Every route, as `src/app/routes` has them."""
     command = ["node", str(_READER), str(DASHBOARD)]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     return tuple(Route(**found) for found in json.loads(done.stdout))

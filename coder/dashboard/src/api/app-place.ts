@@ -40,7 +40,8 @@ export function chooseProxy(id: string): void {
 
 /** A proxy that is gone or ill is not used: the server itself is always there. */
 export function placeOf(proxy: Region | undefined, own: string): AppPlace {
-  if (!proxy?.healthy || proxy.name === PRIMARY || !/^https?:/i.test(proxy.path_app_url)) return { path: "", host: own };
+  if (!proxy?.healthy || proxy.name === PRIMARY || !/^https?:/i.test(proxy.path_app_url))
+    return { path: "", host: own };
   return { path: proxy.path_app_url.replace(/\/+$/, ""), host: proxy.wildcard_hostname || own };
 }
 
@@ -51,7 +52,13 @@ export function useAppPlace(): AppPlace | null {
   const found = useQuery({ ...regions, enabled: chosen !== "" });
   const server = useQuery(buildInfo).data?.dashboard_url ?? "";
   if (host.isPending || (chosen !== "" && found.isPending)) return null;
-  return { ...placeOf(found.data?.regions.find((one) => one.id === chosen), host.data?.host ?? ""), server };
+  return {
+    ...placeOf(
+      found.data?.regions.find((one) => one.id === chosen),
+      host.data?.host ?? "",
+    ),
+    server,
+  };
 }
 
 /** Where terminals open: "" at this server. null until it is known; nothing is asked while no proxy is chosen. */
@@ -59,5 +66,10 @@ export function useTerminalPlace(): string | null {
   const chosen = useChosenProxy();
   const found = useQuery({ ...regions, enabled: chosen !== "" });
   if (chosen === "") return "";
-  return found.isPending ? null : placeOf(found.data?.regions.find((one) => one.id === chosen), "").path;
+  return found.isPending
+    ? null
+    : placeOf(
+        found.data?.regions.find((one) => one.id === chosen),
+        "",
+      ).path;
 }

@@ -1,6 +1,18 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { ApiError, get, getBytes, LIMITS_MS, mayPass, NoAnswer, patch, post, put, remove, upload } from "./client";
+import {
+  ApiError,
+  get,
+  getBytes,
+  LIMITS_MS,
+  mayPass,
+  NoAnswer,
+  patch,
+  post,
+  put,
+  remove,
+  upload,
+} from "./client";
 
 const asked: { how: string; keepalive: boolean }[] = [];
 const answers: (() => void)[] = [];
@@ -21,8 +33,11 @@ it("lets whatever changes something outlive its page, and questions end with it"
   for (const send of [post, put, patch, remove]) void send(`/${send.name}`, { on: true });
   void get("/list");
   expect(asked).toEqual([
-    { how: "POST /post", keepalive: true }, { how: "PUT /put", keepalive: true }, { how: "PATCH /patch", keepalive: true },
-    { how: "DELETE /remove", keepalive: true }, { how: "GET /list", keepalive: false },
+    { how: "POST /post", keepalive: true },
+    { how: "PUT /put", keepalive: true },
+    { how: "PATCH /patch", keepalive: true },
+    { how: "DELETE /remove", keepalive: true },
+    { how: "GET /list", keepalive: false },
   ]);
 });
 
@@ -44,13 +59,18 @@ function answersWith(answer: (init: RequestInit) => Response | Promise<Response>
 }
 
 async function refusal(asking: Promise<unknown>): Promise<ApiError> {
-  const error: unknown = await asking.then((value) => { throw new Error(`answered ${String(value)}`); }, (reason: unknown) => reason);
+  const error: unknown = await asking.then(
+    (value) => {
+      throw new Error(`answered ${String(value)}`);
+    },
+    (reason: unknown) => reason,
+  );
   if (!(error instanceof ApiError)) throw error;
   return error;
 }
 
 it.each([
-  ["half", "{\"workspaces\": [{\"na", "application/json"],
+  ["half", '{"workspaces": [{"na', "application/json"],
   ["nothing", "", "application/json"],
   ["the page of a gateway", "<!doctype html><title>Sign in to the network</title>", "text/html"],
 ])("says of %s in place of JSON that it is no answer", async (_, body, type) => {
@@ -63,10 +83,17 @@ it.each([
     expect([sent.message, mayPass(sent)]).toEqual([CUT, false]);
     expect(sent.detail).toContain("It may have been done all the same");
   }
-  expect((await refusal(upload("/api/v2/files", new Blob(["x"]), "application/x-tar"))).message).toBe(CUT);
+  expect(
+    (await refusal(upload("/api/v2/files", new Blob(["x"]), "application/x-tar"))).message,
+  ).toBe(CUT);
 });
 
-it.each([["DELETE", 200, () => remove("/x")], ["POST", 204, () => post("/x")], ["DELETE", 202, () => remove("/x")], ["PUT", 204, () => put("/x")]] as const)("takes an empty answer to %s with status %s for done", async (_, status, ask) => {
+it.each([
+  ["DELETE", 200, () => remove("/x")],
+  ["POST", 204, () => post("/x")],
+  ["DELETE", 202, () => remove("/x")],
+  ["PUT", 204, () => put("/x")],
+] as const)("takes an empty answer to %s with status %s for done", async (_, status, ask) => {
   answersWith(() => new Response(status === 204 ? null : "", { status }));
   expect(await ask()).toBeUndefined();
 });
@@ -74,39 +101,74 @@ it.each([["DELETE", 200, () => remove("/x")], ["POST", 204, () => post("/x")], [
 it.each([
   [500, "", "The server answered with status 500."],
   [502, "<html><h1>Bad Gateway</h1>", "The server answered with status 502."],
-  [500, "{\"message\": \"Cut", "The server answered with status 500."],
-  [500, "{\"message\": {\"a\": 1}}", "The server answered with status 500."],
-  [500, "{\"message\": \"Broken.\", \"validations\": 7}", "Broken."],
+  [500, '{"message": "Cut', "The server answered with status 500."],
+  [500, '{"message": {"a": 1}}', "The server answered with status 500."],
+  [500, '{"message": "Broken.", "validations": 7}', "Broken."],
 ])("tells a %s that says %j as a refusal", async (status, body, said) => {
   answersWith(() => new Response(body, { status, headers: JSON_TYPE }));
   for (const ask of [() => get("/x"), () => post("/x", {}), () => getBytes("/x")]) {
     const error = await refusal(ask());
-    expect([error.status, error.message, error.validations, mayPass(error)]).toEqual([status, said, [], true]);
+    expect([error.status, error.message, error.validations, mayPass(error)]).toEqual([
+      status,
+      said,
+      [],
+      true,
+    ]);
   }
 });
 
 it("says that the server cannot be reached, whoever asks", async () => {
   answersWith(() => Promise.reject(new TypeError("Failed to fetch")));
-  for (const ask of [() => get("/x"), () => post("/x"), () => upload("/x", new Blob(), "x"), () => getBytes("/x")]) {
+  for (const ask of [
+    () => get("/x"),
+    () => post("/x"),
+    () => upload("/x", new Blob(), "x"),
+    () => getBytes("/x"),
+  ]) {
     expect((await refusal(ask())).message).toBe("The server cannot be reached.");
   }
 });
 
-const silent = (init: RequestInit) => new Promise<Response>((_, fail) => { init.signal?.addEventListener("abort", () => fail(init.signal?.reason as Error)); });
-const stuck = (init: RequestInit) => new Response(new ReadableStream({ start: (body) => { body.enqueue(new TextEncoder().encode("{")); init.signal?.addEventListener("abort", () => body.error(init.signal?.reason)); } }), { headers: JSON_TYPE });
+const silent = (init: RequestInit) =>
+  new Promise<Response>((_, fail) => {
+    init.signal?.addEventListener("abort", () => fail(init.signal?.reason as Error));
+  });
+const stuck = (init: RequestInit) =>
+  new Response(
+    new ReadableStream({
+      start: (body) => {
+        body.enqueue(new TextEncoder().encode("{"));
+        init.signal?.addEventListener("abort", () => body.error(init.signal?.reason));
+      },
+    }),
+    { headers: JSON_TYPE },
+  );
 
-it.each([["silent from the start", silent], ["silent in the middle of its answer", stuck]])("waits for a server that is %s no longer than the limit", async (_, answer) => {
+it.each([
+  ["silent from the start", silent],
+  ["silent in the middle of its answer", stuck],
+])("waits for a server that is %s no longer than the limit", async (_, answer) => {
   vi.useFakeTimers();
   try {
     answersWith(answer);
-    for (const [kind, ask] of [["question", () => get("/x")], ["change", () => put("/y", {})], ["bytes", () => upload("/x", new Blob(), "x")], ["bytes", () => getBytes("/x")]] as const) {
+    for (const [kind, ask] of [
+      ["question", () => get("/x")],
+      ["change", () => put("/y", {})],
+      ["bytes", () => upload("/x", new Blob(), "x")],
+      ["bytes", () => getBytes("/x")],
+    ] as const) {
       let ended = false;
-      const asking = refusal(ask()).finally(() => { ended = true; });
+      const asking = refusal(ask()).finally(() => {
+        ended = true;
+      });
       await vi.advanceTimersByTimeAsync(LIMITS_MS[kind] - 1000);
       expect(ended).toBe(false);
       await vi.advanceTimersByTimeAsync(1000);
       const error = await asking;
-      expect([error.message, mayPass(error)]).toEqual([`The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`, false]);
+      expect([error.message, mayPass(error)]).toEqual([
+        `The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`,
+        false,
+      ]);
     }
   } finally {
     vi.useRealTimers();

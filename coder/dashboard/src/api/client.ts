@@ -6,7 +6,10 @@ export class ApiError extends Error {
   readonly detail: string;
   readonly validations: readonly { field: string; detail: string }[];
 
-  constructor(status: number, body: { message?: string; detail?: string; validations?: { field: string; detail: string }[] }) {
+  constructor(
+    status: number,
+    body: { message?: string; detail?: string; validations?: { field: string; detail: string }[] },
+  ) {
     super(body.message ?? `The server answered with status ${status}.`);
     this.status = status;
     this.detail = body.detail ?? "";
@@ -37,15 +40,25 @@ export const LIMITS_MS = { question: 60_000, change: 120_000, bytes: 1_800_000 }
 const UNKNOWN_OUTCOME = "It may have been done all the same: look before you do it again.";
 
 /** Asks, and says in plain words why there is no answer. */
-async function answered<T>(kind: keyof typeof LIMITS_MS, changes: boolean, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function answered<T>(
+  kind: keyof typeof LIMITS_MS,
+  changes: boolean,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const control = new AbortController();
   const timer = window.setTimeout(() => control.abort(), LIMITS_MS[kind]);
   try {
     return await ask(control.signal);
   } catch (error) {
     const outcome = changes ? UNKNOWN_OUTCOME : "";
-    if (control.signal.aborted) throw new NoAnswer(`The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`, outcome, false);
-    if (error instanceof TypeError) throw new NoAnswer("The server cannot be reached.", outcome, true); // what fetch says for every failure of the network
+    if (control.signal.aborted)
+      throw new NoAnswer(
+        `The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`,
+        outcome,
+        false,
+      );
+    if (error instanceof TypeError)
+      throw new NoAnswer("The server cannot be reached.", outcome, true); // what fetch says for every failure of the network
     throw error;
   } finally {
     window.clearTimeout(timer);
@@ -61,7 +74,9 @@ function csrfToken(): string {
 const IN_TURN: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
 
 export function request<T>(method: string, path: string, body?: unknown): Promise<T> {
-  return IN_TURN.has(method) ? inTurn(path, () => send<T>(method, path, body)) : send<T>(method, path, body);
+  return IN_TURN.has(method)
+    ? inTurn(path, () => send<T>(method, path, body))
+    : send<T>(method, path, body);
 }
 
 // Browsers refuse requests that outlive their page beyond 64 KiB of bodies at a time.
@@ -87,8 +102,18 @@ async function send<T>(method: string, path: string, body: unknown): Promise<T> 
   if (changes) headers["X-CSRF-TOKEN"] = csrfToken();
   const text = body === undefined ? "" : JSON.stringify(body);
   return answered(changes ? "change" : "question", changes, async (signal) => {
-    const init: RequestInit = { method, headers, credentials: "same-origin", signal, ...(body === undefined ? {} : { body: text }) };
-    return readAnswer<T>(await (changes ? sendOnce(path, init, text) : fetch(path, init)), method, path);
+    const init: RequestInit = {
+      method,
+      headers,
+      credentials: "same-origin",
+      signal,
+      ...(body === undefined ? {} : { body: text }),
+    };
+    return readAnswer<T>(
+      await (changes ? sendOnce(path, init, text) : fetch(path, init)),
+      method,
+      path,
+    );
   });
 }
 
@@ -109,9 +134,14 @@ async function readAnswer<T>(response: Response, method: string, path: string): 
   const value: unknown = parse(text);
   if (!response.ok) throw new ApiError(response.status, isEnvelope(value) ? value : {});
   if (value !== undefined) return value as T;
-  if (text === "" && (method === "DELETE" || EMPTY_IS_DONE.has(response.status))) return undefined as T;
+  if (text === "" && (method === "DELETE" || EMPTY_IS_DONE.has(response.status)))
+    return undefined as T;
   const what = text === "" ? "It was empty." : `It began with: ${text.trim().slice(0, 80)}`;
-  throw new NoAnswer("The answer was cut off on its way, or is not from this server.", method === "GET" ? what : `${what} ${UNKNOWN_OUTCOME}`, method === "GET");
+  throw new NoAnswer(
+    "The answer was cut off on its way, or is not from this server.",
+    method === "GET" ? what : `${what} ${UNKNOWN_OUTCOME}`,
+    method === "GET",
+  );
 }
 
 /** undefined for what is no JSON. */
@@ -124,30 +154,48 @@ function parse(text: string): unknown {
 }
 
 function isEnvelope(value: unknown): value is { message: string; detail?: string } {
-  return typeof value === "object" && value !== null && "message" in value && typeof value.message === "string";
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "message" in value &&
+    typeof value.message === "string"
+  );
 }
 
 export const get = <T>(path: string): Promise<T> => request<T>("GET", path);
 export const post = <T>(path: string, body?: unknown): Promise<T> => request<T>("POST", path, body);
 export const put = <T>(path: string, body?: unknown): Promise<T> => request<T>("PUT", path, body);
-export const patch = <T>(path: string, body?: unknown): Promise<T> => request<T>("PATCH", path, body);
-export const remove = <T>(path: string, body?: unknown): Promise<T> => request<T>("DELETE", path, body);
+export const patch = <T>(path: string, body?: unknown): Promise<T> =>
+  request<T>("PATCH", path, body);
+export const remove = <T>(path: string, body?: unknown): Promise<T> =>
+  request<T>("DELETE", path, body);
 
 /** Bytes up, JSON down: template archives. */
 export function upload<T>(path: string, body: Blob, type: string): Promise<T> {
   const headers = { Accept: "application/json", "Content-Type": type, "X-CSRF-TOKEN": csrfToken() };
-  return answered("bytes", true, async (signal) => readAnswer<T>(await fetch(path, { method: "POST", headers, credentials: "same-origin", body, signal }), "POST", path));
+  return answered("bytes", true, async (signal) =>
+    readAnswer<T>(
+      await fetch(path, { method: "POST", headers, credentials: "same-origin", body, signal }),
+      "POST",
+      path,
+    ),
+  );
 }
 
 export function getBytes(path: string): Promise<Uint8Array> {
   return answered("bytes", false, async (signal) => {
     const response = await fetch(path, { credentials: "same-origin", signal });
-    return response.ok ? new Uint8Array(await response.arrayBuffer()) : readAnswer<never>(response, "GET", path);
+    return response.ok
+      ? new Uint8Array(await response.arrayBuffer())
+      : readAnswer<never>(response, "GET", path);
   });
 }
 
 /** `path?name=value&…`, without what is undefined or empty. */
-export function withQuery(path: string, values: Record<string, string | number | boolean | undefined>): string {
+export function withQuery(
+  path: string,
+  values: Record<string, string | number | boolean | undefined>,
+): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
     if (value !== undefined && value !== "") query.set(name, String(value));

@@ -30,5 +30,11 @@ export function setLost(connection: symbol, isLost: boolean): void {
 }
 
 export function useConnectionLost(): boolean {
-  return useSyncExternalStore((tell) => { listeners.add(tell); return () => listeners.delete(tell); }, () => lost.size > 0 && !signedOut);
+  return useSyncExternalStore(
+    (tell) => {
+      listeners.add(tell);
+      return () => listeners.delete(tell);
+    },
+    () => lost.size > 0 && !signedOut,
+  );
 }

@@ -1,6 +1,7 @@
 // What the server has put into the page, so that the first view asks for nothing it already has.
 /** A value that is text as it stands, not JSON; "" for none. */
-export const pageText = (name: string): string => document.querySelector<HTMLMetaElement>(`meta[property="${name}"]`)?.content ?? "";
+export const pageText = (name: string): string =>
+  document.querySelector<HTMLMetaElement>(`meta[property="${name}"]`)?.content ?? "";
 
 export function pageValue<T>(name: string): T | undefined {
   const content = pageText(name);

@@ -3,15 +3,19 @@
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 
-const sources = import.meta.glob<string>(["../**/*.{ts,tsx}", "!../**/*.test.{ts,tsx}", "!../test/**"], { query: "?raw", import: "default", eager: true });
-const textOf = (file: string) => sources[`../${file}`] ?? sources[`./${file.replace("api/", "")}`] ?? "";
+const sources = import.meta.glob<string>(
+  ["../**/*.{ts,tsx}", "!../**/*.test.{ts,tsx}", "!../test/**"],
+  { query: "?raw", import: "default", eager: true },
+);
+const textOf = (file: string) =>
+  sources[`../${file}`] ?? sources[`./${file.replace("api/", "")}`] ?? "";
 
 /** One's own things and what is open to everybody: whoever is signed in may, or the page comes before signing in. */
 const OWN = "own";
-/** File | call | right | file that asks for the right, when it is another one. */
+/** File | call | right | file that asks for the right, when it is another one. An indented line goes on with the one before. */
 const TABLE = `
-layout/SignInAgain.tsx | POST /api/v2/users/login | own
-layout/UserMenu.tsx | POST /api/v2/users/logout | own
+app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
+app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
 pages/account/AppearancePage.tsx | PUT /api/v2/users/me/appearance | own
 pages/account/AuthorizedAppsPage.tsx | DELETE withQuery("/oauth2/tokens", { client_id: ending.id }) | own
 pages/account/ExternalLinksPage.tsx | DELETE /api/v2/external-auth/: | own
@@ -24,13 +28,13 @@ pages/account/SecretsPage.tsx | PATCH own | own
 pages/account/SecretsPage.tsx | POST path | own
 pages/account/SecurityPage.tsx | PUT /api/v2/users/:/password | own
 pages/account/SecurityPage.tsx | POST /api/v2/users/me/convert-login | own
-pages/account/Sessions.tsx | DELETE /api/v2/users/:/keys/: | endAnySession | pages/people/UsersPage.tsx
+features/person/Sessions.tsx | DELETE /api/v2/users/:/keys/: | endAnySession | pages/people/user-columns.tsx
 pages/account/SshKeysPage.tsx | PUT /api/v2/users/me/gitsshkey | own
 pages/account/TokensPage.tsx | DELETE /api/v2/users/:/keys/: | own
 pages/account/devices/AddDevice.tsx | POST /api/v2/users/:/wireguard-clients | own
 pages/account/devices/DevicesPage.tsx | DELETE /api/v2/users/:/wireguard-clients/: | own
-pages/create/CreateWorkspacePage.tsx | POST /api/v2/users/:/workspaces | mayCreate
-pages/deployment/AppearancePage.tsx | PUT APPEARANCE | editDeploymentConfig
+pages/workspaces/create/CreateForm.tsx | POST /api/v2/users/:/workspaces | mayCreate | pages/workspaces/create/CreateWorkspacePage.tsx
+pages/deployment/appearance.ts | PUT APPEARANCE | editDeploymentConfig | pages/deployment/AppearancePage.tsx
 pages/deployment/NotificationsPage.tsx | POST /api/v2/notifications/test | editDeploymentConfig
 pages/deployment/NotificationsPage.tsx | PUT /api/v2/notifications/settings | editDeploymentConfig
 pages/deployment/NotificationsPage.tsx | PUT /api/v2/notifications/templates/:/method | editDeploymentConfig
@@ -45,8 +49,8 @@ pages/groups/CreateGroupPage.tsx | POST /api/v2/organizations/:/groups | createG
 pages/groups/GroupPage.tsx | PATCH /api/v2/groups/: | updateGroups
 pages/groups/GroupPage.tsx | DELETE /api/v2/groups/: | deleteGroups
 pages/health/SectionPage.tsx | PUT /api/v2/debug/health/settings | editDeploymentConfig
-pages/inbox/inbox.ts | PUT /api/v2/notifications/inbox/:/read-status | own
-pages/inbox/inbox.ts | PUT /api/v2/notifications/inbox/mark-all-as-read | own
+features/notification/inbox.ts | PUT /api/v2/notifications/inbox/:/read-status | own
+features/notification/inbox.ts | PUT /api/v2/notifications/inbox/mark-all-as-read | own
 pages/organizations/CreateOrganizationPage.tsx | POST /api/v2/organizations | createOrganization
 pages/organizations/IdpSyncPage.tsx | PATCH pathOf(view, what) | editSync
 pages/organizations/MembersPage.tsx | POST /api/v2/organizations/:/members/: | addMembers
@@ -60,11 +64,11 @@ pages/organizations/SettingsPage.tsx | DELETE /api/v2/organizations/: | remove
 pages/organizations/SettingsPage.tsx | PATCH /api/v2/organizations/:/settings/workspace-sharing | update
 pages/people/CreateUserPage.tsx | POST /api/v2/users | createUser
 pages/people/CreateUserPage.tsx | PUT /api/v2/users/:/roles | updateUsers
-pages/people/UserDialogs.tsx | PUT /api/v2/users/:/profile | updateUsers | pages/people/UsersPage.tsx
-pages/people/UserDialogs.tsx | PUT /api/v2/users/:/password | updateUsers | pages/people/UsersPage.tsx
-pages/people/UserDialogs.tsx | PUT /api/v2/users/:/status/: | updateUsers | pages/people/UsersPage.tsx
-pages/people/UserDialogs.tsx | DELETE /api/v2/users/: | deleteUser | pages/people/UsersPage.tsx
-pages/people/UsersPage.tsx | PUT /api/v2/users/:/roles | updateUsers
+pages/people/UserDialogs.tsx | PUT /api/v2/users/:/profile | updateUsers | pages/people/user-columns.tsx
+pages/people/UserDialogs.tsx | PUT /api/v2/users/:/password | updateUsers | pages/people/user-columns.tsx
+pages/people/UserDialogs.tsx | PUT /api/v2/users/:/status/: | updateUsers | pages/people/user-columns.tsx
+pages/people/UserDialogs.tsx | DELETE /api/v2/users/: | deleteUser | pages/people/user-columns.tsx
+pages/people/user-columns.tsx | PUT /api/v2/users/:/roles | updateUsers
 pages/provisioners/JobReasons.tsx | PUT /api/v2/organizations/:/provisionerjobs/:/parked | viewJobs | pages/provisioners/JobsPage.tsx
 pages/provisioners/JobsPage.tsx | PATCH path | viewJobs
 pages/provisioners/KeysPage.tsx | DELETE /api/v2/organizations/:/provisionerkeys/: | deleteKeys
@@ -84,12 +88,14 @@ pages/tasks/TaskChat.tsx | PATCH :/input | update
 pages/tasks/TaskPage.tsx | POST :/: | update
 pages/tasks/TaskPage.tsx | DELETE taskPath(owner, name) | remove
 pages/tasks/TasksPage.tsx | DELETE taskPath(ending.owner_name, ending.id) | remove
-pages/templates/EditorPage.tsx | PATCH /api/v2/templateversions/:/cancel | update
-pages/templates/EditorPage.tsx | PATCH /api/v2/templateversions/: | update
-pages/templates/EditorPage.tsx | PATCH /api/v2/templates/:/versions | update
-pages/templates/NewTemplatePage.tsx | UPLOAD /api/v2/files | createAnyTemplate
-pages/templates/NewTemplatePage.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
-pages/templates/NewTemplatePage.tsx | PATCH /api/v2/templateversions/:/cancel | createAnyTemplate
+pages/templates/editor/Editor.tsx | PATCH /api/v2/templateversions/:/cancel | update | pages/templates/EditorPage.tsx
+pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templateversions/: | update | pages/templates/EditorPage.tsx
+pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/EditorPage.tsx
+pages/templates/new/UploadBox.tsx | UPLOAD /api/v2/files | createAnyTemplate | pages/templates/NewTemplatePage.tsx
+pages/templates/new/CreateForm.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
+  | pages/templates/NewTemplatePage.tsx
+pages/templates/new/CreateForm.tsx | PATCH /api/v2/templateversions/:/cancel | createAnyTemplate
+  | pages/templates/NewTemplatePage.tsx
 pages/templates/PrebuildsPage.tsx | POST /api/v2/templates/:/prebuilds/invalidate | update
 pages/templates/TemplateLayout.tsx | DELETE /api/v2/templates/: | remove
 pages/templates/VersionPage.tsx | PATCH /api/v2/templateversions/:/cancel | update
@@ -100,77 +106,101 @@ pages/templates/archive.ts | POST /api/v2/organizations/:/templateversions | cre
 pages/templates/settings/PermissionsPage.tsx | PATCH /api/v2/templates/:/acl | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/VariablesPage.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/save.ts | PATCH /api/v2/templates/: | update | pages/templates/settings/SettingsLayout.tsx
-pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayEnter | pages/workspace/agent/AgentCard.tsx
-pages/workspace/Banners.tsx | PUT /api/v2/workspaces/:/dormant | update
-pages/workspace/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update | pages/workspace/WorkspacePage.tsx
-pages/workspace/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
-pages/workspace/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
-pages/workspace/agent/Containers.tsx | POST :/recreate | mayEnter
-pages/workspace/agent/Containers.tsx | DELETE path(ending) | mayEnter
-pages/workspace/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
-pages/workspace/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update | pages/workspace/agent/AgentCard.tsx
-pages/workspace/agent/Ports.tsx | POST /api/v2/workspaces/:/port-share | mayShare
-pages/workspace/agent/Ports.tsx | DELETE /api/v2/workspaces/:/port-share | mayShare
-pages/workspace/agent/app-open.ts | POST /api/v2/users/me/keys | own
-pages/workspace/builds/builds.ts | POST /api/v2/workspaces/:/builds | start | pages/workspace/WorkspaceActions.tsx
-pages/workspace/builds/builds.ts | PATCH /api/v2/workspacebuilds/:/cancel | update | pages/workspace/builds/CancelBuild.tsx
-pages/workspace/settings/GeneralPage.tsx | PATCH /api/v2/workspaces/: | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/GeneralPage.tsx | PUT /api/v2/workspaces/:/autoupdates | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/autostart | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/ttl | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/SharingPage.tsx | PATCH /api/v2/workspaces/:/acl | share | pages/workspace/settings/SettingsLayout.tsx
+pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayEnter | pages/workspaces/agent/AgentCard.tsx
+pages/workspaces/Banners.tsx | PUT /api/v2/workspaces/:/dormant | update
+pages/workspaces/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update | pages/workspaces/WorkspacePage.tsx
+pages/workspaces/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
+pages/workspaces/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
+pages/workspaces/agent/Containers.tsx | POST :/recreate | mayEnter
+pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayEnter
+pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
+pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
+  | pages/workspaces/agent/AgentCard.tsx
+pages/workspaces/agent/port-sharing.ts | POST /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx
+pages/workspaces/agent/SharedPort.tsx | DELETE /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx
+pages/workspaces/agent/app-open.ts | POST /api/v2/users/me/keys | own
+pages/workspaces/builds/builds.ts | POST /api/v2/workspaces/:/builds | start | pages/workspaces/WorkspaceActions.tsx
+pages/workspaces/builds/builds.ts | PATCH /api/v2/workspacebuilds/:/cancel | update | pages/workspaces/builds/CancelBuild.tsx
+pages/workspaces/settings/GeneralPage.tsx | PATCH /api/v2/workspaces/: | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/GeneralPage.tsx | PUT /api/v2/workspaces/:/autoupdates | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/autostart | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/ttl | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/SharingPage.tsx | PATCH /api/v2/workspaces/:/acl | share | pages/workspaces/settings/SettingsLayout.tsx
 pages/workspaces/RowActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/RowActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 `;
 
 /** Begins a build, so what is asked for depends on the build: each place that calls one, and the rights it asks for. */
 const BUILDS: Readonly<Record<string, readonly string[]>> = {
-  "pages/workspace/WorkspaceActions.tsx": ["start", "stop", "update"],
-  "pages/workspace/Banners.tsx": ["mayBuild"],
-  "pages/workspace/DeleteWorkspace.tsx": ["remove"],
-  "pages/workspace/builds/ChangeVersion.tsx": ["start"],
-  "pages/workspace/settings/ParametersPage.tsx": ["update"],
+  "pages/workspaces/WorkspaceActions.tsx": ["start", "stop", "update"],
+  "pages/workspaces/Banners.tsx": ["mayBuild"],
+  "pages/workspaces/DeleteWorkspace.tsx": ["remove"],
+  "pages/workspaces/builds/ChangeVersion.tsx": ["start"],
+  "pages/workspaces/settings/ParametersPage.tsx": ["update"],
   "pages/workspaces/BatchBar.tsx": ["start", "stop", "remove"],
   "pages/workspaces/RowActions.tsx": ["start", "stop", "remove"],
 };
 /** Those of them that are opened from another place, which asks. */
 const ASKED_BY: Readonly<Record<string, string>> = {
-  "pages/workspace/DeleteWorkspace.tsx": "pages/workspace/WorkspaceActions.tsx",
-  "pages/workspace/builds/ChangeVersion.tsx": "pages/workspace/WorkspaceActions.tsx",
-  "pages/workspace/settings/ParametersPage.tsx": "pages/workspace/settings/SettingsLayout.tsx",
+  "pages/workspaces/DeleteWorkspace.tsx": "pages/workspaces/WorkspaceActions.tsx",
+  "pages/workspaces/builds/ChangeVersion.tsx": "pages/workspaces/WorkspaceActions.tsx",
+  "pages/workspaces/settings/ParametersPage.tsx": "pages/workspaces/settings/SettingsLayout.tsx",
 };
 
-const rows = TABLE.trim().split("\n").map((line) => {
-  const [file = "", call = "", right = "", asker = file] = line.split(" | ");
-  return { file, call, right, asker };
-});
+const rows = TABLE.trim()
+  .replace(/\n +/g, " ")
+  .split("\n")
+  .map((line) => {
+    const [file = "", call = "", right = "", asker = file] = line.split(" | ");
+    return { file, call, right, asker };
+  });
 
-const VERBS: Readonly<Record<string, string>> = { post: "POST", put: "PUT", patch: "PATCH", remove: "DELETE", upload: "UPLOAD" };
+const VERBS: Readonly<Record<string, string>> = {
+  post: "POST",
+  put: "PUT",
+  patch: "PATCH",
+  remove: "DELETE",
+  upload: "UPLOAD",
+};
 
 function pathOf(given: ts.Expression | undefined): string {
   if (given && ts.isStringLiteralLike(given)) return given.text;
-  if (given && ts.isTemplateExpression(given)) return given.head.text + given.templateSpans.map((span) => `:${span.literal.text}`).join("");
+  if (given && ts.isTemplateExpression(given))
+    return given.head.text + given.templateSpans.map((span) => `:${span.literal.text}`).join("");
   return given?.getText() ?? "";
 }
 
 /** Every use of what changes things at the server: [verb and path], of what the client's module gives. */
 function callsOf(file: string, text: string): string[] {
-  const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS);
+  const tree = ts.createSourceFile(
+    file,
+    text,
+    ts.ScriptTarget.Latest,
+    true,
+    file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS,
+  );
   const given = new Map<string, string>();
   const found: string[] = [];
   const look = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node)) {
       const named = node.importClause?.namedBindings;
       if (/\/client"$/.test(node.moduleSpecifier.getText()) && named && ts.isNamedImports(named)) {
-        for (const { name, propertyName } of named.elements) given.set(name.text, (propertyName ?? name).text);
+        for (const { name, propertyName } of named.elements)
+          given.set(name.text, (propertyName ?? name).text);
       }
       return;
     }
-    if (ts.isIdentifier(node) && !ts.isPropertyAccessExpression(node.parent) && VERBS[given.get(node.text) ?? ""]) {
+    if (
+      ts.isIdentifier(node) &&
+      !ts.isPropertyAccessExpression(node.parent) &&
+      VERBS[given.get(node.text) ?? ""]
+    ) {
       const verb = VERBS[given.get(node.text) ?? ""];
       const around = node.parent;
-      if (ts.isCallExpression(around) && around.expression === node) found.push(`${verb} ${pathOf(around.arguments[0])}`);
-      else if (!ts.isPropertyAssignment(around) && !ts.isJsxAttribute(around)) found.push(`${verb} ${around.parent.getText()}`);
+      if (ts.isCallExpression(around) && around.expression === node)
+        found.push(`${verb} ${pathOf(around.arguments[0])}`);
+      else if (!ts.isPropertyAssignment(around) && !ts.isJsxAttribute(around))
+        found.push(`${verb} ${around.parent.getText()}`);
     }
     node.forEachChild(look);
   };
@@ -178,26 +208,44 @@ function callsOf(file: string, text: string): string[] {
   return found.filter((call) => call !== "POST /api/v2/authcheck");
 }
 
-const calls = Object.entries(sources).map(([file, text]) => [file.replace(/^\.\.\//, "").replace(/^\.\//, "api/"), text] as const);
-const found = new Set(calls.flatMap(([file, text]) => callsOf(file, text).map((call) => `${file} | ${call}`)));
+const calls = Object.entries(sources).map(
+  ([file, text]) => [file.replace(/^\.\.\//, "").replace(/^\.\//, "api/"), text] as const,
+);
+const found = new Set(
+  calls.flatMap(([file, text]) => callsOf(file, text).map((call) => `${file} | ${call}`)),
+);
 
 describe("what pages offer", () => {
   it("is in the table, and the table has nothing else", () => {
     expect([...found].sort()).toEqual(rows.map(({ file, call }) => `${file} | ${call}`).sort());
   });
 
-  it.each(rows.filter(({ right }) => right !== OWN))("$file asks for $right before $call", ({ right, asker }) => {
-    expect(textOf(asker)).toMatch(new RegExp(`\\b${right}\\b`));
-    expect(textOf(asker)).toMatch(/\bmay\w*\b/);
-  });
+  it.each(rows.filter(({ right }) => right !== OWN))(
+    "$file asks for $right before $call",
+    ({ right, asker }) => {
+      expect(textOf(asker)).toMatch(new RegExp(`\\b${right}\\b`));
+      expect(textOf(asker)).toMatch(/\bmay\w*\b/);
+    },
+  );
 
   it("begins builds in known places alone", () => {
-    const begin = calls.filter(([file, text]) => /\b(?:startBuild|startWorkspace|updateToActive|stopThenStart)\(/.test(text) && !file.endsWith("builds/builds.ts")).map(([file]) => file);
+    const begin = calls
+      .filter(
+        ([file, text]) =>
+          /\b(?:startBuild|startWorkspace|updateToActive|stopThenStart)\(/.test(text) &&
+          !file.endsWith("builds/builds.ts"),
+      )
+      .map(([file]) => file);
     expect(begin.sort()).toEqual(Object.keys(BUILDS).sort());
   });
 
   it.each(Object.entries(BUILDS))("%s asks for %j", (file, rights) => {
     const asker = textOf(ASKED_BY[file] ?? file);
-    for (const right of rights) expect(asker).toMatch(new RegExp(`(?:may|rights)\\b.*\\b${right}\\b|\\b${right}\\b.*\\bmay\\b|right: "${right}"|"${right}"`));
+    for (const right of rights)
+      expect(asker).toMatch(
+        new RegExp(
+          `(?:may|rights)\\b.*\\b${right}\\b|\\b${right}\\b.*\\bmay\\b|right: "${right}"|"${right}"`,
+        ),
+      );
   });
 });

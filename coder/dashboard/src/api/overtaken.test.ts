@@ -10,33 +10,59 @@ type Answer = (value: string[]) => void;
 async function watched(first: string[]) {
   const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const fetches: Answer[] = [];
-  const observer = new QueryObserver(queries, { queryKey: ["list", "a"], queryFn: () => new Promise<string[]>((done) => fetches.push(done)), staleTime: 60_000 });
+  const observer = new QueryObserver(queries, {
+    queryKey: ["list", "a"],
+    queryFn: () => new Promise<string[]>((done) => fetches.push(done)),
+    staleTime: 60_000,
+  });
   stops.push(observer.subscribe(() => undefined));
-  await soon(() => { expect(fetches).toHaveLength(1); });
+  await soon(() => {
+    expect(fetches).toHaveLength(1);
+  });
   fetches[0]?.(first);
   const shown = () => queries.getQueryData<string[]>(["list", "a"]);
-  await soon(() => { expect(shown()).toEqual(first); });
-  return { queries, fetches, shown, idle: () => soon(() => { expect(queries.isFetching()).toBe(0); }) };
+  await soon(() => {
+    expect(shown()).toEqual(first);
+  });
+  return {
+    queries,
+    fetches,
+    shown,
+    idle: () =>
+      soon(() => {
+        expect(queries.isFetching()).toBe(0);
+      }),
+  };
 }
 
 /** An answer to a change, given when the test says so. */
 function answer<T>() {
   let give: (value: T) => void = () => undefined;
   let refuse: (error: Error) => void = () => undefined;
-  const promise = new Promise<T>((done, failed) => { give = done; refuse = failed; });
+  const promise = new Promise<T>((done, failed) => {
+    give = done;
+    refuse = failed;
+  });
   return { promise, give, refuse };
 }
 
-const with_ = (item: string) => seenIn<string[]>(["list"], (list) => (list.includes(item) ? list : [...list, item]));
+const with_ = (item: string) =>
+  seenIn<string[]>(["list"], (list) => (list.includes(item) ? list : [...list, item]));
 const stops: (() => void)[] = [];
-afterEach(() => { for (const stop of stops.splice(0)) stop(); });
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
 
 it("does not let an older answer stand over what the server said meanwhile", async () => {
   const { queries, fetches, shown, idle } = await watched(["a"]);
   void queries.invalidateQueries({ queryKey: ["list"] });
-  await soon(() => { expect(fetches).toHaveLength(2); });
+  await soon(() => {
+    expect(fetches).toHaveLength(2);
+  });
   setKnown(queries, ["list", "a"], ["a", "b"]);
-  await soon(() => { expect(fetches).toHaveLength(3); });
+  await soon(() => {
+    expect(fetches).toHaveLength(3);
+  });
   fetches[1]?.(["a"]);
   fetches[2]?.(["a", "b"]);
   await idle();
@@ -49,7 +75,9 @@ it("does not let an older answer stand over what the server said meanwhile", asy
 it("shows a change from the start, over every answer that does not know of it", async () => {
   const { queries, fetches, shown, idle } = await watched(["a"]);
   void queries.invalidateQueries({ queryKey: ["list"] }); // under way when the change is made …
-  await soon(() => { expect(fetches).toHaveLength(2); });
+  await soon(() => {
+    expect(fetches).toHaveLength(2);
+  });
   const saved = answer<null>();
   const done = changeAhead(queries, [with_("b")], () => saved.promise);
   expect(shown()).toEqual(["a", "b"]);
@@ -57,14 +85,18 @@ it("shows a change from the start, over every answer that does not know of it", 
   await idle();
   expect(shown()).toEqual(["a", "b"]);
   void queries.invalidateQueries({ queryKey: ["list"] }); // begun after it, and answered as before all the same
-  await soon(() => { expect(fetches).toHaveLength(3); });
+  await soon(() => {
+    expect(fetches).toHaveLength(3);
+  });
   fetches[2]?.(["a", "x"]);
   await idle();
   expect(shown()).toEqual(["a", "x", "b"]);
   saved.give(null);
   await done;
   expect(shown()).toEqual(["a", "x", "b"]);
-  await soon(() => { expect(fetches).toHaveLength(4); }); // nobody knows which of the two those answers were of
+  await soon(() => {
+    expect(fetches).toHaveLength(4);
+  }); // nobody knows which of the two those answers were of
   fetches[3]?.(["a", "x", "b"]);
   await idle();
 });
@@ -87,13 +119,17 @@ it("takes back what was refused, and that alone", async () => {
   first.refuse(new Error("no"));
   await expect(refused).rejects.toThrow("no");
   expect(shown()).toEqual(["a", "c"]);
-  await soon(() => { expect(fetches).toHaveLength(2); }); // it may have been done, and its answer lost
+  await soon(() => {
+    expect(fetches).toHaveLength(2);
+  }); // it may have been done, and its answer lost
   fetches[1]?.(["a"]);
   await idle();
   expect(shown()).toEqual(["a", "c"]);
   second.give(null);
   await kept;
-  await soon(() => { expect(fetches).toHaveLength(3); });
+  await soon(() => {
+    expect(fetches).toHaveLength(3);
+  });
   fetches[2]?.(["a", "c"]);
   await idle();
   expect(shown()).toEqual(["a", "c"]);

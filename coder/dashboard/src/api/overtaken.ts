@@ -3,7 +3,13 @@
 //
 // What is shown is the server's last word, and over it every change it has not answered yet. So an answer that was on
 // its way when the person chose, or was given before the change was done, takes nothing back; a change that is refused does.
-import { matchQuery, notifyManager, type Query, type QueryClient, type QueryKey } from "@tanstack/react-query";
+import {
+  matchQuery,
+  notifyManager,
+  type Query,
+  type QueryClient,
+  type QueryKey,
+} from "@tanstack/react-query";
 
 // Before the next picture, not after it: a radio button that was clicked would be off for a moment.
 notifyManager.setScheduler(queueMicrotask);
@@ -42,10 +48,14 @@ function ledgerOf(queries: QueryClient): Ledger {
   return ledger;
 }
 
-const stepsOver = (ledger: Ledger, query: Query) => ledger.steps.filter((step) => matchQuery({ queryKey: step.queryKey }, query));
+const stepsOver = (ledger: Ledger, query: Query) =>
+  ledger.steps.filter((step) => matchQuery({ queryKey: step.queryKey }, query));
 
 function show(queries: QueryClient, ledger: Ledger, query: Query): void {
-  const data = stepsOver(ledger, query).reduce((now, step) => step.change(now), ledger.words.get(query.queryHash));
+  const data = stepsOver(ledger, query).reduce(
+    (now, step) => step.change(now),
+    ledger.words.get(query.queryHash),
+  );
   // It is as old as it was, and as doubtful: nobody was asked.
   const { dataUpdatedAt, isInvalidated } = query.state;
   queries.setQueryData(query.queryKey, data, { updatedAt: dataUpdatedAt });
@@ -58,16 +68,24 @@ export function setKnown<T>(queries: QueryClient, queryKey: QueryKey, data: Chan
   const query = queries.getQueryCache().find({ queryKey, exact: true });
   if (query && ledger.words.has(query.queryHash)) {
     const now = ledger.words.get(query.queryHash) as T | undefined;
-    ledger.words.set(query.queryHash, typeof data === "function" ? (data as (now: T | undefined) => T | undefined)(now) : data);
+    ledger.words.set(
+      query.queryHash,
+      typeof data === "function" ? (data as (now: T | undefined) => T | undefined)(now) : data,
+    );
     show(queries, ledger, query);
   } else queries.setQueryData<T>(queryKey, data);
   askAgainIfAsking(queries, queryKey);
 }
 
 /** The same for all whose keys begin so, of those that are there. */
-export function setKnownBelow<T>(queries: QueryClient, queryKey: QueryKey, change: (now: T) => T): void {
+export function setKnownBelow<T>(
+  queries: QueryClient,
+  queryKey: QueryKey,
+  change: (now: T) => T,
+): void {
   for (const query of queries.getQueryCache().findAll({ queryKey })) {
-    if (query.state.data !== undefined) setKnown<T>(queries, query.queryKey, (now) => (now === undefined ? now : change(now)));
+    if (query.state.data !== undefined)
+      setKnown<T>(queries, query.queryKey, (now) => (now === undefined ? now : change(now)));
   }
 }
 
@@ -77,7 +95,11 @@ export function seenIn<T>(queryKey: QueryKey, change: (now: T) => T): Step {
 }
 
 /** Shows a change from now on, and sends it. Raises what `send` raises; then the change is taken back. */
-export async function changeAhead<T>(queries: QueryClient, seen: readonly Step[], send: () => Promise<T>): Promise<T> {
+export async function changeAhead<T>(
+  queries: QueryClient,
+  seen: readonly Step[],
+  send: () => Promise<T>,
+): Promise<T> {
   const ledger = ledgerOf(queries);
   ledger.steps.push(...seen);
   for (const query of touched(queries, seen)) {
@@ -97,7 +119,13 @@ export async function changeAhead<T>(queries: QueryClient, seen: readonly Step[]
 function end(queries: QueryClient, ledger: Ledger, seen: readonly Step[], done: boolean): void {
   for (const query of touched(queries, seen)) {
     const word = ledger.words.get(query.queryHash);
-    if (done) ledger.words.set(query.queryHash, stepsOver(ledger, query).filter((step) => seen.includes(step)).reduce((now, step) => step.change(now), word));
+    if (done)
+      ledger.words.set(
+        query.queryHash,
+        stepsOver(ledger, query)
+          .filter((step) => seen.includes(step))
+          .reduce((now, step) => step.change(now), word),
+      );
   }
   ledger.steps = ledger.steps.filter((step) => !seen.includes(step));
   for (const query of touched(queries, seen)) {
@@ -107,13 +135,21 @@ function end(queries: QueryClient, ledger: Ledger, seen: readonly Step[], done: 
   if (ledger.steps.length === 0) ledger.words.clear();
   for (const step of seen) {
     // A refused change may have been done, too: its answer may be what was lost.
-    if (ledger.unsure.delete(step) || !done) void queries.invalidateQueries({ queryKey: step.queryKey });
+    if (ledger.unsure.delete(step) || !done)
+      void queries.invalidateQueries({ queryKey: step.queryKey });
     else askAgainIfAsking(queries, step.queryKey);
   }
 }
 
 const touched = (queries: QueryClient, seen: readonly Step[]): Query[] =>
-  queries.getQueryCache().getAll().filter((query) => query.state.data !== undefined && seen.some((step) => matchQuery({ queryKey: step.queryKey }, query)));
+  queries
+    .getQueryCache()
+    .getAll()
+    .filter(
+      (query) =>
+        query.state.data !== undefined &&
+        seen.some((step) => matchQuery({ queryKey: step.queryKey }, query)),
+    );
 
 /** A fetch that is under way began before something was changed: it begins anew. */
 function askAgainIfAsking(queries: QueryClient, queryKey: QueryKey): void {

@@ -5,8 +5,11 @@ import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query"
 import { post } from "./client";
 import type { AuthorizationCheck, Template, Workspace } from "./types";
 
-const check = (resource_type: AuthorizationCheck["object"]["resource_type"], action: AuthorizationCheck["action"], more: Omit<AuthorizationCheck["object"], "resource_type"> = {}): AuthorizationCheck =>
-  ({ object: { resource_type, ...more }, action });
+const check = (
+  resource_type: AuthorizationCheck["object"]["resource_type"],
+  action: AuthorizationCheck["action"],
+  more: Omit<AuthorizationCheck["object"], "resource_type"> = {},
+): AuthorizationCheck => ({ object: { resource_type, ...more }, action });
 
 const DEPLOYMENT = {
   viewUsers: check("user", "read"),
@@ -46,7 +49,9 @@ const DEPLOYMENT = {
 
 export type Permissions = Record<keyof typeof DEPLOYMENT, boolean>;
 
-const NOTHING = Object.fromEntries(Object.keys(DEPLOYMENT).map((name) => [name, false])) as Permissions;
+const NOTHING = Object.fromEntries(
+  Object.keys(DEPLOYMENT).map((name) => [name, false]),
+) as Permissions;
 
 const permissions = queryOptions({
   queryKey: ["permissions"],
@@ -60,25 +65,42 @@ export function usePermissions(): Permissions & { known: boolean } {
   return { ...(answer.data ?? NOTHING), known: answer.data !== undefined };
 }
 
-const answers = <T extends string>(key: readonly unknown[], checks: Record<T, AuthorizationCheck> | null) => queryOptions({
-  queryKey: ["permissions", ...key],
-  queryFn: () => post<Record<T, boolean>>("/api/v2/authcheck", { checks }),
-  staleTime: 60_000,
-});
+const answers = <T extends string>(
+  key: readonly unknown[],
+  checks: Record<T, AuthorizationCheck> | null,
+) =>
+  queryOptions({
+    queryKey: ["permissions", ...key],
+    queryFn: () => post<Record<T, boolean>>("/api/v2/authcheck", { checks }),
+    staleTime: 60_000,
+  });
 
 /** Questions about one thing, under a key of its own. `keep`: the last answers stand until those of a new key are there;
  * only for names that say what they are about. */
-export function useChecks<T extends string>(key: readonly unknown[], checks: Record<T, AuthorizationCheck> | null, { keep = false } = {}): Partial<Record<T, boolean>> {
-  const answer = useQuery({ ...answers(key, checks), enabled: checks !== null, ...(keep ? { placeholderData: keepPreviousData } : {}) });
+export function useChecks<T extends string>(
+  key: readonly unknown[],
+  checks: Record<T, AuthorizationCheck> | null,
+  { keep = false } = {},
+): Partial<Record<T, boolean>> {
+  const answer = useQuery({
+    ...answers(key, checks),
+    enabled: checks !== null,
+    ...(keep ? { placeholderData: keepPreviousData } : {}),
+  });
   return answer.data ?? {};
 }
 
 /** For whom the person may make workspaces in this very organization: whoever administers one may be nobody in the next. */
 function useWorkspaceCreation(organization: string | undefined) {
-  return useChecks(["workspaces", organization], organization === undefined ? null : {
-    own: check("workspace", "create", { organization_id: organization, owner_id: "me" }),
-    any: check("workspace", "create", { organization_id: organization, owner_id: "*" }),
-  });
+  return useChecks(
+    ["workspaces", organization],
+    organization === undefined
+      ? null
+      : {
+          own: check("workspace", "create", { organization_id: organization, owner_id: "me" }),
+          any: check("workspace", "create", { organization_id: organization, owner_id: "*" }),
+        },
+  );
 }
 
 /** Whether the person may make workspaces in an organization, for themselves or for anybody; undefined until it is known. */
@@ -94,12 +116,23 @@ const MAKING = {
 
 /** In which of these organizations the person may make such things: somebody who administers one may be nobody in the next. */
 export const makingOf = (what: keyof typeof MAKING, organizations: readonly string[]) =>
-  answers(["making", what, [...organizations].sort()], Object.fromEntries(organizations.map((id) => [id, MAKING[what](id)])));
+  answers(
+    ["making", what, [...organizations].sort()],
+    Object.fromEntries(organizations.map((id) => [id, MAKING[what](id)])),
+  );
 
 /** The same, as those of them where it is so; undefined until it is known. */
-export function useMakingIn(what: keyof typeof MAKING, organizations: readonly string[]): readonly string[] | undefined {
-  const answer = useQuery({ ...makingOf(what, organizations), enabled: organizations.length > 0 }).data;
-  return organizations.length === 0 ? organizations : answer && organizations.filter((id) => answer[id] === true);
+export function useMakingIn(
+  what: keyof typeof MAKING,
+  organizations: readonly string[],
+): readonly string[] | undefined {
+  const answer = useQuery({
+    ...makingOf(what, organizations),
+    enabled: organizations.length > 0,
+  }).data;
+  return organizations.length === 0
+    ? organizations
+    : answer && organizations.filter((id) => answer[id] === true);
 }
 
 /** For whom: for others, and for themselves. Whoever makes them for others alone has to say for whom. */
@@ -128,7 +161,10 @@ function templateChecks(id: string, organization: string) {
 /** Tasks are not shared one by one: all of one owner in an organization are alike. */
 export function useTaskRights(organization: string, owner: string) {
   const object = { organization_id: organization, owner_id: owner };
-  return useChecks(["tasks", organization, owner], { update: check("task", "update", object), remove: check("task", "delete", object) });
+  return useChecks(["tasks", organization, owner], {
+    update: check("task", "update", object),
+    remove: check("task", "delete", object),
+  });
 }
 
 /** What of a workspace decides who may do what with it. */
@@ -136,15 +172,24 @@ type Guarded = Pick<Workspace, "id" | "organization_id" | "owner_id" | "dormant_
 
 /** What the person may do with one workspace; nothing until it is known. */
 export function useWorkspaceRights(workspace: Guarded, { enabled = true } = {}): WorkspaceRights {
-  return useChecks(["workspace", rightsKey(workspace)], enabled ? workspaceChecks(workspace) : null);
+  return useChecks(
+    ["workspace", rightsKey(workspace)],
+    enabled ? workspaceChecks(workspace) : null,
+  );
 }
 
 /** Changes with what was answered about it: a workspace that was woken may be started and shared. */
-export const rightsKey = ({ id, dormant_at }: Guarded): string => (dormant_at ? `${id} dormant` : id);
+export const rightsKey = ({ id, dormant_at }: Guarded): string =>
+  dormant_at ? `${id} dormant` : id;
 
 /** The same of a template; null while it is not there yet. */
-export function useTemplateRights(template: Pick<Template, "id" | "organization_id"> | null): TemplateRights {
-  return useChecks(["template", template?.id], template ? templateChecks(template.id, template.organization_id) : null);
+export function useTemplateRights(
+  template: Pick<Template, "id" | "organization_id"> | null,
+): TemplateRights {
+  return useChecks(
+    ["template", template?.id],
+    template ? templateChecks(template.id, template.organization_id) : null,
+  );
 }
 
 export type TemplateRights = Partial<Record<keyof ReturnType<typeof templateChecks>, boolean>>;
@@ -191,7 +236,9 @@ export function organizationChecks(id: string) {
   };
 }
 
-export type OrganizationPermissions = Partial<Record<keyof ReturnType<typeof organizationChecks>, boolean>>;
+export type OrganizationPermissions = Partial<
+  Record<keyof ReturnType<typeof organizationChecks>, boolean>
+>;
 
 /** For everything else. */
 export { check as authorizationCheck };

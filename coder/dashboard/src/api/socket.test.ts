@@ -15,16 +15,24 @@ const opened: Opened[] = [];
 beforeEach(() => {
   vi.useFakeTimers();
   opened.length = 0;
-  vi.stubGlobal("WebSocket", class {
-    static readonly OPEN = 1;
-    static readonly CLOSED = 3;
-    onopen = null;
-    onclose: ((event: { code: number }) => void) | null = null;
-    onmessage = null;
-    readyState = 1;
-    constructor() { opened.push(this); }
-    close(code = 1005) { this.readyState = 3; this.onclose?.({ code }); }
-  });
+  vi.stubGlobal(
+    "WebSocket",
+    class {
+      static readonly OPEN = 1;
+      static readonly CLOSED = 3;
+      onopen = null;
+      onclose: ((event: { code: number }) => void) | null = null;
+      onmessage = null;
+      readyState = 1;
+      constructor() {
+        opened.push(this);
+      }
+      close(code = 1005) {
+        this.readyState = 3;
+        this.onclose?.({ code });
+      }
+    },
+  );
 });
 afterEach(() => {
   setSignedOut(false);
@@ -61,7 +69,10 @@ it("waits for signing in when the session has ended", () => {
 it("does not come back after an orderly end", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
   const last = opened.at(-1);
-  if (last) { last.readyState = 3; last.onclose?.({ code: 1000 }); }
+  if (last) {
+    last.readyState = 3;
+    last.onclose?.({ code: 1000 });
+  }
   setSignedOut(true);
   setSignedOut(false);
   expect(opened).toHaveLength(1);
@@ -72,7 +83,7 @@ it("starts again, more and more slowly, when what came cannot be read", () => {
   const heard: unknown[] = [];
   const end = openSocket(() => "/watch", { onMessage: (value) => heard.push(value) });
   opened[0]?.onopen?.();
-  opened[0]?.onmessage?.({ data: "{\"type\": \"data\", \"da" });
+  opened[0]?.onmessage?.({ data: '{"type": "data", "da' });
   expect(opened).toHaveLength(1);
   vi.advanceTimersByTime(500);
   expect(opened).toHaveLength(2);
@@ -83,7 +94,7 @@ it("starts again, more and more slowly, when what came cannot be read", () => {
   vi.advanceTimersByTime(500);
   expect(opened).toHaveLength(3);
   opened[2]?.onopen?.();
-  opened[2]?.onmessage?.({ data: "{\"type\": \"data\"}" });
+  opened[2]?.onmessage?.({ data: '{"type": "data"}' });
   expect(heard).toEqual([{ type: "data" }]);
   end();
 });

@@ -42,7 +42,9 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     current.onopen = () => {
       if (!spoiled) wait = FIRST_MS;
       setLost(connection, false);
-      handlers.onOpen?.((value) => { if (current.readyState === WebSocket.OPEN) current.send(JSON.stringify(value)); });
+      handlers.onOpen?.((value) => {
+        if (current.readyState === WebSocket.OPEN) current.send(JSON.stringify(value));
+      });
     };
     current.onmessage = (event: MessageEvent<string>) => {
       const message = read(event.data);
@@ -63,9 +65,14 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
       wait = Math.min(wait * 2, LONGEST_MS);
     };
   };
-  const online = () => { if (!ended && (socket === null || socket.readyState === WebSocket.CLOSED)) open(); };
+  const online = () => {
+    if (!ended && (socket === null || socket.readyState === WebSocket.CLOSED)) open();
+  };
   window.addEventListener("online", online);
-  const forget = onSignedIn(() => { wait = FIRST_MS; online(); });
+  const forget = onSignedIn(() => {
+    wait = FIRST_MS;
+    online();
+  });
   open();
   return () => {
     closed = true;
@@ -80,7 +87,9 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
 /** The same for a component; null for no connection. Handlers may change between renders without a new connection. */
 export function useSocket(path: string | null, handlers: SocketHandlers): void {
   const current = useRef(handlers);
-  useEffect(() => { current.current = handlers; });
+  useEffect(() => {
+    current.current = handlers;
+  });
   useEffect(() => {
     if (path === null) return;
     return openSocket(() => path, {

@@ -21,7 +21,9 @@ it("sends what changes the same thing one after the other, and other things at o
   expect(sent).toEqual(["first", "other"]);
   answers[0]?.();
   expect(await first).toBe("first");
-  await soon(() => { expect(sent).toEqual(["first", "other", "second"]); });
+  await soon(() => {
+    expect(sent).toEqual(["first", "other", "second"]);
+  });
   answers[2]?.();
   expect(await second).toBe("second");
 });
@@ -39,7 +41,9 @@ it("loses nothing that waits when the page is left", async () => {
   void inTurn("d", send("second"));
   void inTurn("d", send("third"));
   window.dispatchEvent(new Event("pagehide"));
-  await Promise.resolve().then(() => undefined).then(() => undefined);
+  await Promise.resolve()
+    .then(() => undefined)
+    .then(() => undefined);
   expect(sent).toEqual(["first", "second", "third"]);
   window.dispatchEvent(new Event("pageshow"));
   void inTurn("e", send("later"));

@@ -1,21 +1,31 @@
 // Providers and the router. Which address shows which page is in routes/, one file per area.
 import { QueryClientProvider } from "@tanstack/react-query";
-import { createBrowserRouter, Outlet, RouterProvider, useNavigation, type RouteObject } from "react-router";
+import {
+  createBrowserRouter,
+  Outlet,
+  RouterProvider,
+  useNavigation,
+  type RouteObject,
+} from "react-router";
 
-import { CrashPage } from "../pages/errors/CrashPage";
-import { bareRoutes, framedRoutes, openRoutes, openFramedRoutes } from "../routes";
+import { CrashPage } from "./CrashPage";
+import { bareRoutes, framedRoutes, openRoutes, openFramedRoutes } from "./routes";
 import { Loading } from "../ui/Loading";
 import { Toasts } from "../ui/toast";
 import { Anyone, SignedIn } from "./guards";
 import { queries } from "./query-client";
-import { useTheme } from "./theme";
+import { useTheme } from "../features/appearance/theme";
 
 function Root() {
   useTheme();
   const navigation = useNavigation();
   return (
     <>
-      {navigation.state === "loading" ? <div className="fixed inset-x-0 top-0 z-60"><Loading label="Loading the page" /></div> : null}
+      {navigation.state === "loading" ? (
+        <div className="fixed inset-x-0 top-0 z-60">
+          <Loading label="Loading the page" />
+        </div>
+      ) : null}
       <Outlet />
       <Toasts />
     </>
@@ -23,7 +33,9 @@ function Root() {
 }
 
 /** A page that breaks leaves the frame standing. */
-const guarded = (routes: RouteObject[]): RouteObject[] => [{ ErrorBoundary: CrashPage, children: routes }];
+const guarded = (routes: RouteObject[]): RouteObject[] => [
+  { ErrorBoundary: CrashPage, children: routes },
+];
 
 const router = createBrowserRouter([
   {

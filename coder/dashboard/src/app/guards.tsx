@@ -1,25 +1,17 @@
 // Who may see a page: everybody, or whoever is signed in. A session that ends while a page is open is renewed in a
 // dialog over the page: what was typed stays.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, useContext, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { Navigate, Outlet, useLocation } from "react-router";
 
 import { setSignedOut, useConnectionLost } from "../api/connection";
 import { hasFirstUser, me } from "../api/queries/session";
 import type { User } from "../api/types";
-import { Frame } from "../layout/Frame";
-import { SignInAgain } from "../layout/SignInAgain";
+import { SignedInUser } from "../features/session/useMe";
+import { Frame } from "./frame/Frame";
+import { SignInAgain } from "./frame/SignInAgain";
 import { Failure } from "../ui/Failure";
 import { Loading } from "../ui/Loading";
-
-const Person = createContext<User | null>(null);
-
-/** The person who is signed in; only below `SignedIn`. */
-export function useMe(): User {
-  const user = useContext(Person);
-  if (user === null) throw new Error("useMe outside of a page for signed-in people");
-  return user;
-}
 
 export function SignedIn({ bare = false }: { bare?: boolean }) {
   const location = useLocation();
@@ -43,14 +35,25 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
   }, [lost, queries]);
   if (shown) {
     return (
-      <Person value={shown}>
-        {bare ? <Outlet /> : <Frame user={shown}><Outlet /></Frame>}
+      <SignedInUser value={shown}>
+        {bare ? (
+          <Outlet />
+        ) : (
+          <Frame user={shown}>
+            <Outlet />
+          </Frame>
+        )}
         {user.data === null ? <SignInAgain user={shown} /> : null}
-      </Person>
+      </SignedInUser>
     );
   }
   if (user.isPending) return <Loading />;
-  if (user.isLoadingError) return <main className="mx-auto w-full max-w-xl p-6"><Failure error={user.error} retry={() => void user.refetch()} /></main>;
+  if (user.isLoadingError)
+    return (
+      <main className="mx-auto w-full max-w-xl p-6">
+        <Failure error={user.error} retry={() => void user.refetch()} />
+      </main>
+    );
   if (first.isPending) return <Loading />;
   if (first.data === false) return <Navigate to="/setup" replace />;
   const back = encodeURIComponent(location.pathname + location.search);
@@ -60,5 +63,11 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
 /** Pages that need no account: the frame has whoever is signed in. */
 export function Anyone() {
   const user = useQuery(me);
-  return user.isPending ? <Loading /> : <Frame user={user.data ?? null}><Outlet /></Frame>;
+  return user.isPending ? (
+    <Loading />
+  ) : (
+    <Frame user={user.data ?? null}>
+      <Outlet />
+    </Frame>
+  );
 }

@@ -9,20 +9,49 @@ import { Refusal, visit, type Answers } from "../test/world";
 import { SignedIn } from "./guards";
 
 const PASSWORD = "correct horse battery";
-const ana = { id: "u", username: "ana", name: "", email: "ana@example.com", organization_ids: ["o"], roles: [] };
-const staff = { id: "g", name: "staff", display_name: "Staff", avatar_url: "", quota_allowance: 0, members: [], total_member_count: 0, source: "user", organization_id: "o" };
+const ana = {
+  id: "u",
+  username: "ana",
+  name: "",
+  email: "ana@example.com",
+  organization_ids: ["o"],
+  roles: [],
+};
+const staff = {
+  id: "g",
+  name: "staff",
+  display_name: "Staff",
+  avatar_url: "",
+  quota_allowance: 0,
+  members: [],
+  total_member_count: 0,
+  source: "user",
+  organization_id: "o",
+};
 
 /** A server whose session ends when it is told to, and begins again with the right password. */
 function server(answers: Answers) {
   const state = { out: false };
-  const gated = Object.fromEntries(Object.entries(answers).map(([what, answer]) => [what, () => (state.out ? new Refusal(401, "You are signed out.") : answer)]));
+  const gated = Object.fromEntries(
+    Object.entries(answers).map(([what, answer]) => [
+      what,
+      () => (state.out ? new Refusal(401, "You are signed out.") : answer),
+    ]),
+  );
   return {
-    end: () => { state.out = true; },
+    end: () => {
+      state.out = true;
+    },
     answers: {
       ...gated,
-      "GET /api/v2/users/authmethods": { password: { enabled: true }, github: { enabled: false }, oidc: { enabled: false } },
+      "GET /api/v2/users/authmethods": {
+        password: { enabled: true },
+        github: { enabled: false },
+        oidc: { enabled: false },
+      },
       "POST /api/v2/users/login": (body: unknown) => {
-        if ((body as { password: string }).password !== PASSWORD) return new Refusal(401, "Incorrect email or password.");
+        if ((body as { password: string }).password !== PASSWORD)
+          return new Refusal(401, "Incorrect email or password.");
         state.out = false;
         return { session_token: "x" };
       },
@@ -31,7 +60,11 @@ function server(answers: Answers) {
 }
 
 const organization = { id: "o", name: "coder", display_name: "", is_default: true };
-const COMMON = { "GET /api/v2/users/me": ana, "GET /api/v2/organizations": [organization], "GET /api/v2/users/roles": [] };
+const COMMON = {
+  "GET /api/v2/users/me": ana,
+  "GET /api/v2/organizations": [organization],
+  "GET /api/v2/users/roles": [],
+};
 
 async function signInAgain(): Promise<void> {
   const dialog = within(await screen.findByRole("dialog", { name: "Your session has ended" }));
@@ -43,8 +76,25 @@ async function signInAgain(): Promise<void> {
 }
 
 it("keeps a form whose session ends while it is filled in, and sends it after signing in again", async () => {
-  const { end, answers } = server({ ...COMMON, "GET /api/v2/organizations/coder/groups/staff": staff, "GET /api/v2/groups/g": staff, "PATCH /api/v2/groups/g": { ...staff, display_name: "Everybody here" } });
-  const page = visit([{ element: <SignedIn bare />, children: [{ path: "/groups/:group/settings", element: <GroupSettingsPage /> }, { path: "*", element: null }] }], "/groups/staff/settings", answers);
+  const { end, answers } = server({
+    ...COMMON,
+    "GET /api/v2/organizations/coder/groups/staff": staff,
+    "GET /api/v2/groups/g": staff,
+    "PATCH /api/v2/groups/g": { ...staff, display_name: "Everybody here" },
+  });
+  const page = visit(
+    [
+      {
+        element: <SignedIn bare />,
+        children: [
+          { path: "/groups/:group/settings", element: <GroupSettingsPage /> },
+          { path: "*", element: null },
+        ],
+      },
+    ],
+    "/groups/staff/settings",
+    answers,
+  );
   const name = await screen.findByLabelText("Display name");
   await userEvent.clear(name);
   await userEvent.type(name, "Everybody here");
@@ -56,12 +106,33 @@ it("keeps a form whose session ends while it is filled in, and sends it after si
   await signInAgain();
   expect(screen.getByLabelText("Display name")).toHaveValue("Everybody here");
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
-  await waitFor(() => expect(page.sent.at(-1)).toMatchObject({ method: "PATCH", path: "/api/v2/groups/g", body: { display_name: "Everybody here" } }));
+  await waitFor(() =>
+    expect(page.sent.at(-1)).toMatchObject({
+      method: "PATCH",
+      path: "/api/v2/groups/g",
+      body: { display_name: "Everybody here" },
+    }),
+  );
 });
 
 it("asks whoever submits a form after their session has ended to sign in, over the form", async () => {
-  const { end, answers } = server({ ...COMMON, "POST /api/v2/users": { ...ana, id: "n", username: "nora" } });
-  const page = visit([{ element: <SignedIn bare />, children: [{ path: "/create", element: <CreateUserPage /> }, { path: "*", element: null }] }], "/create", answers);
+  const { end, answers } = server({
+    ...COMMON,
+    "POST /api/v2/users": { ...ana, id: "n", username: "nora" },
+  });
+  const page = visit(
+    [
+      {
+        element: <SignedIn bare />,
+        children: [
+          { path: "/create", element: <CreateUserPage /> },
+          { path: "*", element: null },
+        ],
+      },
+    ],
+    "/create",
+    answers,
+  );
   await userEvent.type(await screen.findByLabelText("Username"), "nora");
   await userEvent.type(screen.getByLabelText("Email"), "nora@example.com");
   await userEvent.type(screen.getByLabelText("Password"), "a long password 1!");
@@ -74,5 +145,8 @@ it("asks whoever submits a form after their session has ended to sign in, over t
   await userEvent.click(screen.getByRole("button", { name: /^(Save|Create user)/ }));
   await waitFor(() => expect(page.at()).not.toBe("/create"));
   expect(page.sent.filter((one) => one.path === "/api/v2/users")).toHaveLength(2);
-  expect(page.sent.at(-1)).toMatchObject({ path: "/api/v2/users", body: { username: "nora", email: "nora@example.com", password: "a long password 1!" } });
+  expect(page.sent.at(-1)).toMatchObject({
+    path: "/api/v2/users",
+    body: { username: "nora", email: "nora@example.com", password: "a long password 1!" },
+  });
 });

@@ -15,7 +15,15 @@ export const HOSTILE = {
 } as const;
 
 const WORDS = Object.values(HOSTILE);
-const ADDRESSES = ["javascript:window.harmed=1", "JaVaScRiPt:window.harmed=1//https://", "java\nscript:window.harmed=1", " javascript:window.harmed=1", "data:text/html,<script>parent.harmed=1</script>", "vbscript:window.harmed=1", "https://x.example/\"onerror=\"window.harmed=1"];
+const ADDRESSES = [
+  "javascript:window.harmed=1",
+  "JaVaScRiPt:window.harmed=1//https://",
+  "java\nscript:window.harmed=1",
+  " javascript:window.harmed=1",
+  "data:text/html,<script>parent.harmed=1</script>",
+  "vbscript:window.harmed=1",
+  'https://x.example/"onerror="window.harmed=1',
+];
 
 /** Fields that hold addresses, whatever kind of thing they belong to. */
 const IS_ADDRESS = /(^|_)(icon|url|uri|target|src|link)$|^avatar_url$/;
@@ -25,23 +33,39 @@ export function hostile<T>(value: T): T {
   let words = 0;
   let addresses = 0;
   const swap = (one: unknown, field: string): unknown => {
-    if (one === "?") return IS_ADDRESS.test(field) ? ADDRESSES[addresses++ % ADDRESSES.length] : WORDS[words++ % WORDS.length];
+    if (one === "?")
+      return IS_ADDRESS.test(field)
+        ? ADDRESSES[addresses++ % ADDRESSES.length]
+        : WORDS[words++ % WORDS.length];
     if (Array.isArray(one)) return one.map((item) => swap(item, field));
-    if (typeof one === "object" && one !== null) return Object.fromEntries(Object.entries(one).map(([name, item]) => [name, swap(item, name)]));
+    if (typeof one === "object" && one !== null)
+      return Object.fromEntries(
+        Object.entries(one).map(([name, item]) => [name, swap(item, name)]),
+      );
     return one;
   };
   return swap(value, "") as T;
 }
 
-const RUNS = /^\s*(?:j\s*a\s*v\s*a\s*s\s*c\s*r\s*i\s*p\s*t|v\s*b\s*s\s*c\s*r\s*i\s*p\s*t)\s*:|^\s*data:(?!image\/)/i;
+const RUNS =
+  /^\s*(?:j\s*a\s*v\s*a\s*s\s*c\s*r\s*i\s*p\s*t|v\s*b\s*s\s*c\s*r\s*i\s*p\s*t)\s*:|^\s*data:(?!image\/)/i;
 const GOES_TO = ["href", "src", "action", "formaction", "xlink:href", "srcdoc", "data"];
 
 /** What a page has become that no page of ours is: empty for a page that is unharmed. */
 export function harmOf(page: Document): string[] {
-  const found = [...page.querySelectorAll("script, iframe, object, embed, base, link[rel=import], meta[http-equiv], b, marquee, form[action]")].map((element) => element.outerHTML.slice(0, 120));
+  const found = [
+    ...page.querySelectorAll(
+      "script, iframe, object, embed, base, link[rel=import], meta[http-equiv], b, marquee, form[action]",
+    ),
+  ].map((element) => element.outerHTML.slice(0, 120));
   for (const element of page.querySelectorAll("*")) {
     for (const { name, value } of element.attributes) {
-      if (name.startsWith("on") || name === "srcdoc" || (GOES_TO.includes(name) && RUNS.test(value))) found.push(`${element.tagName} ${name}=${value.slice(0, 80)}`);
+      if (
+        name.startsWith("on") ||
+        name === "srcdoc" ||
+        (GOES_TO.includes(name) && RUNS.test(value))
+      )
+        found.push(`${element.tagName} ${name}=${value.slice(0, 80)}`);
     }
   }
   if ("harmed" in (page.defaultView ?? {})) found.push("a script ran");

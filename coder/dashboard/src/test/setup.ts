@@ -6,8 +6,16 @@ import { afterEach } from "vitest";
 configure({ asyncUtilTimeout: 20_000 }); // a limit for slow machines, not a wait
 afterEach(cleanup);
 
-window.matchMedia ??= (query: string) =>
-  ({ matches: false, media: query, onchange: null, addEventListener: () => undefined, removeEventListener: () => undefined, addListener: () => undefined, removeListener: () => undefined, dispatchEvent: () => false });
+window.matchMedia ??= (query: string) => ({
+  matches: false,
+  media: query,
+  onchange: null,
+  addEventListener: () => undefined,
+  removeEventListener: () => undefined,
+  addListener: () => undefined,
+  removeListener: () => undefined,
+  dispatchEvent: () => false,
+});
 globalThis.ResizeObserver ??= class {
   observe() {}
   unobserve() {}

@@ -6,6 +6,9 @@ import { afterEach, vi } from "vitest";
 
 import { askWhoIsHere } from "../app/query-client";
 
+/** What stands around the pages of signed-in people. */
+export { SignedIn } from "../app/guards";
+
 export interface Sent {
   method: string;
   path: string;
@@ -20,7 +23,11 @@ export class Refusal {
   readonly message: string;
   readonly validations: readonly { field: string; detail: string }[];
 
-  constructor(status: number, message: string, validations: readonly { field: string; detail: string }[] = []) {
+  constructor(
+    status: number,
+    message: string,
+    validations: readonly { field: string; detail: string }[] = [],
+  ) {
     this.status = status;
     this.message = message;
     this.validations = validations;
@@ -42,9 +49,15 @@ export class FakeSocket {
     FakeSocket.opened.push(this);
     queueMicrotask(() => this.onopen?.());
   }
-  send(text: string): void { this.sent.push(JSON.parse(text)); }
-  says(value: unknown): void { this.onmessage?.({ data: JSON.stringify(value) }); }
-  close(): void { this.readyState = 3; }
+  send(text: string): void {
+    this.sent.push(JSON.parse(text));
+  }
+  says(value: unknown): void {
+    this.onmessage?.({ data: JSON.stringify(value) });
+  }
+  close(): void {
+    this.readyState = 3;
+  }
 
   static to(part: string): FakeSocket | undefined {
     return FakeSocket.opened.findLast((socket) => socket.url.includes(part));
@@ -59,7 +72,11 @@ function allowed(body: unknown): Record<string, boolean> {
 
 /** Shows the routes at an address; the lists grow by each request. What nobody has an answer for is a 404. `fetching` is
  * how many answers are awaited now. */
-export function visit(routes: RouteObject[], address: string, answers: Answers): { sent: Sent[]; asked: string[]; at: () => string; fetching: () => number } {
+export function visit(
+  routes: RouteObject[],
+  address: string,
+  answers: Answers,
+): { sent: Sent[]; asked: string[]; at: () => string; fetching: () => number } {
   const sent: Sent[] = [];
   const asked: string[] = [];
   const known: Answers = { "POST /api/v2/authcheck": allowed, ...answers };
@@ -72,16 +89,35 @@ export function visit(routes: RouteObject[], address: string, answers: Answers):
     if (method !== "GET" && !path.endsWith("/authcheck")) sent.push({ method, path, body });
     asked.push(`${method} ${path}`);
     const found = known[`${method} ${path}`];
-    const answer: unknown = await (typeof found === "function" ? (found as (body: unknown, query: URLSearchParams) => unknown)(body, new URLSearchParams(target.split("?")[1])) : found);
-    if (answer === undefined) return Response.json({ message: `no answer for ${method} ${path}` }, { status: 404 });
-    if (answer instanceof Refusal) return Response.json({ message: answer.message, validations: answer.validations }, { status: answer.status });
+    const answer: unknown = await (typeof found === "function"
+      ? (found as (body: unknown, query: URLSearchParams) => unknown)(
+          body,
+          new URLSearchParams(target.split("?")[1]),
+        )
+      : found);
+    if (answer === undefined)
+      return Response.json({ message: `no answer for ${method} ${path}` }, { status: 404 });
+    if (answer instanceof Refusal)
+      return Response.json(
+        { message: answer.message, validations: answer.validations },
+        { status: answer.status },
+      );
     return answer instanceof Uint8Array ? new Response(answer as BodyInit) : Response.json(answer);
   });
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   askWhoIsHere(client);
   const router = createMemoryRouter(routes, { initialEntries: [address] });
-  render(<QueryClientProvider client={client}><RouterProvider router={router} /></QueryClientProvider>);
-  return { sent, asked, at: () => `${router.state.location.pathname}${router.state.location.search}`, fetching: () => client.isFetching() };
+  render(
+    <QueryClientProvider client={client}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>,
+  );
+  return {
+    sent,
+    asked,
+    at: () => `${router.state.location.pathname}${router.state.location.search}`,
+    fetching: () => client.isFetching(),
+  };
 }
 
 afterEach(() => vi.unstubAllGlobals());

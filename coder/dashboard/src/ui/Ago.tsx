@@ -1,7 +1,7 @@
 // A moment as people say it; the exact one is in the tooltip. Keeps itself current.
 import { useEffect, useState } from "react";
 
-import { ago, dateTime } from "./time";
+import { ago, dateTime } from "../lib/time";
 
 const EVERY_MS = 30_000;
 
@@ -11,5 +11,9 @@ export function Ago({ at }: { at: string | null | undefined }) {
     const timer = window.setInterval(() => tick((count) => count + 1), EVERY_MS);
     return () => window.clearInterval(timer);
   }, []);
-  return <time dateTime={at ?? undefined} title={dateTime(at)}>{ago(at)}</time>;
+  return (
+    <time dateTime={at ?? undefined} title={dateTime(at)}>
+      {ago(at)}
+    </time>
+  );
 }

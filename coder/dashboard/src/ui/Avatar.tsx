@@ -3,7 +3,13 @@ import { useState } from "react";
 
 import { cx } from "./cx";
 
-const SIZES = { xs: "size-5 text-[0.6rem]", sm: "size-6 text-xs", md: "size-8 text-sm", lg: "size-10 text-base", xl: "size-14 text-xl" } as const;
+const SIZES = {
+  xs: "size-5 text-[0.6rem]",
+  sm: "size-6 text-xs",
+  md: "size-8 text-sm",
+  lg: "size-10 text-base",
+  xl: "size-14 text-xl",
+} as const;
 type Size = keyof typeof SIZES;
 
 interface AvatarProps {
@@ -16,18 +22,33 @@ interface AvatarProps {
 
 export function Avatar({ name, src, size = "md", square = false }: AvatarProps) {
   const [broken, setBroken] = useState("");
-  const shape = cx("inline-grid shrink-0 place-items-center overflow-hidden font-semibold", SIZES[size], square ? "rounded-md" : "rounded-full");
+  const shape = cx(
+    "inline-grid shrink-0 place-items-center overflow-hidden font-semibold",
+    SIZES[size],
+    square ? "rounded-md" : "rounded-full",
+  );
   const address = safeImage(src);
   if (address && broken !== address) {
     return (
       <span className={cx(shape, square && "p-0.5")} aria-hidden="true">
-        <img src={address} alt="" className={cx("size-full", square ? "object-contain" : "rounded-full object-cover")} loading="lazy" referrerPolicy="no-referrer" onError={() => setBroken(address)} />
+        <img
+          src={address}
+          alt=""
+          className={cx("size-full", square ? "object-contain" : "rounded-full object-cover")}
+          loading="lazy"
+          referrerPolicy="no-referrer"
+          onError={() => setBroken(address)}
+        />
       </span>
     );
   }
   const hue = hueOf(name);
   return (
-    <span className={shape} aria-hidden="true" style={{ background: `hsl(${hue} 45% 38%)`, color: "#fff" }}>
+    <span
+      className={shape}
+      aria-hidden="true"
+      style={{ background: `hsl(${hue} 45% 38%)`, color: "#fff" }}
+    >
       {(name.trim()[0] ?? "?").toUpperCase()}
     </span>
   );
@@ -38,7 +59,9 @@ export function safeImage(src: string | null | undefined): string | null {
   if (!src) return null;
   try {
     const url = new URL(src, window.location.origin);
-    return url.protocol === "https:" || url.protocol === "http:" || /^data:image\//i.test(src) ? src : null;
+    return url.protocol === "https:" || url.protocol === "http:" || /^data:image\//i.test(src)
+      ? src
+      : null;
   } catch {
     return null;
   }

@@ -6,30 +6,79 @@ import { cx } from "./cx";
 export type Tone = "good" | "warn" | "bad" | "busy" | "idle" | "accent";
 
 const TEXT: Record<Tone, string> = {
-  good: "text-good", warn: "text-warn", bad: "text-bad", busy: "text-busy", idle: "text-idle", accent: "text-accent-text",
+  good: "text-good",
+  warn: "text-warn",
+  bad: "text-bad",
+  busy: "text-busy",
+  idle: "text-idle",
+  accent: "text-accent-text",
 };
 const SOFT: Record<Tone, string> = {
-  good: "bg-good-soft text-good", warn: "bg-warn-soft text-warn", bad: "bg-bad-soft text-bad", busy: "bg-busy-soft text-busy",
-  idle: "bg-idle-soft text-idle", accent: "bg-accent-soft text-accent-text",
+  good: "bg-good-soft text-good",
+  warn: "bg-warn-soft text-warn",
+  bad: "bg-bad-soft text-bad",
+  busy: "bg-busy-soft text-busy",
+  idle: "bg-idle-soft text-idle",
+  accent: "bg-accent-soft text-accent-text",
 };
 
 function Dot({ tone, pulse = false }: { tone: Tone; pulse?: boolean }) {
-  return <span aria-hidden="true" className={cx("inline-block size-2 shrink-0 rounded-full bg-current", TEXT[tone], pulse && "animate-pulse-soft")} />;
+  return (
+    <span
+      aria-hidden="true"
+      className={cx(
+        "inline-block size-2 shrink-0 rounded-full bg-current",
+        TEXT[tone],
+        pulse && "animate-pulse-soft",
+      )}
+    />
+  );
 }
 
 /** `quiet` where many stand together: the dot has the colour, the word that of the text around. */
-export function StatusText({ tone, pulse = false, quiet = false, children }: { tone: Tone; pulse?: boolean; quiet?: boolean; children: ReactNode }) {
+export function StatusText({
+  tone,
+  pulse = false,
+  quiet = false,
+  children,
+}: {
+  tone: Tone;
+  pulse?: boolean;
+  quiet?: boolean;
+  children: ReactNode;
+}) {
   return (
-    <span className={cx("inline-flex items-center", quiet ? "gap-1" : cx("gap-2 font-medium", TEXT[tone]))}>
+    <span
+      className={cx(
+        "inline-flex items-center",
+        quiet ? "gap-1" : cx("gap-2 font-medium", TEXT[tone]),
+      )}
+    >
       <Dot tone={tone} pulse={pulse} />
       <span>{children}</span>
     </span>
   );
 }
 
-export function Tag({ tone = "idle", children, title, icon }: { tone?: Tone; children: ReactNode; title?: string; icon?: ReactNode }) {
+export function Tag({
+  tone = "idle",
+  children,
+  title,
+  icon,
+}: {
+  tone?: Tone;
+  children: ReactNode;
+  title?: string;
+  icon?: ReactNode;
+}) {
   return (
-    <span title={title} className={cx("inline-flex max-w-full items-center gap-1 rounded-sm px-1.5 py-px text-xs font-medium [&_svg]:size-3", SOFT[tone])}>
+    <span
+      title={title}
+      className={cx(
+        "inline-flex max-w-full items-center gap-1 rounded-sm px-1.5 py-px text-xs font-medium [&_svg]:size-3",
+        SOFT[tone],
+      )}
+    >
       {icon}
       <span className="truncate">{children}</span>
     </span>
@@ -38,5 +87,9 @@ export function Tag({ tone = "idle", children, title, icon }: { tone?: Tone; chi
 
 /** The number beside a heading or a tab. */
 export function Count({ value }: { value: number }) {
-  return <span className="rounded-full bg-idle-soft px-1.5 text-xs font-medium text-muted tabular-nums">{value}</span>;
+  return (
+    <span className="rounded-full bg-idle-soft px-1.5 text-xs font-medium text-muted tabular-nums">
+      {value}
+    </span>
+  );
 }

@@ -8,17 +8,26 @@ import { cx } from "./cx";
 export type ButtonLook = "primary" | "secondary" | "quiet" | "danger";
 export type ButtonSize = "sm" | "md";
 
-const BASE =
-  "inline-flex items-center justify-center gap-1.5 rounded-md font-medium whitespace-nowrap select-none transition-colors duration-(--quick) [&_svg]:size-4 [&_svg]:shrink-0 disabled:opacity-50 aria-disabled:opacity-50";
+const BASE = cx(
+  "inline-flex items-center justify-center gap-1.5 rounded-md font-medium",
+  "whitespace-nowrap select-none transition-colors duration-(--quick)",
+  "[&_svg]:size-4 [&_svg]:shrink-0 disabled:opacity-50 aria-disabled:opacity-50",
+);
 const LOOKS: Record<ButtonLook, string> = {
   primary: "bg-accent text-on-accent enabled:hover:bg-accent-hover [a&]:hover:bg-accent-hover",
-  secondary: "border border-line-strong bg-surface text-text shadow-card enabled:hover:bg-hover [a&]:hover:bg-hover",
-  quiet: "text-muted enabled:hover:bg-hover enabled:hover:text-text [a&]:hover:bg-hover [a&]:hover:text-text",
+  secondary:
+    "border border-line-strong bg-surface text-text shadow-card enabled:hover:bg-hover [a&]:hover:bg-hover",
+  quiet:
+    "text-muted enabled:hover:bg-hover enabled:hover:text-text [a&]:hover:bg-hover [a&]:hover:text-text",
   danger: "bg-solid-bad text-on-bad enabled:hover:brightness-90",
 };
 const SIZES: Record<ButtonSize, string> = { sm: "h-7 px-2.5 text-sm", md: "h-8.5 px-3 text-base" };
 
-export function buttonClass(look: ButtonLook = "secondary", size: ButtonSize = "md", extra?: string): string {
+export function buttonClass(
+  look: ButtonLook = "secondary",
+  size: ButtonSize = "md",
+  extra?: string,
+): string {
   return cx(BASE, LOOKS[look], SIZES[size], extra);
 }
 
@@ -31,10 +40,31 @@ interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>;
 }
 
-export function Button({ look, size, busy = false, icon, asChild = false, className, children, disabled, ...rest }: ButtonProps) {
-  if (asChild) return <Slot.Root className={buttonClass(look, size, className)} {...rest}>{children}</Slot.Root>;
+export function Button({
+  look,
+  size,
+  busy = false,
+  icon,
+  asChild = false,
+  className,
+  children,
+  disabled,
+  ...rest
+}: ButtonProps) {
+  if (asChild)
+    return (
+      <Slot.Root className={buttonClass(look, size, className)} {...rest}>
+        {children}
+      </Slot.Root>
+    );
   return (
-    <button type="button" className={buttonClass(look, size, className)} disabled={disabled === true || busy} aria-busy={busy || undefined} {...rest}>
+    <button
+      type="button"
+      className={buttonClass(look, size, className)}
+      disabled={disabled === true || busy}
+      aria-busy={busy || undefined}
+      {...rest}
+    >
       {busy ? <Spinner /> : icon}
       {children}
     </button>
@@ -47,9 +77,23 @@ interface IconButtonProps extends Omit<ButtonProps, "icon" | "children"> {
 }
 
 /** A button that shows only an icon: `label` is its name for the screen reader and its tooltip. */
-export function IconButton({ label, look = "quiet", size = "md", className, children, ...rest }: IconButtonProps) {
+export function IconButton({
+  label,
+  look = "quiet",
+  size = "md",
+  className,
+  children,
+  ...rest
+}: IconButtonProps) {
   return (
-    <Button look={look} size={size} aria-label={label} title={label} className={cx(size === "sm" ? "w-7 px-0!" : "w-8.5 px-0!", className)} {...rest}>
+    <Button
+      look={look}
+      size={size}
+      aria-label={label}
+      title={label}
+      className={cx(size === "sm" ? "w-7 px-0!" : "w-8.5 px-0!", className)}
+      {...rest}
+    >
       {children}
     </Button>
   );
@@ -62,11 +106,21 @@ interface ButtonLinkProps extends LinkProps {
 }
 
 export function ButtonLink({ look, size, icon, className, children, ...rest }: ButtonLinkProps) {
-  return <Link className={buttonClass(look, size, className)} {...rest}>{icon}{children}</Link>;
+  return (
+    <Link className={buttonClass(look, size, className)} {...rest}>
+      {icon}
+      {children}
+    </Link>
+  );
 }
 
 export function Spinner({ label }: { label?: string }) {
   return (
-    <span className="inline-block size-4 shrink-0 animate-spin rounded-full border-2 border-current border-r-transparent" role={label ? "status" : undefined} aria-label={label} aria-hidden={label ? undefined : true} />
+    <span
+      className="inline-block size-4 shrink-0 animate-spin rounded-full border-2 border-current border-r-transparent"
+      role={label ? "status" : undefined}
+      aria-label={label}
+      aria-hidden={label ? undefined : true}
+    />
   );
 }

@@ -4,7 +4,12 @@ import { useId, type HTMLAttributes, type ReactNode } from "react";
 import { cx } from "./cx";
 
 export function Card({ className, ...rest }: HTMLAttributes<HTMLDivElement>) {
-  return <div className={cx("rounded-xl border border-line bg-surface shadow-card", className)} {...rest} />;
+  return (
+    <div
+      className={cx("rounded-xl border border-line bg-surface shadow-card", className)}
+      {...rest}
+    />
+  );
 }
 
 interface SectionProps {
@@ -19,16 +24,40 @@ interface SectionProps {
 }
 
 /** A titled card; the heading names the region. */
-export function Section({ title, description, actions, children, padded = true, id, tone = "plain" }: SectionProps) {
+export function Section({
+  title,
+  description,
+  actions,
+  children,
+  padded = true,
+  id,
+  tone = "plain",
+}: SectionProps) {
   const own = useId();
   return (
-    <section aria-labelledby={own} id={id} className={cx("rounded-xl border bg-surface shadow-card", tone === "danger" ? "border-bad/50" : "border-line")}>
-      <header className={cx("flex flex-wrap items-start gap-x-4 gap-y-2 px-5 py-3.5", children ? "border-b border-line" : "")}>
+    <section
+      aria-labelledby={own}
+      id={id}
+      className={cx(
+        "rounded-xl border bg-surface shadow-card",
+        tone === "danger" ? "border-bad/50" : "border-line",
+      )}
+    >
+      <header
+        className={cx(
+          "flex flex-wrap items-start gap-x-4 gap-y-2 px-5 py-3.5",
+          children ? "border-b border-line" : "",
+        )}
+      >
         <div className="min-w-0 flex-1 basis-48">
-          <h2 id={own} className="text-lg font-semibold">{title}</h2>
+          <h2 id={own} className="text-lg font-semibold">
+            {title}
+          </h2>
           {description ? <div className="mt-0.5 text-sm text-muted">{description}</div> : null}
         </div>
-        {actions ? <div className="flex flex-wrap items-center justify-end gap-2">{actions}</div> : null}
+        {actions ? (
+          <div className="flex flex-wrap items-center justify-end gap-2">{actions}</div>
+        ) : null}
       </header>
       {children ? <div className={padded ? "px-5 py-4" : undefined}>{children}</div> : null}
     </section>

@@ -30,7 +30,15 @@ interface ChartProps {
   nothing?: string;
 }
 
-export function Chart({ label, times, series, height = 220, unit = "", bars = false, nothing = "Nothing was counted in these days." }: ChartProps) {
+export function Chart({
+  label,
+  times,
+  series,
+  height = 220,
+  unit = "",
+  bars = false,
+  nothing = "Nothing was counted in these days.",
+}: ChartProps) {
   const none = series.every((item) => item.values.every((value) => !value));
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -38,23 +46,69 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
     if (!found) return;
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
-    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px Inter Variable, sans-serif" };
-    const plot = new uPlot({
-      width: found.clientWidth, height,
-      legend: { show: series.length > 1, live: false },
-      cursor: { y: false },
-      axes: [{ ...axis, size: 28, incrs: DAYS, values: (_, splits) => splits.map((at) => new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" })) }, { ...axis, size: 52, incrs: WHOLE, values: (_, values) => values.map((value) => `${value}${unit}`) }],
-      // A day's bar is as wide as the day: the first and the last are not cut in half.
-      scales: { x: bars ? { range: (_, min, max) => [min - DAY_S / 2, max + DAY_S / 2] } : {}, y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, (max ?? 1) * 1.1)] } },
-      series: [{}, ...series.map((item, index) => ({
-        label: item.name,
-        stroke: colour(`--chart-${(index % 5) + 1}`),
-        width: 2,
-        fill: bars || series.length === 1 ? `color-mix(in srgb, ${colour(`--chart-${(index % 5) + 1}`)} 18%, transparent)` : undefined,
-        ...(bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.6, 60] }) } : {}),
-        points: { show: times.length < 40 },
-      } as uPlot.Series))],
-    }, [times.map((time) => time / 1000), ...series.map((item) => drawn(item.values, bars))] as uPlot.AlignedData, found);
+    const axis = {
+      stroke: colour("--muted"),
+      grid: { stroke: colour("--line"), width: 1 },
+      ticks: { show: false },
+      font: "12px Inter Variable, sans-serif",
+    };
+    const plot = new uPlot(
+      {
+        width: found.clientWidth,
+        height,
+        legend: { show: series.length > 1, live: false },
+        cursor: { y: false },
+        axes: [
+          {
+            ...axis,
+            size: 28,
+            incrs: DAYS,
+            values: (_, splits) =>
+              splits.map((at) =>
+                new Date(at * 1000).toLocaleDateString(undefined, {
+                  month: "short",
+                  day: "numeric",
+                }),
+              ),
+          },
+          {
+            ...axis,
+            size: 52,
+            incrs: WHOLE,
+            values: (_, values) => values.map((value) => `${value}${unit}`),
+          },
+        ],
+        // A day's bar is as wide as the day: the first and the last are not cut in half.
+        scales: {
+          x: bars ? { range: (_, min, max) => [min - DAY_S / 2, max + DAY_S / 2] } : {},
+          y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, (max ?? 1) * 1.1)] },
+        },
+        series: [
+          {},
+          ...series.map(
+            (item, index) =>
+              ({
+                label: item.name,
+                stroke: colour(`--chart-${(index % 5) + 1}`),
+                width: 2,
+                fill:
+                  bars || series.length === 1
+                    ? `color-mix(in srgb, ${colour(`--chart-${(index % 5) + 1}`)} 18%, transparent)`
+                    : undefined,
+                ...(bars && uPlot.paths.bars
+                  ? { paths: uPlot.paths.bars({ size: [0.6, 60] }) }
+                  : {}),
+                points: { show: times.length < 40 },
+              }) as uPlot.Series,
+          ),
+        ],
+      },
+      [
+        times.map((time) => time / 1000),
+        ...series.map((item) => drawn(item.values, bars)),
+      ] as uPlot.AlignedData,
+      found,
+    );
     const watch = new ResizeObserver(() => plot.setSize({ width: found.clientWidth, height }));
     watch.observe(found);
     return () => {
@@ -65,17 +119,41 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
   if (none) return <p className="text-muted">{nothing}</p>;
   return (
     <figure aria-label={label} className="relative">
-      <div ref={box} aria-hidden="true" className="text-sm [&_.u-legend]:text-muted [&_.u-legend_th]:font-medium! [&_.uplot]:[font-family:inherit]!" style={{ minHeight: height }} />
+      <div
+        ref={box}
+        aria-hidden="true"
+        className="text-sm [&_.u-legend]:text-muted [&_.u-legend_th]:font-medium! [&_.uplot]:[font-family:inherit]!"
+        style={{ minHeight: height }}
+      />
       {/* A table grows with its rows whatever its class says; what it is in does not. */}
-      <div className="sr-only"><table>
-        <caption>{label}</caption>
-        <thead><tr><th scope="col">Day</th>{series.map((item) => <th key={item.name} scope="col">{item.name}</th>)}</tr></thead>
-        <tbody>
-          {times.map((time, index) => (
-            <tr key={time}><th scope="row">{new Date(time).toLocaleDateString()}</th>{series.map((item) => <td key={item.name}>{item.values[index] ?? ""}{unit}</td>)}</tr>
-          ))}
-        </tbody>
-      </table></div>
+      <div className="sr-only">
+        <table>
+          <caption>{label}</caption>
+          <thead>
+            <tr>
+              <th scope="col">Day</th>
+              {series.map((item) => (
+                <th key={item.name} scope="col">
+                  {item.name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {times.map((time, index) => (
+              <tr key={time}>
+                <th scope="row">{new Date(time).toLocaleDateString()}</th>
+                {series.map((item) => (
+                  <td key={item.name}>
+                    {item.values[index] ?? ""}
+                    {unit}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   );
 }

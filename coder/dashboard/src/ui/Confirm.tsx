@@ -21,7 +21,18 @@ interface ConfirmProps {
   onConfirm: () => Promise<unknown>;
 }
 
-export function Confirm({ open, onClose, title, children, confirm, danger = true, typed, typedLabel, extra, onConfirm }: ConfirmProps) {
+export function Confirm({
+  open,
+  onClose,
+  title,
+  children,
+  confirm,
+  danger = true,
+  typed,
+  typedLabel,
+  extra,
+  onConfirm,
+}: ConfirmProps) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<Error | null>(null);
@@ -46,17 +57,57 @@ export function Confirm({ open, onClose, title, children, confirm, danger = true
   };
   return (
     // Closed while it is being done, it could not say that it was refused.
-    <Dialog open={open} held={busy} onClose={() => { if (!busy) onClose(); }} title={title} actions={
-      <>
-        {/* Beside a button that cancels something, "Cancel" would be two things. */}
-        <Button disabled={busy} onClick={onClose}>{confirm.startsWith("Cancel") ? "Go back" : "Cancel"}</Button>
-        <Button type="submit" form={form} look={danger ? "danger" : "primary"} busy={busy} disabled={!ready} data-testid="confirm-button">{confirm}</Button>
-      </>
-    }>
-      <form id={form} className="flex flex-col gap-3" onSubmit={(event) => { event.preventDefault(); if (ready && !busy) void run(); }}>
-        <div className="flex flex-col gap-2 text-base text-muted [overflow-wrap:anywhere]">{children}</div>
+    <Dialog
+      open={open}
+      held={busy}
+      onClose={() => {
+        if (!busy) onClose();
+      }}
+      title={title}
+      actions={
+        <>
+          {/* Beside a button that cancels something, "Cancel" would be two things. */}
+          <Button disabled={busy} onClick={onClose}>
+            {confirm.startsWith("Cancel") ? "Go back" : "Cancel"}
+          </Button>
+          <Button
+            type="submit"
+            form={form}
+            look={danger ? "danger" : "primary"}
+            busy={busy}
+            disabled={!ready}
+            data-testid="confirm-button"
+          >
+            {confirm}
+          </Button>
+        </>
+      }
+    >
+      <form
+        id={form}
+        className="flex flex-col gap-3"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (ready && !busy) void run();
+        }}
+      >
+        <div className="flex flex-col gap-2 text-base text-muted [overflow-wrap:anywhere]">
+          {children}
+        </div>
         {typed === undefined ? null : (
-          <TextField label={<>{typedLabel ?? "Name"}: type <strong className="[overflow-wrap:anywhere]">{typed}</strong> to confirm</>} value={text} onChange={setText} autoComplete="off" spellCheck={false} data-testid="delete-dialog-name-confirmation" />
+          <TextField
+            label={
+              <>
+                {typedLabel ?? "Name"}: type{" "}
+                <strong className="[overflow-wrap:anywhere]">{typed}</strong> to confirm
+              </>
+            }
+            value={text}
+            onChange={setText}
+            autoComplete="off"
+            spellCheck={false}
+            data-testid="delete-dialog-name-confirmation"
+          />
         )}
         {extra}
         {error ? <Failure error={error} /> : null}

@@ -6,14 +6,39 @@ import { Notice } from "./Notice";
 
 const NO_CONFLICT = { status: 400, message: "" }; // its message is the title already
 
-export function Failure({ error, retry, title }: { error: Error; retry?: (() => void) | undefined; title?: string }) {
+export function Failure({
+  error,
+  retry,
+  title,
+}: {
+  error: Error;
+  retry?: (() => void) | undefined;
+  title?: string;
+}) {
   const known = error instanceof ApiError;
   const { message } = error;
   return (
-    <Notice kind="error" title={title ?? message} actions={retry ? <Button size="sm" onClick={retry}>Try again</Button> : null}>
+    <Notice
+      kind="error"
+      title={title ?? message}
+      actions={
+        retry ? (
+          <Button size="sm" onClick={retry}>
+            Try again
+          </Button>
+        ) : null
+      }
+    >
       {title ? <p>{message}</p> : null}
       {known && error.detail ? <p>{error.detail}</p> : null}
-      {known ? error.validations.map((item) => <p key={`${item.field} ${item.detail}`}>{item.field ? `${item.field}: ` : ""}{validationText(item.detail, NO_CONFLICT)}</p>) : null}
+      {known
+        ? error.validations.map((item) => (
+            <p key={`${item.field} ${item.detail}`}>
+              {item.field ? `${item.field}: ` : ""}
+              {validationText(item.detail, NO_CONFLICT)}
+            </p>
+          ))
+        : null}
     </Notice>
   );
 }

@@ -10,13 +10,22 @@ export function Loading({ label = "Loading" }: { label?: string }) {
 }
 
 export function Skeleton({ className }: { className?: string }) {
-  return <span aria-hidden="true" className={cx("block animate-pulse-soft rounded-md bg-hover", className ?? "h-4 w-full")} />;
+  return (
+    <span
+      aria-hidden="true"
+      className={cx("block animate-pulse-soft rounded-md bg-hover", className ?? "h-4 w-full")}
+    />
+  );
 }
 
 /** Lines of a table or list that is on its way. */
 export function SkeletonRows({ rows = 5 }: { rows?: number }) {
   return (
-    <div role="status" aria-label="Loading" className="divide-y divide-line rounded-xl border border-line bg-surface">
+    <div
+      role="status"
+      aria-label="Loading"
+      className="divide-y divide-line rounded-xl border border-line bg-surface"
+    >
       {Array.from({ length: rows }, (_, index) => (
         <div key={index} className="flex items-center gap-4 px-4 py-3.5">
           <Skeleton className="size-8 rounded-md" />

@@ -5,16 +5,45 @@ import { Link } from "react-router";
 
 import { cx } from "./cx";
 
-const ITEM =
-  "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base outline-none data-disabled:opacity-50 data-highlighted:bg-hover [&_svg]:size-4 [&_svg]:shrink-0 [&_svg]:text-muted";
+const ITEM = cx(
+  "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base",
+  "outline-none data-disabled:opacity-50 data-highlighted:bg-hover [&_svg]:size-4",
+  "[&_svg]:shrink-0 [&_svg]:text-muted",
+);
 
-export function Menu({ trigger, children, align = "end", label, onOpen }: { trigger: ReactNode; children: ReactNode; align?: "start" | "end"; label?: string; onOpen?: () => void }) {
+export function Menu({
+  trigger,
+  children,
+  align = "end",
+  label,
+  onOpen,
+}: {
+  trigger: ReactNode;
+  children: ReactNode;
+  align?: "start" | "end";
+  label?: string;
+  onOpen?: () => void;
+}) {
   return (
-    <DropdownMenu.Root modal={false} onOpenChange={(open) => { if (open) onOpen?.(); }}>
+    <DropdownMenu.Root
+      modal={false}
+      onOpenChange={(open) => {
+        if (open) onOpen?.();
+      }}
+    >
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal>
-        <DropdownMenu.Content align={align} sideOffset={6} collisionPadding={8} aria-label={label}
-          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 max-w-80 animate-appear overflow-y-auto rounded-lg border border-line bg-raised p-1 shadow-raised">
+        <DropdownMenu.Content
+          align={align}
+          sideOffset={6}
+          collisionPadding={8}
+          aria-label={label}
+          className={cx(
+            "z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 max-w-80",
+            "animate-appear overflow-y-auto rounded-lg border border-line bg-raised p-1",
+            "shadow-raised",
+          )}
+        >
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
@@ -24,7 +53,9 @@ export function Menu({ trigger, children, align = "end", label, onOpen }: { trig
 
 /** A sentence where people look for what they may not do. */
 export function MenuNote({ children }: { children: ReactNode }) {
-  return <DropdownMenu.Label className="px-2.5 py-1.5 text-xs text-muted">{children}</DropdownMenu.Label>;
+  return (
+    <DropdownMenu.Label className="px-2.5 py-1.5 text-xs text-muted">{children}</DropdownMenu.Label>
+  );
 }
 
 interface MenuItemProps {
@@ -42,7 +73,18 @@ interface MenuItemProps {
   testId?: string;
 }
 
-export function MenuItem({ children, icon, onSelect, to, href, download = false, danger = false, disabled = false, hint, testId }: MenuItemProps) {
+export function MenuItem({
+  children,
+  icon,
+  onSelect,
+  to,
+  href,
+  download = false,
+  danger = false,
+  disabled = false,
+  hint,
+  testId,
+}: MenuItemProps) {
   const body = (
     <>
       {icon}
@@ -54,31 +96,76 @@ export function MenuItem({ children, icon, onSelect, to, href, download = false,
   );
   const look = cx(ITEM, danger && "text-bad [&_svg]:text-bad!");
   if (to !== undefined && !disabled) {
-    return <DropdownMenu.Item asChild><Link to={to} className={look} data-testid={testId}>{body}</Link></DropdownMenu.Item>;
+    return (
+      <DropdownMenu.Item asChild>
+        <Link to={to} className={look} data-testid={testId}>
+          {body}
+        </Link>
+      </DropdownMenu.Item>
+    );
   }
   if (href !== undefined && !disabled) {
     return (
       <DropdownMenu.Item asChild>
-        <a href={href} className={look} data-testid={testId} {...(download ? { download: true } : { target: "_blank", rel: "noreferrer" })}>{body}</a>
+        <a
+          href={href}
+          className={look}
+          data-testid={testId}
+          {...(download ? { download: true } : { target: "_blank", rel: "noreferrer" })}
+        >
+          {body}
+        </a>
       </DropdownMenu.Item>
     );
   }
   return (
-    <DropdownMenu.Item className={look} disabled={disabled} data-testid={testId} onSelect={() => onSelect?.()}>{body}</DropdownMenu.Item>
+    <DropdownMenu.Item
+      className={look}
+      disabled={disabled}
+      data-testid={testId}
+      onSelect={() => onSelect?.()}
+    >
+      {body}
+    </DropdownMenu.Item>
   );
 }
 
-export function MenuCheck({ checked, onChange, children }: { checked: boolean; onChange: (checked: boolean) => void; children: ReactNode }) {
+export function MenuCheck({
+  checked,
+  onChange,
+  children,
+}: {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  children: ReactNode;
+}) {
   return (
-    <DropdownMenu.CheckboxItem checked={checked} onCheckedChange={onChange} onSelect={(event) => event.preventDefault()} className={ITEM}>
-      <span aria-hidden="true" className={cx("grid size-4 place-items-center rounded-sm border", checked ? "border-accent bg-accent text-on-accent" : "border-line-strong")}>{checked ? "✓" : ""}</span>
+    <DropdownMenu.CheckboxItem
+      checked={checked}
+      onCheckedChange={onChange}
+      onSelect={(event) => event.preventDefault()}
+      className={ITEM}
+    >
+      <span
+        aria-hidden="true"
+        className={cx(
+          "grid size-4 place-items-center rounded-sm border",
+          checked ? "border-accent bg-accent text-on-accent" : "border-line-strong",
+        )}
+      >
+        {checked ? "✓" : ""}
+      </span>
       <span className="min-w-0 flex-1 truncate">{children}</span>
     </DropdownMenu.CheckboxItem>
   );
 }
 
 export function MenuLabel({ children }: { children: ReactNode }) {
-  return <DropdownMenu.Label className="px-2.5 pt-1.5 pb-1 text-xs font-medium text-faint">{children}</DropdownMenu.Label>;
+  return (
+    <DropdownMenu.Label className="px-2.5 pt-1.5 pb-1 text-xs font-medium text-faint">
+      {children}
+    </DropdownMenu.Label>
+  );
 }
 
 export function MenuSeparator() {

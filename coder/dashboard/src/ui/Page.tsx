@@ -27,7 +27,11 @@ export function PageHead({ title, description, icon, badge, actions, crumbs }: P
               <h1 className="text-2xl font-semibold tracking-tight">{title}</h1>
               {badge}
             </div>
-            {description ? <div className="mt-0.5 text-base text-muted [overflow-wrap:anywhere]">{description}</div> : null}
+            {description ? (
+              <div className="mt-0.5 text-base text-muted [overflow-wrap:anywhere]">
+                {description}
+              </div>
+            ) : null}
           </div>
         </div>
         {actions ? <div className="flex flex-wrap items-center gap-2">{actions}</div> : null}
@@ -42,8 +46,16 @@ function Crumbs({ items }: { items: readonly (readonly [text: string, to?: strin
       <ol className="flex flex-wrap items-center gap-1 text-sm text-muted">
         {items.map(([text, to], index) => (
           <li key={`${text} ${index}`} className="flex min-w-0 items-center gap-1">
-            {index > 0 ? <ChevronRight className="size-3.5 shrink-0 text-faint" aria-hidden="true" /> : null}
-            {to ? <Link to={to} className="truncate hover:text-text hover:underline">{text}</Link> : <span className="truncate">{text}</span>}
+            {index > 0 ? (
+              <ChevronRight className="size-3.5 shrink-0 text-faint" aria-hidden="true" />
+            ) : null}
+            {to ? (
+              <Link to={to} className="truncate hover:text-text hover:underline">
+                {text}
+              </Link>
+            ) : (
+              <span className="truncate">{text}</span>
+            )}
           </li>
         ))}
       </ol>
@@ -61,6 +73,21 @@ export function Stack({ children, className }: { children: ReactNode; className?
 }
 
 /** A link inside of text or a table cell. */
-export function TextLink({ to, children, className }: { to: string; children: ReactNode; className?: string }) {
-  return <Link to={to} className={cx("font-medium text-accent-text underline-offset-2 hover:underline", className)}>{children}</Link>;
+export function TextLink({
+  to,
+  children,
+  className,
+}: {
+  to: string;
+  children: ReactNode;
+  className?: string;
+}) {
+  return (
+    <Link
+      to={to}
+      className={cx("font-medium text-accent-text underline-offset-2 hover:underline", className)}
+    >
+      {children}
+    </Link>
+  );
 }

@@ -3,24 +3,51 @@ import { Tabs as Radix } from "radix-ui";
 import { useEffect, useRef, type ReactNode } from "react";
 import { NavLink, useLocation } from "react-router";
 
-const TAB =
-  "-mb-px inline-flex items-center gap-1.5 border-b-2 px-0.5 py-2 text-base font-medium whitespace-nowrap text-muted transition-colors duration-(--quick) hover:text-text [&_svg]:size-4";
+import { cx } from "./cx";
+
+const TAB = cx(
+  "-mb-px inline-flex items-center gap-1.5 border-b-2 px-0.5 py-2 text-base",
+  "font-medium whitespace-nowrap text-muted transition-colors duration-(--quick)",
+  "hover:text-text [&_svg]:size-4",
+);
 
 // On a phone a row may be longer than the screen: its end fades, so that one sees that there is more.
-const ROW = "flex gap-5 overflow-x-auto border-b border-line [scrollbar-width:none] max-md:pr-8 max-md:[mask-image:linear-gradient(to_right,black_calc(100%-2.5rem),transparent)]";
+const ROW = cx(
+  "flex gap-5 overflow-x-auto border-b border-line [scrollbar-width:none]",
+  "max-md:pr-8",
+  "max-md:[mask-image:linear-gradient(to_right,black_calc(100%-2.5rem),transparent)]",
+);
 
 /** Pages of one thing; on a phone the row scrolls sideways, with the page that is shown in sight. */
-export function LinkTabs({ label, items }: { label: string; items: readonly { to: string; text: ReactNode; end?: boolean }[] }) {
+export function LinkTabs({
+  label,
+  items,
+}: {
+  label: string;
+  items: readonly { to: string; text: ReactNode; end?: boolean }[];
+}) {
   const row = useRef<HTMLElement>(null);
   const { pathname } = useLocation();
   useEffect(() => {
-    const [shown, nav] = [row.current?.querySelector<HTMLElement>("[aria-current=page]"), row.current];
-    if (shown && nav) nav.scrollLeft = shown.offsetLeft - nav.offsetLeft - (nav.clientWidth - shown.offsetWidth) / 2;
+    const [shown, nav] = [
+      row.current?.querySelector<HTMLElement>("[aria-current=page]"),
+      row.current,
+    ];
+    if (shown && nav)
+      nav.scrollLeft =
+        shown.offsetLeft - nav.offsetLeft - (nav.clientWidth - shown.offsetWidth) / 2;
   }, [pathname, items.length]); // what the person may see joins late
   return (
     <nav ref={row} aria-label={label} className={ROW}>
       {items.map((item) => (
-        <NavLink key={item.to} to={item.to} end={item.end ?? true} className={({ isActive }) => `${TAB} ${isActive ? "border-accent text-text!" : "border-transparent"}`}>
+        <NavLink
+          key={item.to}
+          to={item.to}
+          end={item.end ?? true}
+          className={({ isActive }) =>
+            `${TAB} ${isActive ? "border-accent text-text!" : "border-transparent"}`
+          }
+        >
           {item.text}
         </NavLink>
       ))}
@@ -28,7 +55,13 @@ export function LinkTabs({ label, items }: { label: string; items: readonly { to
   );
 }
 
-export function Tabs({ label, value, onChange, items, children }: {
+export function Tabs({
+  label,
+  value,
+  onChange,
+  items,
+  children,
+}: {
   label: string;
   value: string;
   onChange: (value: string) => void;
@@ -39,7 +72,13 @@ export function Tabs({ label, value, onChange, items, children }: {
     <Radix.Root value={value} onValueChange={onChange}>
       <Radix.List aria-label={label} className={ROW}>
         {items.map((item) => (
-          <Radix.Trigger key={item.value} value={item.value} className={`${TAB} border-transparent data-[state=active]:border-accent data-[state=active]:text-text`}>{item.text}</Radix.Trigger>
+          <Radix.Trigger
+            key={item.value}
+            value={item.value}
+            className={`${TAB} border-transparent data-[state=active]:border-accent data-[state=active]:text-text`}
+          >
+            {item.text}
+          </Radix.Trigger>
         ))}
       </Radix.List>
       {children}

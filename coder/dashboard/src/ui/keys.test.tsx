@@ -22,12 +22,21 @@ it.each([
 });
 
 it("leaves the keys of an input method alone", async () => {
-  const sent = vi.fn(), chosen = vi.fn();
+  const sent = vi.fn(),
+    chosen = vi.fn();
   const Page = () => {
     const [filter, setFilter] = useState("");
     return (
       <MemoryRouter>
-        <FilterBar label="Search things" placeholder="" filter={filter} onChange={(next) => { sent(next); setFilter(next); }} />
+        <FilterBar
+          label="Search things"
+          placeholder=""
+          filter={filter}
+          onChange={(next) => {
+            sent(next);
+            setFilter(next);
+          }}
+        />
         <Combobox label="User" value="" onChange={chosen} options={[{ value: "a", text: "ana" }]} />
       </MemoryRouter>
     );

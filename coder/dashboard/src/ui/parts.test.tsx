@@ -9,15 +9,30 @@ import { CodeBox } from "./text/CodeBox";
 import { Combobox } from "./forms/Combobox";
 import { Confirm } from "./Confirm";
 import { Dialog } from "./Dialog";
-import { Switch, TextField } from "./forms/Field";
+import { Switch } from "./forms/Toggle";
+import { TextField } from "./forms/Field";
 import { Markdown } from "./text/Markdown";
-import { ago, duration } from "./time";
+import { ago, duration } from "../lib/time";
 
 describe("Confirm", () => {
   it("stays while it is being done, and says what was refused", async () => {
     let refuse = (_: Error): void => undefined;
     const close = vi.fn();
-    render(<Confirm open onClose={close} title="Delete dev?" confirm="Delete" onConfirm={() => new Promise((_, fail) => { refuse = fail; })}>All is lost.</Confirm>);
+    render(
+      <Confirm
+        open
+        onClose={close}
+        title="Delete dev?"
+        confirm="Delete"
+        onConfirm={() =>
+          new Promise((_, fail) => {
+            refuse = fail;
+          })
+        }
+      >
+        All is lost.
+      </Confirm>,
+    );
     await userEvent.click(screen.getByTestId("confirm-button"));
     await userEvent.keyboard("{Escape}");
     await userEvent.click(screen.getByRole("button", { name: "Close" }));
@@ -31,7 +46,18 @@ describe("Confirm", () => {
 
   it("wants the name typed before anything is lost", async () => {
     const act = vi.fn(async () => undefined);
-    render(<Confirm open onClose={() => undefined} title="Delete dev?" confirm="Delete" typed="dev" onConfirm={act}>All is lost.</Confirm>);
+    render(
+      <Confirm
+        open
+        onClose={() => undefined}
+        title="Delete dev?"
+        confirm="Delete"
+        typed="dev"
+        onConfirm={act}
+      >
+        All is lost.
+      </Confirm>,
+    );
     const button = screen.getByTestId("confirm-button");
     expect(button).toBeDisabled();
     await userEvent.type(screen.getByTestId("delete-dialog-name-confirmation"), "de");
@@ -41,16 +67,48 @@ describe("Confirm", () => {
   });
 
   it("has one button that cancels, whatever is asked", () => {
-    const { rerender } = render(<Confirm open onClose={() => undefined} title="Delete dev?" confirm="Delete" onConfirm={async () => undefined}>All is lost.</Confirm>);
+    const { rerender } = render(
+      <Confirm
+        open
+        onClose={() => undefined}
+        title="Delete dev?"
+        confirm="Delete"
+        onConfirm={async () => undefined}
+      >
+        All is lost.
+      </Confirm>,
+    );
     expect(screen.getByRole("button", { name: "Cancel" })).toBeVisible();
-    rerender(<Confirm open onClose={() => undefined} title="Leave?" confirm="Cancel the import" onConfirm={async () => undefined}>It ends.</Confirm>);
-    expect(screen.getAllByRole("button", { name: /Cancel/ })).toEqual([screen.getByTestId("confirm-button")]);
+    rerender(
+      <Confirm
+        open
+        onClose={() => undefined}
+        title="Leave?"
+        confirm="Cancel the import"
+        onConfirm={async () => undefined}
+      >
+        It ends.
+      </Confirm>,
+    );
+    expect(screen.getAllByRole("button", { name: /Cancel/ })).toEqual([
+      screen.getByTestId("confirm-button"),
+    ]);
     expect(screen.getByRole("button", { name: "Go back" })).toBeVisible();
   });
 
   it("stays open and says why when it fails", async () => {
     const close = vi.fn();
-    render(<Confirm open onClose={close} title="Delete dev?" confirm="Delete" onConfirm={() => Promise.reject(new Error("It is in use."))}>All is lost.</Confirm>);
+    render(
+      <Confirm
+        open
+        onClose={close}
+        title="Delete dev?"
+        confirm="Delete"
+        onConfirm={() => Promise.reject(new Error("It is in use."))}
+      >
+        All is lost.
+      </Confirm>,
+    );
     await userEvent.click(screen.getByTestId("confirm-button"));
     expect(await screen.findByRole("alert")).toHaveTextContent("It is in use.");
     expect(close).not.toHaveBeenCalled();
@@ -68,7 +126,10 @@ describe("CodeBox", () => {
 
 describe("Combobox", () => {
   it("finds one among five thousand by keyboard", async () => {
-    const options = Array.from({ length: 5000 }, (_, index) => ({ value: `v${index}`, text: `Region ${index}` }));
+    const options = Array.from({ length: 5000 }, (_, index) => ({
+      value: `v${index}`,
+      text: `Region ${index}`,
+    }));
     const Example = () => {
       const [value, setValue] = useState("");
       return <Combobox label="Region" value={value} onChange={setValue} options={options} />;
@@ -82,31 +143,68 @@ describe("Combobox", () => {
 });
 
 describe("Markdown", () => {
-  it.each(["<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "[a](javascript:alert(1))", "![a](javascript:alert(1))", '<a href="javascript:alert(1)">a</a>'])("%s runs nothing", (text) => {
+  it.each([
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "[a](javascript:alert(1))",
+    "![a](javascript:alert(1))",
+    '<a href="javascript:alert(1)">a</a>',
+  ])("%s runs nothing", (text) => {
     const { container } = render(<Markdown text={text} />);
-    expect(container.querySelector("script, [onerror], [href^='javascript'], [src^='javascript']")).toBeNull();
+    expect(
+      container.querySelector("script, [onerror], [href^='javascript'], [src^='javascript']"),
+    ).toBeNull();
   });
 });
 
 describe("pictures", () => {
-  it.each([["javascript:alert(1)", null], ["data:text/html,x", null], ["/icon/docker.svg", "/icon/docker.svg"], ["https://example.com/a.png", "https://example.com/a.png"], ["", null]])("%s → %s", (source, result) => {
+  it.each([
+    ["javascript:alert(1)", null],
+    ["data:text/html,x", null],
+    ["/icon/docker.svg", "/icon/docker.svg"],
+    ["https://example.com/a.png", "https://example.com/a.png"],
+    ["", null],
+  ])("%s → %s", (source, result) => {
     expect(safeImage(source)).toBe(result);
   });
 });
 
 describe("moments", () => {
   const now = Date.parse("2026-01-02T00:00:00Z");
-  it.each([["2026-01-01T23:59:50Z", "just now"], ["2026-01-01T22:00:00Z", "2 hours ago"], ["2026-01-01T00:00:00Z", "1 day ago"], ["2026-01-02T03:00:00Z", "in 3 hours"], ["2026-01-08T23:55:00Z", "in 7 days"], ["2026-01-08T12:00:00Z", "in 6 days"], ["2026-01-02T01:30:00Z", "in 1 hour"], ["0001-01-01T00:00:00Z", "never"], ["", "never"]])("%s is %s", (at, words) => {
+  it.each([
+    ["2026-01-01T23:59:50Z", "just now"],
+    ["2026-01-01T22:00:00Z", "2 hours ago"],
+    ["2026-01-01T00:00:00Z", "1 day ago"],
+    ["2026-01-02T03:00:00Z", "in 3 hours"],
+    ["2026-01-08T23:55:00Z", "in 7 days"],
+    ["2026-01-08T12:00:00Z", "in 6 days"],
+    ["2026-01-02T01:30:00Z", "in 1 hour"],
+    ["0001-01-01T00:00:00Z", "never"],
+    ["", "never"],
+  ])("%s is %s", (at, words) => {
     expect(ago(at, now)).toBe(words);
   });
-  it.each([[400, "0.4s"], [42_000, "42s"], [125_000, "2m 5s"], [11_400_000, "3h 10m"]])("%d ms is %s", (ms, words) => {
+  it.each([
+    [400, "0.4s"],
+    [42_000, "42s"],
+    [125_000, "2m 5s"],
+    [11_400_000, "3h 10m"],
+  ])("%d ms is %s", (ms, words) => {
     expect(duration(ms)).toBe(words);
   });
 });
 
 describe("fields", () => {
   it("keep label and hint above what stands beside the input", () => {
-    render(<TextField label="Password" hint="At least eight." value="" onChange={() => undefined} beside={<button type="button">Generate</button>} />);
+    render(
+      <TextField
+        label="Password"
+        hint="At least eight."
+        value=""
+        onChange={() => undefined}
+        beside={<button type="button">Generate</button>}
+      />,
+    );
     const input = screen.getByLabelText("Password");
     expect(input).toHaveAccessibleDescription("At least eight.");
     expect(input.parentElement).toContainElement(screen.getByRole("button", { name: "Generate" }));
@@ -121,7 +219,14 @@ describe("fields", () => {
 
 describe("Chart", () => {
   it("says that there is nothing instead of an empty grid", () => {
-    render(<Chart label="Users" times={[0, 86_400_000]} series={[{ name: "Users", values: [0, null] }]} nothing="Nobody yet." />);
+    render(
+      <Chart
+        label="Users"
+        times={[0, 86_400_000]}
+        series={[{ name: "Users", values: [0, null] }]}
+        nothing="Nobody yet."
+      />,
+    );
     expect(screen.getByText("Nobody yet.")).toBeVisible();
     expect(screen.queryByRole("figure")).toBeNull();
   });
@@ -129,15 +234,26 @@ describe("Chart", () => {
 
 describe("Dialog", () => {
   it("shows nothing of the page behind it, and no way past what it holds, when it covers", () => {
-    render(<Dialog open covers onClose={() => undefined} title="Signed out">hush</Dialog>);
+    render(
+      <Dialog open covers onClose={() => undefined} title="Signed out">
+        hush
+      </Dialog>,
+    );
     expect(screen.queryByRole("button", { name: "Close" })).toBeNull();
     // As high as the content of a dialog that was open before, and later in the document: above it.
     expect(document.querySelector(".fixed.inset-0")).toHaveClass("bg-bg", "z-50");
   });
 
-  it.each([[false, 1], [true, 0]])("held %s: closed %d times by Escape, and always by its button", async (held, times) => {
+  it.each([
+    [false, 1],
+    [true, 0],
+  ])("held %s: closed %d times by Escape, and always by its button", async (held, times) => {
     const close = vi.fn();
-    render(<Dialog open held={held} onClose={close} title="The key is made">hush</Dialog>);
+    render(
+      <Dialog open held={held} onClose={close} title="The key is made">
+        hush
+      </Dialog>,
+    );
     await userEvent.keyboard("{Escape}");
     expect(close).toHaveBeenCalledTimes(times);
     await userEvent.click(screen.getByRole("button", { name: "Close" }));

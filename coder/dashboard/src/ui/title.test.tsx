@@ -5,7 +5,9 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { visit } from "../test/world";
 
 beforeEach(() => vi.resetModules());
-afterEach(() => { document.head.innerHTML = ""; });
+afterEach(() => {
+  document.head.innerHTML = "";
+});
 
 it.each([
   ["nothing is known", null, undefined, "Users - Coder"],
@@ -13,7 +15,8 @@ it.each([
   ["the deployment has been given another", "Works", "Forge", "Users - Forge"],
   ["the deployment has lost its own", "Works", "", "Users - Coder"],
 ])("ends in what the deployment is called: %s", async (_, inPage, name, title) => {
-  document.head.innerHTML = inPage === null ? "" : `<meta property="application-name" content="${inPage}">`;
+  document.head.innerHTML =
+    inPage === null ? "" : `<meta property="application-name" content="${inPage}">`;
   const { useTitle } = await import("./title");
   const { appearance } = await import("../api/queries/session");
   function Page() {
@@ -21,6 +24,8 @@ it.each([
     useQuery({ ...appearance, enabled: name !== undefined });
     return null;
   }
-  visit([{ path: "/", Component: Page }], "/", { "GET /api/v2/appearance": { application_name: name } });
+  visit([{ path: "/", Component: Page }], "/", {
+    "GET /api/v2/appearance": { application_name: name },
+  });
   await waitFor(() => expect(document.title).toBe(title));
 });

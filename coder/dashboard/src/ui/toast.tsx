@@ -4,6 +4,7 @@ import { useSyncExternalStore } from "react";
 
 import { NoAnswer } from "../api/client";
 import { IconButton } from "./Button";
+import { cx } from "./cx";
 
 interface Toast {
   id: number;
@@ -35,26 +36,59 @@ function add(kind: Toast["kind"], text: string, detail = "") {
 
 export const toast = {
   done: (text: string, detail?: string) => add("good", text, detail),
-  failed: (text: string, error?: unknown) => add("error", text, error instanceof NoAnswer ? `${error.message} ${error.detail}`.trim() : error instanceof Error ? error.message : ""),
+  failed: (text: string, error?: unknown) =>
+    add(
+      "error",
+      text,
+      error instanceof NoAnswer
+        ? `${error.message} ${error.detail}`.trim()
+        : error instanceof Error
+          ? error.message
+          : "",
+    ),
 };
 
 export function Toasts() {
-  const items = useSyncExternalStore((tell) => { listeners.add(tell); return () => listeners.delete(tell); }, () => shown);
+  const items = useSyncExternalStore(
+    (tell) => {
+      listeners.add(tell);
+      return () => listeners.delete(tell);
+    },
+    () => shown,
+  );
   return (
     <div className="pointer-events-none fixed right-4 bottom-4 z-60 flex w-[min(24rem,calc(100vw-2rem))] flex-col gap-2">
       {/* The live regions are always there, so that what appears in them is announced. */}
       {(["good", "error"] as const).map((kind) => (
-        <div key={kind} aria-live={kind === "error" ? "assertive" : "polite"} className="flex flex-col gap-2">
-          {items.filter((item) => item.kind === kind).map((item) => (
-            <div key={item.id} className="pointer-events-auto flex animate-appear items-start gap-2.5 rounded-lg border border-line bg-raised py-2.5 pr-2 pl-3.5 shadow-raised">
-              {kind === "error" ? <CircleAlert className="mt-0.5 size-4.5 shrink-0 text-bad" aria-hidden="true" /> : <CircleCheck className="mt-0.5 size-4.5 shrink-0 text-good" aria-hidden="true" />}
-              <div className="min-w-0 flex-1 [overflow-wrap:anywhere]">
-                <p className="font-medium">{item.text}</p>
-                {item.detail ? <p className="text-sm text-muted">{item.detail}</p> : null}
+        <div
+          key={kind}
+          aria-live={kind === "error" ? "assertive" : "polite"}
+          className="flex flex-col gap-2"
+        >
+          {items
+            .filter((item) => item.kind === kind)
+            .map((item) => (
+              <div
+                key={item.id}
+                className={cx(
+                  "pointer-events-auto flex animate-appear items-start gap-2.5 rounded-lg border",
+                  "border-line bg-raised py-2.5 pr-2 pl-3.5 shadow-raised",
+                )}
+              >
+                {kind === "error" ? (
+                  <CircleAlert className="mt-0.5 size-4.5 shrink-0 text-bad" aria-hidden="true" />
+                ) : (
+                  <CircleCheck className="mt-0.5 size-4.5 shrink-0 text-good" aria-hidden="true" />
+                )}
+                <div className="min-w-0 flex-1 [overflow-wrap:anywhere]">
+                  <p className="font-medium">{item.text}</p>
+                  {item.detail ? <p className="text-sm text-muted">{item.detail}</p> : null}
+                </div>
+                <IconButton label="Dismiss" size="sm" onClick={() => dismiss(item.id)}>
+                  <X />
+                </IconButton>
               </div>
-              <IconButton label="Dismiss" size="sm" onClick={() => dismiss(item.id)}><X /></IconButton>
-            </div>
-          ))}
+            ))}
         </div>
       ))}
     </div>

@@ -3,28 +3,69 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
 import type {
-  APIKeyWithOwner, ExternalAPIKeyScopes, GitSSHKey, Group, ListUserExternalAuthResponse, NotificationMethodsResponse, NotificationPreference, NotificationTemplate,
-  OAuth2ProviderApp, TokenConfig, UserLoginType, UserQuietHoursScheduleResponse, UserSecret, UserSession, WireguardClient, WireguardServer,
+  APIKeyWithOwner,
+  ExternalAPIKeyScopes,
+  GitSSHKey,
+  Group,
+  ListUserExternalAuthResponse,
+  NotificationMethodsResponse,
+  NotificationPreference,
+  NotificationTemplate,
+  OAuth2ProviderApp,
+  TokenConfig,
+  UserLoginType,
+  UserQuietHoursScheduleResponse,
+  UserSecret,
+  UserSession,
+  WireguardClient,
+  WireguardServer,
 } from "../types";
 
-export const loginType = queryOptions({ queryKey: ["users", "me", "login-type"], queryFn: () => get<UserLoginType>("/api/v2/users/me/login-type") });
+export const loginType = queryOptions({
+  queryKey: ["users", "me", "login-type"],
+  queryFn: () => get<UserLoginType>("/api/v2/users/me/login-type"),
+});
 
 export const myGroups = (user: string) =>
-  queryOptions({ queryKey: ["groups", "of", user], queryFn: async () => (await get<Group[] | null>(withQuery("/api/v2/groups", { has_member: user }))) ?? [] });
+  queryOptions({
+    queryKey: ["groups", "of", user],
+    queryFn: async () =>
+      (await get<Group[] | null>(withQuery("/api/v2/groups", { has_member: user }))) ?? [],
+  });
 
 export const tokens = (everybody: boolean, expired: boolean) =>
   queryOptions({
     queryKey: ["users", "me", "keys", everybody, expired],
-    queryFn: async () => (await get<APIKeyWithOwner[] | null>(withQuery("/api/v2/users/me/keys/tokens", { include_all: everybody, include_expired: expired }))) ?? [],
+    queryFn: async () =>
+      (await get<APIKeyWithOwner[] | null>(
+        withQuery("/api/v2/users/me/keys/tokens", {
+          include_all: everybody,
+          include_expired: expired,
+        }),
+      )) ?? [],
   });
 
-export const sessionsOf = (user: string) => queryOptions({ queryKey: ["users", user, "sessions"], queryFn: () => get<UserSession[]>(`/api/v2/users/${seg(user)}/sessions`) });
+export const sessionsOf = (user: string) =>
+  queryOptions({
+    queryKey: ["users", user, "sessions"],
+    queryFn: () => get<UserSession[]>(`/api/v2/users/${seg(user)}/sessions`),
+  });
 
-export const tokenConfig = queryOptions({ queryKey: ["users", "me", "tokenconfig"], queryFn: () => get<TokenConfig>("/api/v2/users/me/keys/tokens/tokenconfig") });
+export const tokenConfig = queryOptions({
+  queryKey: ["users", "me", "tokenconfig"],
+  queryFn: () => get<TokenConfig>("/api/v2/users/me/keys/tokens/tokenconfig"),
+});
 
-export const tokenScopes = queryOptions({ queryKey: ["auth", "scopes"], queryFn: () => get<ExternalAPIKeyScopes>("/api/v2/auth/scopes"), staleTime: Infinity });
+export const tokenScopes = queryOptions({
+  queryKey: ["auth", "scopes"],
+  queryFn: () => get<ExternalAPIKeyScopes>("/api/v2/auth/scopes"),
+  staleTime: Infinity,
+});
 
-export const gitSshKey = queryOptions({ queryKey: ["users", "me", "gitsshkey"], queryFn: () => get<GitSSHKey>("/api/v2/users/me/gitsshkey") });
+export const gitSshKey = queryOptions({
+  queryKey: ["users", "me", "gitsshkey"],
+  queryFn: () => get<GitSSHKey>("/api/v2/users/me/gitsshkey"),
+});
 
 export const externalLinks = queryOptions({
   queryKey: ["external-auth"],
@@ -32,21 +73,31 @@ export const externalLinks = queryOptions({
 });
 
 export const quietHours = (user: string) =>
-  queryOptions({ queryKey: ["users", user, "quiet-hours"], queryFn: () => get<UserQuietHoursScheduleResponse>(`/api/v2/users/${seg(user)}/quiet-hours`) });
+  queryOptions({
+    queryKey: ["users", user, "quiet-hours"],
+    queryFn: () => get<UserQuietHoursScheduleResponse>(`/api/v2/users/${seg(user)}/quiet-hours`),
+  });
 
 export const secrets = (user: string) =>
-  queryOptions({ queryKey: ["users", user, "secrets"], queryFn: () => get<UserSecret[]>(`/api/v2/users/${seg(user)}/secrets`) });
+  queryOptions({
+    queryKey: ["users", user, "secrets"],
+    queryFn: () => get<UserSecret[]>(`/api/v2/users/${seg(user)}/secrets`),
+  });
 
 export const notificationPreferences = (user: string) =>
   queryOptions({
     queryKey: ["users", user, "notifications"],
-    queryFn: async () => (await get<NotificationPreference[] | null>(`/api/v2/users/${seg(user)}/notifications/preferences`)) ?? [],
+    queryFn: async () =>
+      (await get<NotificationPreference[] | null>(
+        `/api/v2/users/${seg(user)}/notifications/preferences`,
+      )) ?? [],
   });
 
 export const notificationTemplates = (kind: "system" | "custom") =>
   queryOptions({
     queryKey: ["notifications", "templates", kind],
-    queryFn: async () => (await get<NotificationTemplate[] | null>(`/api/v2/notifications/templates/${kind}`)) ?? [],
+    queryFn: async () =>
+      (await get<NotificationTemplate[] | null>(`/api/v2/notifications/templates/${kind}`)) ?? [],
   });
 
 export const dispatchMethods = queryOptions({
@@ -57,11 +108,17 @@ export const dispatchMethods = queryOptions({
 export const authorizedApps = (user: string) =>
   queryOptions({
     queryKey: ["oauth2-provider", "apps", user],
-    queryFn: async () => (await get<OAuth2ProviderApp[] | null>(withQuery("/api/v2/oauth2-provider/apps", { user_id: user }))) ?? [],
+    queryFn: async () =>
+      (await get<OAuth2ProviderApp[] | null>(
+        withQuery("/api/v2/oauth2-provider/apps", { user_id: user }),
+      )) ?? [],
     retry: false,
   });
 
-export const wireguardServer = queryOptions({ queryKey: ["wireguard"], queryFn: () => get<WireguardServer>("/api/v2/wireguard") });
+export const wireguardServer = queryOptions({
+  queryKey: ["wireguard"],
+  queryFn: () => get<WireguardServer>("/api/v2/wireguard"),
+});
 
 const DEVICES_REFRESH_MS = 5000;
 

@@ -3,8 +3,21 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { get, withQuery } from "../client";
 import type {
-  AuditLogResponse, ConnectionLogResponse, DAUsResponse, DeploymentStats, ExternalAuthConfig, GetUserStatusCountsResponse, NotificationDelivery, NotificationMethodsResponse, NotificationsSettings, NotificationTemplate,
-  OAuth2ProviderApp, OAuth2ProviderAppSecret, OAuth2ProviderSettings, OrganizationSyncSettings, UserStatusChangeCount,
+  AuditLogResponse,
+  ConnectionLogResponse,
+  DAUsResponse,
+  DeploymentStats,
+  ExternalAuthConfig,
+  GetUserStatusCountsResponse,
+  NotificationDelivery,
+  NotificationMethodsResponse,
+  NotificationsSettings,
+  NotificationTemplate,
+  OAuth2ProviderApp,
+  OAuth2ProviderAppSecret,
+  OAuth2ProviderSettings,
+  OrganizationSyncSettings,
+  UserStatusChangeCount,
 } from "../types";
 
 /** One option of the server, as `GET /deployment/config` writes it. */
@@ -34,50 +47,123 @@ export interface DeploymentConfig {
   options: DeploymentOption[];
 }
 
-export const deploymentConfig = queryOptions({ queryKey: ["deployment", "config"], queryFn: () => get<DeploymentConfig>("/api/v2/deployment/config"), staleTime: 60_000 });
+export const deploymentConfig = queryOptions({
+  queryKey: ["deployment", "config"],
+  queryFn: () => get<DeploymentConfig>("/api/v2/deployment/config"),
+  staleTime: 60_000,
+});
 
 const STATS_MS = 30_000;
 
-export const deploymentStats = queryOptions({ queryKey: ["deployment", "stats"], queryFn: () => get<DeploymentStats>("/api/v2/deployment/stats"), refetchInterval: STATS_MS });
+export const deploymentStats = queryOptions({
+  queryKey: ["deployment", "stats"],
+  queryFn: () => get<DeploymentStats>("/api/v2/deployment/stats"),
+  refetchInterval: STATS_MS,
+});
 
 export const dailyUsers = queryOptions({
   queryKey: ["insights", "daus"],
-  queryFn: () => get<DAUsResponse>(withQuery("/api/v2/insights/daus", { tz_offset: String(Math.trunc(new Date().getTimezoneOffset() / 60)) })),
+  queryFn: () =>
+    get<DAUsResponse>(
+      withQuery("/api/v2/insights/daus", {
+        tz_offset: String(Math.trunc(new Date().getTimezoneOffset() / 60)),
+      }),
+    ),
   staleTime: 60_000,
 });
 
 export const userStatusCounts = queryOptions({
   queryKey: ["insights", "user-status-counts"],
-  queryFn: async () => (await get<GetUserStatusCountsResponse>(withQuery("/api/v2/insights/user-status-counts", { timezone: Intl.DateTimeFormat().resolvedOptions().timeZone }))).status_counts as Record<string, UserStatusChangeCount[]>,
+  queryFn: async () =>
+    (
+      await get<GetUserStatusCountsResponse>(
+        withQuery("/api/v2/insights/user-status-counts", {
+          timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+        }),
+      )
+    ).status_counts as Record<string, UserStatusChangeCount[]>,
   staleTime: 60_000,
 });
 
-export const experiments = queryOptions({ queryKey: ["experiments"], queryFn: () => get<string[]>("/api/v2/experiments"), staleTime: 60_000 });
+export const experiments = queryOptions({
+  queryKey: ["experiments"],
+  queryFn: () => get<string[]>("/api/v2/experiments"),
+  staleTime: 60_000,
+});
 
 export const LOG_SHOWN = 25;
 
 export const auditLog = (query: string, page: number) =>
   queryOptions({
     queryKey: ["audit", query, page],
-    queryFn: () => get<AuditLogResponse>(withQuery("/api/v2/audit", { limit: LOG_SHOWN, offset: (page - 1) * LOG_SHOWN, q: query })),
+    queryFn: () =>
+      get<AuditLogResponse>(
+        withQuery("/api/v2/audit", { limit: LOG_SHOWN, offset: (page - 1) * LOG_SHOWN, q: query }),
+      ),
   });
 
 export const connectionLog = (query: string, page: number) =>
   queryOptions({
     queryKey: ["connectionlog", query, page],
-    queryFn: () => get<ConnectionLogResponse>(withQuery("/api/v2/connectionlog", { limit: LOG_SHOWN, offset: (page - 1) * LOG_SHOWN, q: query })),
+    queryFn: () =>
+      get<ConnectionLogResponse>(
+        withQuery("/api/v2/connectionlog", {
+          limit: LOG_SHOWN,
+          offset: (page - 1) * LOG_SHOWN,
+          q: query,
+        }),
+      ),
   });
 
-export const systemTemplates = queryOptions({ queryKey: ["notifications", "templates", "system"], queryFn: () => get<NotificationTemplate[]>("/api/v2/notifications/templates/system") });
-export const customTemplates = queryOptions({ queryKey: ["notifications", "templates", "custom"], queryFn: () => get<NotificationTemplate[]>("/api/v2/notifications/templates/custom") });
-export const dispatchMethods = queryOptions({ queryKey: ["notifications", "dispatch-methods"], queryFn: () => get<NotificationMethodsResponse>("/api/v2/notifications/dispatch-methods"), staleTime: 60_000 });
+export const systemTemplates = queryOptions({
+  queryKey: ["notifications", "templates", "system"],
+  queryFn: () => get<NotificationTemplate[]>("/api/v2/notifications/templates/system"),
+});
+export const customTemplates = queryOptions({
+  queryKey: ["notifications", "templates", "custom"],
+  queryFn: () => get<NotificationTemplate[]>("/api/v2/notifications/templates/custom"),
+});
+export const dispatchMethods = queryOptions({
+  queryKey: ["notifications", "dispatch-methods"],
+  queryFn: () => get<NotificationMethodsResponse>("/api/v2/notifications/dispatch-methods"),
+  staleTime: 60_000,
+});
 /** What is set up, of what could be. */
-export const notificationDelivery = queryOptions({ queryKey: ["notifications", "delivery"], queryFn: () => get<NotificationDelivery>("/api/v2/notifications/delivery"), staleTime: 60_000 });
-export const notificationSettings = queryOptions({ queryKey: ["notifications", "settings"], queryFn: () => get<NotificationsSettings>("/api/v2/notifications/settings") });
+export const notificationDelivery = queryOptions({
+  queryKey: ["notifications", "delivery"],
+  queryFn: () => get<NotificationDelivery>("/api/v2/notifications/delivery"),
+  staleTime: 60_000,
+});
+export const notificationSettings = queryOptions({
+  queryKey: ["notifications", "settings"],
+  queryFn: () => get<NotificationsSettings>("/api/v2/notifications/settings"),
+});
 
-export const oauth2Apps = queryOptions({ queryKey: ["oauth2-provider", "apps"], queryFn: () => get<OAuth2ProviderApp[] | null>("/api/v2/oauth2-provider/apps"), retry: false });
-export const oauth2App = (id: string) => queryOptions({ queryKey: ["oauth2-provider", "apps", id], queryFn: () => get<OAuth2ProviderApp>(`/api/v2/oauth2-provider/apps/${id}`), retry: false });
-export const oauth2Secrets = (id: string) => queryOptions({ queryKey: ["oauth2-provider", "apps", id, "secrets"], queryFn: () => get<OAuth2ProviderAppSecret[] | null>(`/api/v2/oauth2-provider/apps/${id}/secrets`), retry: false });
-export const oauth2Settings = queryOptions({ queryKey: ["oauth2-provider", "settings"], queryFn: () => get<OAuth2ProviderSettings>("/api/v2/oauth2-provider/settings"), retry: false });
+export const oauth2Apps = queryOptions({
+  queryKey: ["oauth2-provider", "apps"],
+  queryFn: () => get<OAuth2ProviderApp[] | null>("/api/v2/oauth2-provider/apps"),
+  retry: false,
+});
+export const oauth2App = (id: string) =>
+  queryOptions({
+    queryKey: ["oauth2-provider", "apps", id],
+    queryFn: () => get<OAuth2ProviderApp>(`/api/v2/oauth2-provider/apps/${id}`),
+    retry: false,
+  });
+export const oauth2Secrets = (id: string) =>
+  queryOptions({
+    queryKey: ["oauth2-provider", "apps", id, "secrets"],
+    queryFn: () =>
+      get<OAuth2ProviderAppSecret[] | null>(`/api/v2/oauth2-provider/apps/${id}/secrets`),
+    retry: false,
+  });
+export const oauth2Settings = queryOptions({
+  queryKey: ["oauth2-provider", "settings"],
+  queryFn: () => get<OAuth2ProviderSettings>("/api/v2/oauth2-provider/settings"),
+  retry: false,
+});
 
-export const organizationSync = queryOptions({ queryKey: ["settings", "idpsync", "organization"], queryFn: () => get<OrganizationSyncSettings>("/api/v2/settings/idpsync/organization") });
+export const organizationSync = queryOptions({
+  queryKey: ["settings", "idpsync", "organization"],
+  queryFn: () => get<OrganizationSyncSettings>("/api/v2/settings/idpsync/organization"),
+});

@@ -14,14 +14,21 @@ export const healthReport = queryOptions({
   retry: false,
 });
 
-export const healthSettings = queryOptions({ queryKey: ["debug", "health", "settings"], queryFn: () => get<HealthSettings>("/api/v2/debug/health/settings") });
+export const healthSettings = queryOptions({
+  queryKey: ["debug", "health", "settings"],
+  queryFn: () => get<HealthSettings>("/api/v2/debug/health/settings"),
+});
 
-export const regions = queryOptions({ queryKey: ["regions", "all"], queryFn: async () => (await get<{ regions: Region[] }>("/api/v2/regions")).regions });
+export const regions = queryOptions({
+  queryKey: ["regions", "all"],
+  queryFn: async () => (await get<{ regions: Region[] }>("/api/v2/regions")).regions,
+});
 
 const PROXIES_REFRESH_MS = 10_000;
 
 export const workspaceProxies = queryOptions({
   queryKey: ["workspaceproxies"],
-  queryFn: async () => (await get<{ regions: WorkspaceProxy[] }>("/api/v2/workspaceproxies")).regions,
+  queryFn: async () =>
+    (await get<{ regions: WorkspaceProxy[] }>("/api/v2/workspaceproxies")).regions,
   refetchInterval: PROXIES_REFRESH_MS,
 });

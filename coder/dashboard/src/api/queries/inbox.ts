@@ -15,7 +15,14 @@ export const unread = queryOptions({
 export const inboxPages = (status: "all" | "unread") =>
   infiniteQueryOptions({
     queryKey: ["inbox", "pages", status],
-    queryFn: ({ pageParam }) => get<ListInboxNotificationsResponse>(withQuery("/api/v2/notifications/inbox", { read_status: status === "all" ? undefined : status, starting_before: pageParam })),
+    queryFn: ({ pageParam }) =>
+      get<ListInboxNotificationsResponse>(
+        withQuery("/api/v2/notifications/inbox", {
+          read_status: status === "all" ? undefined : status,
+          starting_before: pageParam,
+        }),
+      ),
     initialPageParam: "",
-    getNextPageParam: (last) => (last.notifications.length < INBOX_PAGE ? undefined : last.notifications.at(-1)?.id),
+    getNextPageParam: (last) =>
+      last.notifications.length < INBOX_PAGE ? undefined : last.notifications.at(-1)?.id,
   });

@@ -9,14 +9,28 @@ export const PEOPLE_SHOWN = 25;
 export const users = (query: string, page = 1, size = PEOPLE_SHOWN) =>
   queryOptions({
     queryKey: ["users", "list", query, page, size],
-    queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { limit: size, offset: (page - 1) * size || undefined, q: query })),
+    queryFn: () =>
+      get<GetUsersResponse>(
+        withQuery("/api/v2/users", {
+          limit: size,
+          offset: (page - 1) * size || undefined,
+          q: query,
+        }),
+      ),
   });
 
 /** The roles of the deployment, with what each may do. */
-export const siteRoles = queryOptions({ queryKey: ["users", "roles"], queryFn: () => get<AssignableRoles[]>("/api/v2/users/roles"), staleTime: 60_000 });
+export const siteRoles = queryOptions({
+  queryKey: ["users", "roles"],
+  queryFn: () => get<AssignableRoles[]>("/api/v2/users/roles"),
+  staleTime: 60_000,
+});
 
 export const groupsOf = (organization: string) =>
-  queryOptions({ queryKey: ["organizations", organization, "groups"], queryFn: () => get<Group[]>(`/api/v2/organizations/${seg(organization)}/groups`) });
+  queryOptions({
+    queryKey: ["organizations", organization, "groups"],
+    queryFn: () => get<Group[]>(`/api/v2/organizations/${seg(organization)}/groups`),
+  });
 
 export const groupByName = (organization: string, name: string) =>
   queryOptions({

@@ -14,5 +14,8 @@ export const programs = queryOptions({
 /** The one for a platform (`linux/amd64`), when it is known that the server has none. */
 export function useMissingProgram(): (platform: string) => Program | undefined {
   const known = useQuery(programs).data;
-  return (platform) => known?.find((program) => `${program.os}/${program.architecture}` === platform && !program.available);
+  return (platform) =>
+    known?.find(
+      (program) => `${program.os}/${program.architecture}` === platform && !program.available,
+    );
 }

@@ -3,7 +3,18 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { ApiError, get } from "../client";
 import { takePageValue } from "../meta";
-import type { AppearanceConfig, AppHostResponse, AuthMethods, BuildInfoResponse, Entitlements, Organization, PasscodeDelivery, Region, User, UserAppearanceSettings } from "../types";
+import type {
+  AppearanceConfig,
+  AppHostResponse,
+  AuthMethods,
+  BuildInfoResponse,
+  Entitlements,
+  Organization,
+  PasscodeDelivery,
+  Region,
+  User,
+  UserAppearanceSettings,
+} from "../types";
 
 const user = takePageValue<User>("user");
 const userAppearance = takePageValue<UserAppearanceSettings>("userAppearance");
@@ -95,6 +106,7 @@ export const appHost = queryOptions({
 
 export const experiments = queryOptions({
   queryKey: ["experiments"],
-  queryFn: async (): Promise<readonly string[]> => (await get<string[] | null>("/api/v2/experiments")) ?? [],
+  queryFn: async (): Promise<readonly string[]> =>
+    (await get<string[] | null>("/api/v2/experiments")) ?? [],
   staleTime: Infinity,
 });

@@ -12,14 +12,26 @@ export const TASKS_SHOWN = 25;
 export const tasks = (query: string, page: number) =>
   queryOptions({
     queryKey: ["tasks", query, page],
-    queryFn: () => get<TasksListResponse>(withQuery("/api/v2/tasks", { q: query, limit: TASKS_SHOWN, offset: (page - 1) * TASKS_SHOWN || undefined })),
+    queryFn: () =>
+      get<TasksListResponse>(
+        withQuery("/api/v2/tasks", {
+          q: query,
+          limit: TASKS_SHOWN,
+          offset: (page - 1) * TASKS_SHOWN || undefined,
+        }),
+      ),
     refetchInterval: LIST_REFRESH_MS,
   });
 
-export const taskPath = (owner: string, task: string): string => `/api/v2/tasks/${seg(owner)}/${seg(task)}`;
+export const taskPath = (owner: string, task: string): string =>
+  `/api/v2/tasks/${seg(owner)}/${seg(task)}`;
 
 export const task = (owner: string, name: string) =>
-  queryOptions({ queryKey: ["task", owner, name], queryFn: () => get<Task>(taskPath(owner, name)), refetchInterval: TASK_REFRESH_MS });
+  queryOptions({
+    queryKey: ["task", owner, name],
+    queryFn: () => get<Task>(taskPath(owner, name)),
+    refetchInterval: TASK_REFRESH_MS,
+  });
 
 export const taskLogs = (owner: string, name: string, live: boolean) =>
   queryOptions({

@@ -2,7 +2,18 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
-import type { ACLAvailable, Preset, Template, TemplateACL, TemplateExample, TemplateVersion, TemplateVersionExternalAuth, TemplateVersionParameter, TemplateVersionVariable, WorkspaceResource } from "../types";
+import type {
+  ACLAvailable,
+  Preset,
+  Template,
+  TemplateACL,
+  TemplateExample,
+  TemplateVersion,
+  TemplateVersionExternalAuth,
+  TemplateVersionParameter,
+  TemplateVersionVariable,
+  WorkspaceResource,
+} from "../types";
 
 export const templates = (query = "") =>
   queryOptions({
@@ -12,54 +23,90 @@ export const templates = (query = "") =>
   });
 
 export const templateById = (id: string) =>
-  queryOptions({ queryKey: ["template", id], queryFn: () => get<Template>(`/api/v2/templates/${id}`) });
+  queryOptions({
+    queryKey: ["template", id],
+    queryFn: () => get<Template>(`/api/v2/templates/${id}`),
+  });
 
 /** `organization` is a name, or "default". */
 export const templateByName = (organization: string, name: string) =>
   queryOptions({
     queryKey: ["template", organization, name],
-    queryFn: () => get<Template>(`/api/v2/organizations/${seg(organization)}/templates/${seg(name)}`),
+    queryFn: () =>
+      get<Template>(`/api/v2/organizations/${seg(organization)}/templates/${seg(name)}`),
   });
 
 export const templateVersions = (template: string) =>
   queryOptions({
     queryKey: ["templates", template, "versions"],
-    queryFn: async () => (await get<TemplateVersion[]>(`/api/v2/templates/${template}/versions?include_archived=true`)).reverse(),
+    queryFn: async () =>
+      (
+        await get<TemplateVersion[]>(`/api/v2/templates/${template}/versions?include_archived=true`)
+      ).reverse(),
   });
 
 export const templateVersion = (id: string) =>
-  queryOptions({ queryKey: ["templateversions", id], queryFn: () => get<TemplateVersion>(`/api/v2/templateversions/${id}`) });
+  queryOptions({
+    queryKey: ["templateversions", id],
+    queryFn: () => get<TemplateVersion>(`/api/v2/templateversions/${id}`),
+  });
 
 export const templateVersionByName = (organization: string, template: string, version: string) =>
   queryOptions({
     queryKey: ["templateversions", organization, template, version],
-    queryFn: () => get<TemplateVersion>(`/api/v2/organizations/${seg(organization)}/templates/${seg(template)}/versions/${seg(version)}`),
+    queryFn: () =>
+      get<TemplateVersion>(
+        `/api/v2/organizations/${seg(organization)}/templates/${seg(template)}/versions/${seg(version)}`,
+      ),
   });
 
 export const previousVersion = (organization: string, template: string, version: string) =>
   queryOptions({
     queryKey: ["templateversions", organization, template, version, "previous"],
-    queryFn: () => get<TemplateVersion>(`/api/v2/organizations/${seg(organization)}/templates/${seg(template)}/versions/${seg(version)}/previous`),
+    queryFn: () =>
+      get<TemplateVersion>(
+        `/api/v2/organizations/${seg(organization)}/templates/${seg(template)}/versions/${seg(version)}/previous`,
+      ),
     retry: false,
   });
 
 export const versionResources = (version: string) =>
-  queryOptions({ queryKey: ["templateversions", version, "resources"], queryFn: () => get<WorkspaceResource[]>(`/api/v2/templateversions/${version}/resources`) });
+  queryOptions({
+    queryKey: ["templateversions", version, "resources"],
+    queryFn: () => get<WorkspaceResource[]>(`/api/v2/templateversions/${version}/resources`),
+  });
 
 export const versionVariables = (version: string) =>
-  queryOptions({ queryKey: ["templateversions", version, "variables"], queryFn: () => get<TemplateVersionVariable[]>(`/api/v2/templateversions/${version}/variables`) });
+  queryOptions({
+    queryKey: ["templateversions", version, "variables"],
+    queryFn: () => get<TemplateVersionVariable[]>(`/api/v2/templateversions/${version}/variables`),
+  });
 
 /** As the import found them, without what the values given so far change. */
 export const versionParameters = (version: string) =>
-  queryOptions({ queryKey: ["templateversions", version, "rich-parameters"], queryFn: async () => (await get<TemplateVersionParameter[] | null>(`/api/v2/templateversions/${seg(version)}/rich-parameters`)) ?? [], staleTime: Infinity });
+  queryOptions({
+    queryKey: ["templateversions", version, "rich-parameters"],
+    queryFn: async () =>
+      (await get<TemplateVersionParameter[] | null>(
+        `/api/v2/templateversions/${seg(version)}/rich-parameters`,
+      )) ?? [],
+    staleTime: Infinity,
+  });
 
 export const versionPresets = (version: string) =>
-  queryOptions({ queryKey: ["templateversions", version, "presets"], queryFn: async () => (await get<Preset[] | null>(`/api/v2/templateversions/${version}/presets`)) ?? [] });
+  queryOptions({
+    queryKey: ["templateversions", version, "presets"],
+    queryFn: async () =>
+      (await get<Preset[] | null>(`/api/v2/templateversions/${version}/presets`)) ?? [],
+  });
 
 export const versionExternalAuth = (version: string, user: string) =>
   queryOptions({
     queryKey: ["templateversions", version, "external-auth", user],
-    queryFn: () => get<TemplateVersionExternalAuth[]>(withQuery(`/api/v2/templateversions/${version}/external-auth`, { user_id: user })),
+    queryFn: () =>
+      get<TemplateVersionExternalAuth[]>(
+        withQuery(`/api/v2/templateversions/${version}/external-auth`, { user_id: user }),
+      ),
   });
 
 export const templateExamples = queryOptions({
@@ -69,10 +116,16 @@ export const templateExamples = queryOptions({
 });
 
 export const templateAcl = (template: string) =>
-  queryOptions({ queryKey: ["templates", template, "acl"], queryFn: () => get<TemplateACL>(`/api/v2/templates/${template}/acl`) });
+  queryOptions({
+    queryKey: ["templates", template, "acl"],
+    queryFn: () => get<TemplateACL>(`/api/v2/templates/${template}/acl`),
+  });
 
 export const templateAclAvailable = (template: string, query: string) =>
   queryOptions({
     queryKey: ["templates", template, "acl", "available", query],
-    queryFn: () => get<ACLAvailable>(withQuery(`/api/v2/templates/${template}/acl/available`, { q: query, limit: 25 })),
+    queryFn: () =>
+      get<ACLAvailable>(
+        withQuery(`/api/v2/templates/${template}/acl/available`, { q: query, limit: 25 }),
+      ),
   });

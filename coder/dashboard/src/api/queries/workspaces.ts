@@ -3,8 +3,22 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
 import type {
-  AgentDisconnect, AgentLights, ExternalAgentCredentials, ProvisionerJobWhy, SSHConfigResponse, Workspace, WorkspaceACL, WorkspaceAgentListContainersResponse, WorkspaceAgentListeningPortsResponse,
-  WorkspaceAgentPortShares, WorkspaceBuild, WorkspaceBuildParameter, WorkspaceBuildTimings, WorkspaceQuota, WorkspacesResponse, WorkspaceSharingSettings,
+  AgentDisconnect,
+  AgentLights,
+  ExternalAgentCredentials,
+  ProvisionerJobWhy,
+  SSHConfigResponse,
+  Workspace,
+  WorkspaceACL,
+  WorkspaceAgentListContainersResponse,
+  WorkspaceAgentListeningPortsResponse,
+  WorkspaceAgentPortShares,
+  WorkspaceBuild,
+  WorkspaceBuildParameter,
+  WorkspaceBuildTimings,
+  WorkspaceQuota,
+  WorkspacesResponse,
+  WorkspaceSharingSettings,
 } from "../types";
 
 const LIST_REFRESH_MS = 2500; // a list is small; a socket per row would cost the server more
@@ -13,20 +27,31 @@ export const PAGE_SIZE = 25;
 export const workspaces = (query: string, page: number, size = PAGE_SIZE) =>
   queryOptions({
     queryKey: ["workspaces", query, page, size],
-    queryFn: () => get<WorkspacesResponse>(withQuery("/api/v2/workspaces", { limit: size, offset: (page - 1) * size || undefined, q: query })),
+    queryFn: () =>
+      get<WorkspacesResponse>(
+        withQuery("/api/v2/workspaces", {
+          limit: size,
+          offset: (page - 1) * size || undefined,
+          q: query,
+        }),
+      ),
     refetchInterval: LIST_REFRESH_MS,
   });
 
 export const workspaceByName = (owner: string, name: string) =>
   queryOptions({
     queryKey: ["workspace", owner, name],
-    queryFn: () => get<Workspace>(`/api/v2/users/${seg(owner)}/workspace/${seg(name)}?include_deleted=true`),
+    queryFn: () =>
+      get<Workspace>(`/api/v2/users/${seg(owner)}/workspace/${seg(name)}?include_deleted=true`),
   });
 
 export const externalCredentials = (workspace: string, agent: string) =>
   queryOptions({
     queryKey: ["workspaces", workspace, "external-agent", agent],
-    queryFn: () => get<ExternalAgentCredentials>(`/api/v2/workspaces/${workspace}/external-agent/${seg(agent)}/credentials`),
+    queryFn: () =>
+      get<ExternalAgentCredentials>(
+        `/api/v2/workspaces/${workspace}/external-agent/${seg(agent)}/credentials`,
+      ),
   });
 
 const BUILDS_SHOWN = 25;
@@ -35,22 +60,40 @@ const BUILDS_SHOWN = 25;
 export const workspaceBuilds = (workspace: string) =>
   infiniteQueryOptions({
     queryKey: ["workspace", workspace, "builds"],
-    queryFn: ({ pageParam }) => get<WorkspaceBuild[]>(withQuery(`/api/v2/workspaces/${workspace}/builds`, { limit: BUILDS_SHOWN, offset: pageParam || undefined })),
+    queryFn: ({ pageParam }) =>
+      get<WorkspaceBuild[]>(
+        withQuery(`/api/v2/workspaces/${workspace}/builds`, {
+          limit: BUILDS_SHOWN,
+          offset: pageParam || undefined,
+        }),
+      ),
     initialPageParam: 0,
-    getNextPageParam: (last: readonly WorkspaceBuild[], pages: readonly (readonly WorkspaceBuild[])[]) => (last.length < BUILDS_SHOWN ? undefined : pages.length * BUILDS_SHOWN),
+    getNextPageParam: (
+      last: readonly WorkspaceBuild[],
+      pages: readonly (readonly WorkspaceBuild[])[],
+    ) => (last.length < BUILDS_SHOWN ? undefined : pages.length * BUILDS_SHOWN),
   });
 
 export const buildByNumber = (owner: string, name: string, number: string) =>
   queryOptions({
     queryKey: ["workspace", owner, name, "builds", number],
-    queryFn: () => get<WorkspaceBuild>(`/api/v2/users/${seg(owner)}/workspace/${seg(name)}/builds/${seg(number)}`),
+    queryFn: () =>
+      get<WorkspaceBuild>(
+        `/api/v2/users/${seg(owner)}/workspace/${seg(name)}/builds/${seg(number)}`,
+      ),
   });
 
 export const buildParameters = (build: string) =>
-  queryOptions({ queryKey: ["workspacebuilds", build, "parameters"], queryFn: () => get<WorkspaceBuildParameter[]>(`/api/v2/workspacebuilds/${build}/parameters`) });
+  queryOptions({
+    queryKey: ["workspacebuilds", build, "parameters"],
+    queryFn: () => get<WorkspaceBuildParameter[]>(`/api/v2/workspacebuilds/${build}/parameters`),
+  });
 
 export const buildTimings = (build: string) =>
-  queryOptions({ queryKey: ["workspacebuilds", build, "timings"], queryFn: () => get<WorkspaceBuildTimings>(`/api/v2/workspacebuilds/${build}/timings`) });
+  queryOptions({
+    queryKey: ["workspacebuilds", build, "timings"],
+    queryFn: () => get<WorkspaceBuildTimings>(`/api/v2/workspacebuilds/${build}/timings`),
+  });
 
 const WHY_REFRESH_MS = 3000;
 
@@ -58,7 +101,8 @@ const WHY_REFRESH_MS = 3000;
 export const jobWhy = (organization: string, job: string) =>
   queryOptions({
     queryKey: ["provisionerjobs", job, "why"],
-    queryFn: () => get<ProvisionerJobWhy>(`/api/v2/organizations/${organization}/provisionerjobs/${job}/why`),
+    queryFn: () =>
+      get<ProvisionerJobWhy>(`/api/v2/organizations/${organization}/provisionerjobs/${job}/why`),
     refetchInterval: WHY_REFRESH_MS,
     retry: false,
   });
@@ -66,49 +110,78 @@ export const jobWhy = (organization: string, job: string) =>
 export const workspaceQuota = (organization: string, user: string) =>
   queryOptions({
     queryKey: ["organizations", organization, "members", user, "quota"],
-    queryFn: () => get<WorkspaceQuota>(`/api/v2/organizations/${seg(organization)}/members/${seg(user)}/workspace-quota`),
+    queryFn: () =>
+      get<WorkspaceQuota>(
+        `/api/v2/organizations/${seg(organization)}/members/${seg(user)}/workspace-quota`,
+      ),
     retry: false,
   });
 
-export const sshSettings = queryOptions({ queryKey: ["deployment", "ssh"], queryFn: () => get<SSHConfigResponse>("/api/v2/deployment/ssh"), staleTime: Infinity });
+export const sshSettings = queryOptions({
+  queryKey: ["deployment", "ssh"],
+  queryFn: () => get<SSHConfigResponse>("/api/v2/deployment/ssh"),
+  staleTime: Infinity,
+});
 
 const LIGHTS_REFRESH_MS = 15_000; // twice in the rhythm of an agent's readings
 
 export const agentLights = (agent: string) =>
-  queryOptions({ queryKey: ["workspaceagents", agent, "lights"], queryFn: () => get<AgentLights>(`/api/v2/workspaceagents/${agent}/lights`), refetchInterval: LIGHTS_REFRESH_MS, retry: false });
+  queryOptions({
+    queryKey: ["workspaceagents", agent, "lights"],
+    queryFn: () => get<AgentLights>(`/api/v2/workspaceagents/${agent}/lights`),
+    refetchInterval: LIGHTS_REFRESH_MS,
+    retry: false,
+  });
 
 /** Newest first. */
 export const agentDisconnects = (agent: string) =>
-  queryOptions({ queryKey: ["workspaceagents", agent, "disconnects"], queryFn: () => get<AgentDisconnect[]>(`/api/v2/workspaceagents/${agent}/disconnects`), refetchInterval: LIGHTS_REFRESH_MS, retry: false });
+  queryOptions({
+    queryKey: ["workspaceagents", agent, "disconnects"],
+    queryFn: () => get<AgentDisconnect[]>(`/api/v2/workspaceagents/${agent}/disconnects`),
+    refetchInterval: LIGHTS_REFRESH_MS,
+    retry: false,
+  });
 
 const PORTS_REFRESH_MS = 5000;
 
 export const listeningPorts = (agent: string) =>
   queryOptions({
     queryKey: ["workspaceagents", agent, "listening-ports"],
-    queryFn: () => get<WorkspaceAgentListeningPortsResponse>(`/api/v2/workspaceagents/${agent}/listening-ports`),
+    queryFn: () =>
+      get<WorkspaceAgentListeningPortsResponse>(`/api/v2/workspaceagents/${agent}/listening-ports`),
     refetchInterval: PORTS_REFRESH_MS,
   });
 
 const SHARES_REFRESH_MS = 15_000; // they end by themselves
 
 export const portShares = (workspace: string) =>
-  queryOptions({ queryKey: ["workspaces", workspace, "port-share"], queryFn: () => get<WorkspaceAgentPortShares>(`/api/v2/workspaces/${workspace}/port-share`), refetchInterval: SHARES_REFRESH_MS });
+  queryOptions({
+    queryKey: ["workspaces", workspace, "port-share"],
+    queryFn: () => get<WorkspaceAgentPortShares>(`/api/v2/workspaces/${workspace}/port-share`),
+    refetchInterval: SHARES_REFRESH_MS,
+  });
 
 export const containers = (agent: string) =>
   queryOptions({
     queryKey: ["workspaceagents", agent, "containers"],
-    queryFn: () => get<WorkspaceAgentListContainersResponse>(`/api/v2/workspaceagents/${agent}/containers`),
+    queryFn: () =>
+      get<WorkspaceAgentListContainersResponse>(`/api/v2/workspaceagents/${agent}/containers`),
     retry: false,
     staleTime: 30_000,
   });
 
 export const workspaceAcl = (workspace: string) =>
-  queryOptions({ queryKey: ["workspaces", workspace, "acl"], queryFn: () => get<WorkspaceACL>(`/api/v2/workspaces/${workspace}/acl`) });
+  queryOptions({
+    queryKey: ["workspaces", workspace, "acl"],
+    queryFn: () => get<WorkspaceACL>(`/api/v2/workspaces/${workspace}/acl`),
+  });
 
 export const sharingSettings = (organization: string) =>
   queryOptions({
     queryKey: ["organizations", organization, "workspace-sharing"],
-    queryFn: () => get<WorkspaceSharingSettings>(`/api/v2/organizations/${organization}/settings/workspace-sharing`),
+    queryFn: () =>
+      get<WorkspaceSharingSettings>(
+        `/api/v2/organizations/${organization}/settings/workspace-sharing`,
+      ),
     retry: false,
   });

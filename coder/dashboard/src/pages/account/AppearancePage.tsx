@@ -6,24 +6,41 @@ import { put } from "../../api/client";
 import { changeAhead, seenIn } from "../../api/overtaken";
 import { myAppearance } from "../../api/queries/session";
 import type { UserAppearanceSettings } from "../../api/types";
-import { isTheme, type Theme } from "../../app/theme";
+import { isTheme, type Theme } from "../../features/appearance/theme";
 import { Section } from "../../ui/Card";
 import { cx } from "../../ui/cx";
 import { Failure } from "../../ui/Failure";
-import { RadioCards } from "../../ui/forms/Field";
+import { RadioCards } from "../../ui/forms/RadioCards";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
-import { DEFAULT_FONT, loadTerminalFont, TERMINAL_FONTS, terminalFamily } from "../../ui/text/terminal-fonts";
+import {
+  DEFAULT_FONT,
+  loadTerminalFont,
+  TERMINAL_FONTS,
+  terminalFamily,
+} from "../../ui/text/terminal-fonts";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 
 const LIGHT: readonly (readonly [Theme, string, string])[] = [
-  ["light", "Light", "The default."], ["light-contrast", "Light high contrast", "Nothing below 7:1."],
-  ["light-protan-deuter", "Light (Protanopia & Deuteranopia)", "Red and green become blue and orange."], ["light-tritan", "Light (Tritanopia)", "Blue and yellow become teal and red."],
+  ["light", "Light", "The default."],
+  ["light-contrast", "Light high contrast", "Nothing below 7:1."],
+  [
+    "light-protan-deuter",
+    "Light (Protanopia & Deuteranopia)",
+    "Red and green become blue and orange.",
+  ],
+  ["light-tritan", "Light (Tritanopia)", "Blue and yellow become teal and red."],
 ];
 const DARK: readonly (readonly [Theme, string, string])[] = [
-  ["dark", "Dark", "The default."], ["dark-contrast", "Dark high contrast", "Nothing below 7:1."],
-  ["dark-protan-deuter", "Dark (Protanopia & Deuteranopia)", "Red and green become blue and orange."], ["dark-tritan", "Dark (Tritanopia)", "Blue and yellow become teal and red."],
+  ["dark", "Dark", "The default."],
+  ["dark-contrast", "Dark high contrast", "Nothing below 7:1."],
+  [
+    "dark-protan-deuter",
+    "Dark (Protanopia & Deuteranopia)",
+    "Red and green become blue and orange.",
+  ],
+  ["dark-tritan", "Dark (Tritanopia)", "Blue and yellow become teal and red."],
 ];
 
 export function AppearancePage() {
@@ -33,14 +50,20 @@ export function AppearancePage() {
     <>
       <PageHead title="Appearance" description="Only for you, on every device you sign in from." />
       {settings.isPending ? <SkeletonRows rows={3} /> : null}
-      {settings.isError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : null}
+      {settings.isError ? (
+        <Failure error={settings.error} retry={() => void settings.refetch()} />
+      ) : null}
       {settings.data ? <Choices settings={settings.data} /> : null}
     </>
   );
 }
 
 // The server refuses what was never chosen: that is sent as the default.
-const completed = (settings: UserAppearanceSettings): UserAppearanceSettings => ({ ...settings, theme_preference: settings.theme_preference || "auto", terminal_font: settings.terminal_font || DEFAULT_FONT });
+const completed = (settings: UserAppearanceSettings): UserAppearanceSettings => ({
+  ...settings,
+  theme_preference: settings.theme_preference || "auto",
+  terminal_font: settings.terminal_font || DEFAULT_FONT,
+});
 
 /** What was chosen stands from the click on; a choice that could not be saved is taken back. */
 function Choices({ settings }: { settings: UserAppearanceSettings }) {
@@ -49,8 +72,9 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
     const change = (now: UserAppearanceSettings) => ({ ...completed(now), ...changes });
     // Of what is shown, with the choices that are still on their way: each request says everything.
     const next = change(queries.getQueryData(myAppearance.queryKey) ?? settings);
-    changeAhead(queries, [seenIn(myAppearance.queryKey, change)], () => put<UserAppearanceSettings>("/api/v2/users/me/appearance", next))
-      .catch((error: unknown) => toast.failed("Your choice was not saved", error));
+    changeAhead(queries, [seenIn(myAppearance.queryKey, change)], () =>
+      put<UserAppearanceSettings>("/api/v2/users/me/appearance", next),
+    ).catch((error: unknown) => toast.failed("Your choice was not saved", error));
   };
   const single = settings.theme_mode !== "sync" && isTheme(settings.theme_preference);
   const light = isTheme(settings.theme_light) ? settings.theme_light : "light";
@@ -61,14 +85,64 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
     <Stack>
       <Section title="Theme">
         <Stack className="gap-6">
-          <RadioCards label="Theme mode" columns value={single ? "single" : "sync"} onChange={(mode) => (mode === "sync" ? save({ theme_mode: "sync", theme_preference: "auto", theme_light: light, theme_dark: dark }) : alone(isTheme(now) ? now : "light"))} options={[
-            { value: "sync", text: "Sync with system", hint: "Light by day, dark by night, as your system says." },
-            { value: "single", text: "Single theme", hint: "Always the same one." },
-          ]} />
-          {single ? <ThemeGrid legend="Theme" value={settings.theme_preference} themes={[...LIGHT, ...DARK]} onChange={alone} /> : (
+          <RadioCards
+            label="Theme mode"
+            columns
+            value={single ? "single" : "sync"}
+            onChange={(mode) =>
+              mode === "sync"
+                ? save({
+                    theme_mode: "sync",
+                    theme_preference: "auto",
+                    theme_light: light,
+                    theme_dark: dark,
+                  })
+                : alone(isTheme(now) ? now : "light")
+            }
+            options={[
+              {
+                value: "sync",
+                text: "Sync with system",
+                hint: "Light by day, dark by night, as your system says.",
+              },
+              { value: "single", text: "Single theme", hint: "Always the same one." },
+            ]}
+          />
+          {single ? (
+            <ThemeGrid
+              legend="Theme"
+              value={settings.theme_preference}
+              themes={[...LIGHT, ...DARK]}
+              onChange={alone}
+            />
+          ) : (
             <>
-              <ThemeGrid legend="Light theme" value={light} themes={LIGHT} onChange={(theme) => save({ theme_mode: "sync", theme_preference: "auto", theme_light: theme, theme_dark: dark })} />
-              <ThemeGrid legend="Dark theme" value={dark} themes={DARK} onChange={(theme) => save({ theme_mode: "sync", theme_preference: "auto", theme_light: light, theme_dark: theme })} />
+              <ThemeGrid
+                legend="Light theme"
+                value={light}
+                themes={LIGHT}
+                onChange={(theme) =>
+                  save({
+                    theme_mode: "sync",
+                    theme_preference: "auto",
+                    theme_light: theme,
+                    theme_dark: dark,
+                  })
+                }
+              />
+              <ThemeGrid
+                legend="Dark theme"
+                value={dark}
+                themes={DARK}
+                onChange={(theme) =>
+                  save({
+                    theme_mode: "sync",
+                    theme_preference: "auto",
+                    theme_light: light,
+                    theme_dark: theme,
+                  })
+                }
+              />
             </>
           )}
         </Stack>
@@ -78,17 +152,44 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
   );
 }
 
-function ThemeGrid({ legend, value, themes, onChange }: { legend: string; value: string; themes: readonly (readonly [Theme, string, string])[]; onChange: (theme: Theme) => void }) {
+function ThemeGrid({
+  legend,
+  value,
+  themes,
+  onChange,
+}: {
+  legend: string;
+  value: string;
+  themes: readonly (readonly [Theme, string, string])[];
+  onChange: (theme: Theme) => void;
+}) {
   return (
     <fieldset>
       <legend className="mb-2 text-base font-medium">{legend}</legend>
       <div className="grid grid-cols-2 gap-3 max-sm:grid-cols-1">
         {themes.map(([theme, name, hint]) => (
-          <label key={theme} className="flex flex-col overflow-hidden rounded-lg border border-line bg-surface hover:border-line-strong has-checked:border-accent has-checked:ring-1 has-checked:ring-accent has-focus-visible:outline-2">
+          <label
+            key={theme}
+            className={cx(
+              "flex flex-col overflow-hidden rounded-lg border border-line bg-surface",
+              "hover:border-line-strong has-checked:border-accent has-checked:ring-1",
+              "has-checked:ring-accent has-focus-visible:outline-2",
+            )}
+          >
             <Preview theme={theme} />
             <span className="flex items-start gap-2 px-3 py-2">
-              <input type="radio" name={legend} className="mt-0.5 shrink-0" aria-label={name} checked={value === theme} onChange={() => onChange(theme)} />
-              <span className="min-w-0"><span className="block font-medium">{name}</span><span className="block text-sm text-muted">{hint}</span></span>
+              <input
+                type="radio"
+                name={legend}
+                className="mt-0.5 shrink-0"
+                aria-label={name}
+                checked={value === theme}
+                onChange={() => onChange(theme)}
+              />
+              <span className="min-w-0">
+                <span className="block font-medium">{name}</span>
+                <span className="block text-sm text-muted">{hint}</span>
+              </span>
             </span>
           </label>
         ))}
@@ -103,21 +204,42 @@ function Preview({ theme }: { theme: Theme }) {
   return (
     <span data-theme={theme} aria-hidden="true" className="block border-b border-line bg-bg p-2.5">
       <span className="flex flex-col gap-1.5 rounded-md border border-line bg-surface p-2">
-        <span className="flex items-center justify-between"><span className={cx(line, "w-1/3 bg-text")} /><span className="h-2.5 w-7 rounded-sm bg-accent" /></span>
+        <span className="flex items-center justify-between">
+          <span className={cx(line, "w-1/3 bg-text")} />
+          <span className="h-2.5 w-7 rounded-sm bg-accent" />
+        </span>
         <span className={cx(line, "w-2/3 bg-muted")} />
-        <span className="mt-1 flex gap-1.5">{["bg-good", "bg-warn", "bg-bad", "bg-busy", "bg-idle"].map((tone) => <span key={tone} className={cx("size-2.5 rounded-full", tone)} />)}</span>
+        <span className="mt-1 flex gap-1.5">
+          {["bg-good", "bg-warn", "bg-bad", "bg-busy", "bg-idle"].map((tone) => (
+            <span key={tone} className={cx("size-2.5 rounded-full", tone)} />
+          ))}
+        </span>
       </span>
     </span>
   );
 }
 
 function Fonts({ value, onChange }: { value: string; onChange: (font: string) => void }) {
-  useEffect(() => { for (const name of Object.keys(TERMINAL_FONTS)) void loadTerminalFont(name); }, []);
+  useEffect(() => {
+    for (const name of Object.keys(TERMINAL_FONTS)) void loadTerminalFont(name);
+  }, []);
   return (
     <Section title="Terminal font" description="For the terminals in the browser.">
-      <RadioCards label="Font" columns value={value || DEFAULT_FONT} onChange={onChange} options={Object.entries(TERMINAL_FONTS).map(([name, font]) => ({
-        value: name, text: font.name, hint: <span style={{ fontFamily: terminalFamily(name) }} className="text-text">$ ls -l 0O 1lI {"=>"} {"{}"}</span>,
-      }))} />
+      <RadioCards
+        label="Font"
+        columns
+        value={value || DEFAULT_FONT}
+        onChange={onChange}
+        options={Object.entries(TERMINAL_FONTS).map(([name, font]) => ({
+          value: name,
+          text: font.name,
+          hint: (
+            <span style={{ fontFamily: terminalFamily(name) }} className="text-text">
+              $ ls -l 0O 1lI {"=>"} {"{}"}
+            </span>
+          ),
+        }))}
+      />
     </Section>
   );
 }

@@ -7,7 +7,7 @@ import { remove, withQuery } from "../../api/client";
 import { authorizedApps } from "../../api/queries/account";
 import { experiments } from "../../api/queries/session";
 import type { OAuth2ProviderApp } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";
@@ -24,7 +24,8 @@ export function AuthorizedAppsPage() {
   const me = useMe();
   const queries = useQueryClient();
   const known = useQuery(experiments);
-  const off = known.data !== undefined && !known.data.includes("oauth2") && !known.data.includes("*");
+  const off =
+    known.data !== undefined && !known.data.includes("oauth2") && !known.data.includes("*");
   const apps = useQuery({ ...authorizedApps(me.id), enabled: known.data !== undefined && !off });
   const [ending, setEnding] = useState<OAuth2ProviderApp | null>(null);
   const revoke = async () => {
@@ -35,24 +36,46 @@ export function AuthorizedAppsPage() {
   };
   return (
     <>
-      <PageHead title="OAuth2 applications" description="Other programs that may use your account here, because you allowed it." />
+      <PageHead
+        title="OAuth2 applications"
+        description="Other programs that may use your account here, because you allowed it."
+      />
       {apps.isPending && !off ? <SkeletonRows rows={2} /> : null}
       {apps.isError ? <Failure error={apps.error} retry={() => void apps.refetch()} /> : null}
-      {off || apps.data?.length === 0 ? <Card><Empty icon={AppWindow} title="No application may act for you">{off ? "This deployment does not let other applications sign in with it." : "When an application asks to use your account and you agree, it stands here, and here you can shut it out again."}</Empty></Card> : null}
+      {off || apps.data?.length === 0 ? (
+        <Card>
+          <Empty icon={AppWindow} title="No application may act for you">
+            {off
+              ? "This deployment does not let other applications sign in with it."
+              : "When an application asks to use your account and you agree, it stands here, and here you can shut it out again."}
+          </Empty>
+        </Card>
+      ) : null}
       {apps.data && apps.data.length > 0 ? (
         <Card>
           <ul aria-label="Applications" className="divide-y divide-line">
             {apps.data.map((app) => (
               <li key={app.id} className="flex flex-wrap items-center gap-3 px-5 py-3">
                 <Avatar name={app.name} src={app.icon} square />
-                <div className="min-w-0 flex-1"><p className="font-medium [overflow-wrap:anywhere]">{app.name}</p><p className="truncate text-sm text-muted">{hostOf(app.callback_url)}</p></div>
-                <Button size="sm" onClick={() => setEnding(app)}>Revoke…</Button>
+                <div className="min-w-0 flex-1">
+                  <p className="font-medium [overflow-wrap:anywhere]">{app.name}</p>
+                  <p className="truncate text-sm text-muted">{hostOf(app.callback_url)}</p>
+                </div>
+                <Button size="sm" onClick={() => setEnding(app)}>
+                  Revoke…
+                </Button>
               </li>
             ))}
           </ul>
         </Card>
       ) : null}
-      <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Revoke ${ending?.name ?? ""}?`} confirm="Revoke" onConfirm={revoke}>
+      <Confirm
+        open={ending !== null}
+        onClose={() => setEnding(null)}
+        title={`Revoke ${ending?.name ?? ""}?`}
+        confirm="Revoke"
+        onConfirm={revoke}
+      >
         <p>Every token it has of you ends at once. It can ask you again.</p>
       </Confirm>
     </>

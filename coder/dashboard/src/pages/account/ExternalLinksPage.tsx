@@ -5,7 +5,12 @@ import { useState } from "react";
 
 import { get, remove, seg } from "../../api/client";
 import { externalLinks } from "../../api/queries/account";
-import type { DeleteExternalAuthByIDResponse, ExternalAuth, ExternalAuthLink, ExternalAuthLinkProvider } from "../../api/types";
+import type {
+  DeleteExternalAuthByIDResponse,
+  ExternalAuth,
+  ExternalAuthLink,
+  ExternalAuthLinkProvider,
+} from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText } from "../../ui/Badge";
@@ -29,27 +34,62 @@ export function ExternalLinksPage() {
   const queries = useQueryClient();
   const unlink = async () => {
     if (!ending) return;
-    const answer = await remove<DeleteExternalAuthByIDResponse>(`/api/v2/external-auth/${seg(ending.id)}`);
+    const answer = await remove<DeleteExternalAuthByIDResponse>(
+      `/api/v2/external-auth/${seg(ending.id)}`,
+    );
     await queries.invalidateQueries({ queryKey: externalLinks.queryKey });
     const name = ending.display_name || ending.id;
-    if (answer.token_revocation_error) toast.failed(`${name} is unlinked here, but did not revoke its token`, new Error(answer.token_revocation_error));
+    if (answer.token_revocation_error)
+      toast.failed(
+        `${name} is unlinked here, but did not revoke its token`,
+        new Error(answer.token_revocation_error),
+      );
     else toast.done(`${name} is unlinked.`);
   };
   return (
     <>
-      <PageHead title="External authentication" description="Your workspaces use these accounts to clone and push, without a password of their own." />
+      <PageHead
+        title="External authentication"
+        description="Your workspaces use these accounts to clone and push, without a password of their own."
+      />
       {found.isPending ? <SkeletonRows rows={2} /> : null}
       {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
       {found.data?.providers.length === 0 ? (
-        <Card><Empty icon={Link2} title="No providers are set up">An administrator can add GitHub, GitLab, Bitbucket and others to the deployment’s configuration (CODER_EXTERNAL_AUTH_0_…). Until then workspaces use your <a className="font-medium text-accent-text hover:underline" href="/settings/ssh-keys">SSH key</a>.</Empty></Card>
+        <Card>
+          <Empty icon={Link2} title="No providers are set up">
+            An administrator can add GitHub, GitLab, Bitbucket and others to the deployment’s
+            configuration (CODER_EXTERNAL_AUTH_0_…). Until then workspaces use your{" "}
+            <a className="font-medium text-accent-text hover:underline" href="/settings/ssh-keys">
+              SSH key
+            </a>
+            .
+          </Empty>
+        </Card>
       ) : null}
       <Stack>
         {found.data?.providers.map((provider) => (
-          <Provider key={provider.id} provider={provider} link={found.data.links.find((link) => link.provider_id === provider.id)} onLink={() => setWaiting(true)} onUnlink={() => setEnding(provider)} />
+          <Provider
+            key={provider.id}
+            provider={provider}
+            link={found.data.links.find((link) => link.provider_id === provider.id)}
+            onLink={() => setWaiting(true)}
+            onUnlink={() => setEnding(provider)}
+          />
         ))}
       </Stack>
-      <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Unlink ${ending?.display_name || ending?.id || ""}?`} confirm="Unlink" onConfirm={unlink}>
-        <p>Workspaces can no longer clone or push in your name there until you link it again.{ending?.supports_revocation ? " The token is revoked at the provider as well." : " The token stays valid at the provider until it expires; you can revoke it there."}</p>
+      <Confirm
+        open={ending !== null}
+        onClose={() => setEnding(null)}
+        title={`Unlink ${ending?.display_name || ending?.id || ""}?`}
+        confirm="Unlink"
+        onConfirm={unlink}
+      >
+        <p>
+          Workspaces can no longer clone or push in your name there until you link it again.
+          {ending?.supports_revocation
+            ? " The token is revoked at the provider as well."
+            : " The token stays valid at the provider until it expires; you can revoke it there."}
+        </p>
       </Confirm>
     </>
   );
@@ -69,7 +109,8 @@ function Provider({ provider, link, onLink, onUnlink }: ProviderProps) {
     setChecking(true);
     try {
       const answer = await get<ExternalAuth>(`/api/v2/external-auth/${seg(provider.id)}`);
-      if (answer.authenticated) toast.done(`${name} accepts your link${answer.user ? ` as ${answer.user.login}` : ""}.`);
+      if (answer.authenticated)
+        toast.done(`${name} accepts your link${answer.user ? ` as ${answer.user.login}` : ""}.`);
       else toast.failed(`${name} does not accept your link any more`, new Error("Link it again."));
     } catch (error) {
       toast.failed(`${name} could not be asked`, error);
@@ -82,14 +123,50 @@ function Provider({ provider, link, onLink, onUnlink }: ProviderProps) {
       <Avatar name={name} src={provider.display_icon} square />
       <div className="min-w-0 flex-1 basis-48">
         <p className="font-medium">{name}</p>
-        <p className="text-sm text-muted">{link ? <>Linked <Ago at={link.created_at} />{provider.allow_refresh && !link.has_refresh_token ? ", expires without a refresh" : ""}</> : provider.type}</p>
+        <p className="text-sm text-muted">
+          {link ? (
+            <>
+              Linked <Ago at={link.created_at} />
+              {provider.allow_refresh && !link.has_refresh_token
+                ? ", expires without a refresh"
+                : ""}
+            </>
+          ) : (
+            provider.type
+          )}
+        </p>
         {link?.validate_error ? <p className="text-sm text-bad">{link.validate_error}</p> : null}
       </div>
-      {link ? <StatusText tone={link.authenticated ? "good" : "bad"}>{link.authenticated ? "Linked" : "Refused"}</StatusText> : <StatusText tone="idle">Not linked</StatusText>}
+      {link ? (
+        <StatusText tone={link.authenticated ? "good" : "bad"}>
+          {link.authenticated ? "Linked" : "Refused"}
+        </StatusText>
+      ) : (
+        <StatusText tone="idle">Not linked</StatusText>
+      )}
       <div className="flex flex-wrap gap-2">
-        {link && provider.allow_validate ? <Button size="sm" busy={checking} onClick={() => void check()}>Test link</Button> : null}
-        {!link || !link.authenticated ? <a className={buttonClass("primary", "sm")} href={`/external-auth/${seg(provider.id)}`} target="_blank" rel="noreferrer" onClick={onLink}>{link ? "Link again" : `Link ${name}`}<ExternalLink aria-hidden="true" /></a> : null}
-        {link ? <Button size="sm" onClick={onUnlink}>Unlink…</Button> : null}
+        {link && provider.allow_validate ? (
+          <Button size="sm" busy={checking} onClick={() => void check()}>
+            Test link
+          </Button>
+        ) : null}
+        {!link || !link.authenticated ? (
+          <a
+            className={buttonClass("primary", "sm")}
+            href={`/external-auth/${seg(provider.id)}`}
+            target="_blank"
+            rel="noreferrer"
+            onClick={onLink}
+          >
+            {link ? "Link again" : `Link ${name}`}
+            <ExternalLink aria-hidden="true" />
+          </a>
+        ) : null}
+        {link ? (
+          <Button size="sm" onClick={onUnlink}>
+            Unlink…
+          </Button>
+        ) : null}
       </div>
     </Card>
   );

@@ -9,14 +9,16 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
-import { Checkbox, RadioCards, SelectField, TextField } from "../../ui/forms/Field";
+import { Checkbox } from "../../ui/forms/Toggle";
+import { RadioCards } from "../../ui/forms/RadioCards";
+import { SelectField, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { daysToNs, daysUntil, lifetimes, SCOPE_WORDS } from "./token-words";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 const SHOWN = 40;
 
@@ -26,7 +28,11 @@ export function NewTokenPage() {
   const [made, setMade] = useState<{ name: string; value: string } | null>(null);
   return (
     <>
-      <PageHead title="Create token" crumbs={[["Tokens", "/settings/tokens"], ["New"]]} description="One for each program, so that each can be ended by itself." />
+      <PageHead
+        title="Create token"
+        crumbs={[["Tokens", "/settings/tokens"], ["New"]]}
+        description="One for each program, so that each can be ended by itself."
+      />
       {config.isPending ? <SkeletonRows rows={3} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
       {config.data && !made ? <TokenForm config={config.data} onMade={setMade} /> : null}
@@ -40,31 +46,64 @@ function Made({ name, value }: { name: string; value: string }) {
   return (
     <Section title={`The token ${name} is made`}>
       <Stack>
-        <Notice kind="warning" title="Copy it now: it is not shown again.">Whoever has it can act as you. Keep it in a password manager or in your CI’s secrets.</Notice>
+        <Notice kind="warning" title="Copy it now: it is not shown again.">
+          Whoever has it can act as you. Keep it in a password manager or in your CI’s secrets.
+        </Notice>
         <CodeBox label="Your new token" command={value} secret testId="new-token" />
         <p className="text-sm text-muted">How the command line uses it:</p>
-        <CodeBox label="How the command line uses it" command={`CODER_URL=${address} CODER_SESSION_TOKEN=… coder list`} />
-        <div className="flex justify-end"><ButtonLink look="primary" to="/settings/tokens">I have saved it</ButtonLink></div>
+        <CodeBox
+          label="How the command line uses it"
+          command={`CODER_URL=${address} CODER_SESSION_TOKEN=… coder list`}
+        />
+        <div className="flex justify-end">
+          <ButtonLink look="primary" to="/settings/tokens">
+            I have saved it
+          </ButtonLink>
+        </div>
       </Stack>
     </Section>
   );
 }
 
-function TokenForm({ config, onMade }: { config: TokenConfig; onMade: (made: { name: string; value: string }) => void }) {
+function TokenForm({
+  config,
+  onMade,
+}: {
+  config: TokenConfig;
+  onMade: (made: { name: string; value: string }) => void;
+}) {
   const queries = useQueryClient();
   const choices = lifetimes(config.max_token_lifetime);
-  const start = { token_name: "", days: String(choices.includes(30) ? 30 : choices[0]), date: "", limited: false, scopes: [] as string[] };
-  const form = useForm(start, async (values) => {
-    const days = values.days === "date" ? daysUntil(values.date) : Number(values.days);
-    const request: CreateTokenRequest = { token_name: values.token_name, lifetime: daysToNs(days), ...(values.limited ? { scopes: values.scopes } : {}) };
-    const { key } = await post<GenerateAPIKeyResponse>("/api/v2/users/me/keys/tokens", request);
-    await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
-    onMade({ name: values.token_name, value: key });
-  }, (values) => ({
-    ...(values.token_name.trim() === "" ? { token_name: "Say what it is for." } : {}),
-    ...(values.days === "date" && !(daysUntil(values.date) > 0) ? { date: "Choose a day to come." } : {}),
-    ...(values.limited && values.scopes.length === 0 ? { scopes: "Choose at least one thing it may do." } : {}),
-  }));
+  const start = {
+    token_name: "",
+    days: String(choices.includes(30) ? 30 : choices[0]),
+    date: "",
+    limited: false,
+    scopes: [] as string[],
+  };
+  const form = useForm(
+    start,
+    async (values) => {
+      const days = values.days === "date" ? daysUntil(values.date) : Number(values.days);
+      const request: CreateTokenRequest = {
+        token_name: values.token_name,
+        lifetime: daysToNs(days),
+        ...(values.limited ? { scopes: values.scopes } : {}),
+      };
+      const { key } = await post<GenerateAPIKeyResponse>("/api/v2/users/me/keys/tokens", request);
+      await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
+      onMade({ name: values.token_name, value: key });
+    },
+    (values) => ({
+      ...(values.token_name.trim() === "" ? { token_name: "Say what it is for." } : {}),
+      ...(values.days === "date" && !(daysUntil(values.date) > 0)
+        ? { date: "Choose a day to come." }
+        : {}),
+      ...(values.limited && values.scopes.length === 0
+        ? { scopes: "Choose at least one thing it may do." }
+        : {}),
+    }),
+  );
   const { values, set, problem } = form;
   const today = new Date().toISOString().slice(0, 10);
   return (
@@ -73,50 +112,142 @@ function TokenForm({ config, onMade }: { config: TokenConfig; onMade: (made: { n
         {form.error ? <Failure error={form.error} /> : null}
         <Section title="What it is for">
           <Stack>
-            <TextField label="Name" required maxLength={64} placeholder="ci" value={values.token_name} problem={problem("token_name")} onChange={(value) => set("token_name", value)} hint="What will use it. You will find it by this name." />
+            <TextField
+              label="Name"
+              required
+              maxLength={64}
+              placeholder="ci"
+              value={values.token_name}
+              problem={problem("token_name")}
+              onChange={(value) => set("token_name", value)}
+              hint="What will use it. You will find it by this name."
+            />
             <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
-              <SelectField label="Lifetime" value={values.days} onChange={(value) => set("days", value)} options={[...choices.map((days) => [String(days), counted(days, "day")] as const), ["date", "Until a day"]]} />
-              {values.days === "date" ? <TextField label="Last day" type="date" required min={today} value={values.date} problem={problem("date")} onChange={(value) => set("date", value)} /> : null}
+              <SelectField
+                label="Lifetime"
+                value={values.days}
+                onChange={(value) => set("days", value)}
+                options={[
+                  ...choices.map((days) => [String(days), counted(days, "day")] as const),
+                  ["date", "Until a day"],
+                ]}
+              />
+              {values.days === "date" ? (
+                <TextField
+                  label="Last day"
+                  type="date"
+                  required
+                  min={today}
+                  value={values.date}
+                  problem={problem("date")}
+                  onChange={(value) => set("date", value)}
+                />
+              ) : null}
             </div>
           </Stack>
         </Section>
         <Section title="What it may do">
           <Stack>
-            <RadioCards label="Reach" value={values.limited ? "some" : "all"} onChange={(value) => set("limited", value === "some")} options={[
-              { value: "all", text: "Everything you may do", hint: "Simple, and as dangerous to lose as your password." }, { value: "some", text: "Only some things", hint: "It is refused everything else." },
-            ]} />
-            {values.limited ? <Scopes chosen={values.scopes} onChange={(scopes) => set("scopes", scopes)} problem={problem("scopes")} /> : null}
+            <RadioCards
+              label="Reach"
+              value={values.limited ? "some" : "all"}
+              onChange={(value) => set("limited", value === "some")}
+              options={[
+                {
+                  value: "all",
+                  text: "Everything you may do",
+                  hint: "Simple, and as dangerous to lose as your password.",
+                },
+                { value: "some", text: "Only some things", hint: "It is refused everything else." },
+              ]}
+            />
+            {values.limited ? (
+              <Scopes
+                chosen={values.scopes}
+                onChange={(scopes) => set("scopes", scopes)}
+                problem={problem("scopes")}
+              />
+            ) : null}
           </Stack>
         </Section>
-        <div className="flex justify-end gap-2"><ButtonLink to="/settings/tokens">Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy}>Create token</Button></div>
+        <div className="flex justify-end gap-2">
+          <ButtonLink to="/settings/tokens">Cancel</ButtonLink>
+          <Button type="submit" look="primary" busy={form.busy}>
+            Create token
+          </Button>
+        </div>
       </Stack>
     </form>
   );
 }
 
-function Scopes({ chosen, onChange, problem }: { chosen: readonly string[]; onChange: (scopes: string[]) => void; problem: string | undefined }) {
+function Scopes({
+  chosen,
+  onChange,
+  problem,
+}: {
+  chosen: readonly string[];
+  onChange: (scopes: string[]) => void;
+  problem: string | undefined;
+}) {
   const all = useQuery(tokenScopes);
   const [text, setText] = useState("");
   if (all.isPending) return <SkeletonRows rows={3} />;
   if (all.isLoadingError) return <Failure error={all.error} retry={() => void all.refetch()} />;
   const names: readonly string[] = all.data.external;
-  const toggle = (name: string) => onChange(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
-  const fine = names.filter((name) => !name.startsWith("coder:") && name.includes(":") && (text === "" ? chosen.includes(name) : name.includes(text.trim().toLowerCase())));
+  const toggle = (name: string) =>
+    onChange(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
+  const fine = names.filter(
+    (name) =>
+      !name.startsWith("coder:") &&
+      name.includes(":") &&
+      (text === "" ? chosen.includes(name) : name.includes(text.trim().toLowerCase())),
+  );
   return (
     <>
-      {problem ? <p role="alert" className="text-sm text-bad">{problem}</p> : null}
+      {problem ? (
+        <p role="alert" className="text-sm text-bad">
+          {problem}
+        </p>
+      ) : null}
       <fieldset className="grid grid-cols-2 gap-3 max-sm:grid-cols-1">
         <legend className="sr-only">What it may do</legend>
-        {Object.entries(SCOPE_WORDS).filter(([name]) => names.includes(name)).map(([name, [words, hint]]) => <Checkbox key={name} label={words} hint={hint} checked={chosen.includes(name)} onChange={() => toggle(name)} />)}
+        {Object.entries(SCOPE_WORDS)
+          .filter(([name]) => names.includes(name))
+          .map(([name, [words, hint]]) => (
+            <Checkbox
+              key={name}
+              label={words}
+              hint={hint}
+              checked={chosen.includes(name)}
+              onChange={() => toggle(name)}
+            />
+          ))}
       </fieldset>
-      <TextField label="Finer permissions" type="search" placeholder="workspace:read, template:…" value={text} onChange={setText} hint="Search among everything the API knows." />
+      <TextField
+        label="Finer permissions"
+        type="search"
+        placeholder="workspace:read, template:…"
+        value={text}
+        onChange={setText}
+        hint="Search among everything the API knows."
+      />
       {fine.length > 0 ? (
         <fieldset className="grid grid-cols-2 gap-2 max-sm:grid-cols-1">
           <legend className="sr-only">Finer permissions</legend>
-          {fine.slice(0, SHOWN).map((name) => <Checkbox key={name} label={<code className="text-sm">{name}</code>} checked={chosen.includes(name)} onChange={() => toggle(name)} />)}
+          {fine.slice(0, SHOWN).map((name) => (
+            <Checkbox
+              key={name}
+              label={<code className="text-sm">{name}</code>}
+              checked={chosen.includes(name)}
+              onChange={() => toggle(name)}
+            />
+          ))}
         </fieldset>
       ) : null}
-      {fine.length > SHOWN ? <p className="text-sm text-muted">{fine.length - SHOWN} more: type to narrow the list.</p> : null}
+      {fine.length > SHOWN ? (
+        <p className="text-sm text-muted">{fine.length - SHOWN} more: type to narrow the list.</p>
+      ) : null}
     </>
   );
 }

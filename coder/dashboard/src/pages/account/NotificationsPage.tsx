@@ -5,23 +5,31 @@ import type { ReactNode } from "react";
 
 import { put } from "../../api/client";
 import { changeAhead, seenIn, setKnown } from "../../api/overtaken";
-import { dispatchMethods, notificationPreferences, notificationTemplates } from "../../api/queries/account";
+import {
+  dispatchMethods,
+  notificationPreferences,
+  notificationTemplates,
+} from "../../api/queries/account";
 import { notificationDelivery } from "../../api/queries/deployment";
 import type { NotificationPreference, NotificationTemplate } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Tag } from "../../ui/Badge";
 import { ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { byGroup, isOn, withChoice } from "./notification-groups";
+import { byGroup, isOn, withChoice } from "../../features/notification/notification-groups";
 
-const METHODS: Record<string, readonly [ReactNode, string]> = { smtp: [<Mail key="i" />, "Mail"], webhook: [<Webhook key="i" />, "Webhook"], inbox: [<Bell key="i" />, "Inbox"] };
+const METHODS: Record<string, readonly [ReactNode, string]> = {
+  smtp: [<Mail key="i" />, "Mail"],
+  webhook: [<Webhook key="i" />, "Webhook"],
+  inbox: [<Bell key="i" />, "Inbox"],
+};
 
 export function NotificationsPage() {
   useTitle("Notifications Settings");
@@ -35,12 +43,47 @@ export function NotificationsPage() {
   const templates = [...(system.data ?? []), ...(custom.data ?? [])];
   return (
     <>
-      <PageHead title="Notifications" description="What you hear of. Messages also stand in your inbox, behind the bell." actions={<ButtonLink to="/inbox" icon={<Bell />}>Open the inbox</ButtonLink>} />
-      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? <p className="mb-4 text-muted">{ways.length > 0 ? "Nothing is sent by mail: this deployment has no mail server." : "This deployment has no way to tell you anything: no mail server, and its inbox is switched off."}</p> : null}
-      {failed?.error ? <Failure error={failed.error} retry={() => { void preferences.refetch(); void system.refetch(); void custom.refetch(); }} /> : null}
+      <PageHead
+        title="Notifications"
+        description="What you hear of. Messages also stand in your inbox, behind the bell."
+        actions={
+          <ButtonLink to="/inbox" icon={<Bell />}>
+            Open the inbox
+          </ButtonLink>
+        }
+      />
+      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
+        <p className="mb-4 text-muted">
+          {ways.length > 0
+            ? "Nothing is sent by mail: this deployment has no mail server."
+            : "This deployment has no way to tell you anything: no mail server, and its inbox is switched off."}
+        </p>
+      ) : null}
+      {failed?.error ? (
+        <Failure
+          error={failed.error}
+          retry={() => {
+            void preferences.refetch();
+            void system.refetch();
+            void custom.refetch();
+          }}
+        />
+      ) : null}
       {!failed && (preferences.isPending || system.isPending) ? <SkeletonRows rows={6} /> : null}
       {!failed && preferences.data && system.data ? (
-        templates.length === 0 ? <Empty icon={Bell} title="There is nothing to be told of">This deployment sends no notifications.</Empty> : <Groups user={me.id} templates={templates} preferences={preferences.data} usual={usual} ways={ways} />
+        templates.length === 0 ? (
+          <Empty icon={Bell} title="There is nothing to be told of">
+            This deployment sends no notifications.
+          </Empty>
+        ) : (
+          <Groups
+            user={me.id}
+            templates={templates}
+            preferences={preferences.data}
+            usual={usual}
+            ways={ways}
+          />
+        )
       ) : null}
     </>
   );
@@ -61,8 +104,14 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
   const key = notificationPreferences(user).queryKey;
   const change = async (disabled: Record<string, boolean>) => {
     try {
-      const now = await changeAhead(queries, [seenIn<readonly NotificationPreference[]>(key, (known) => withChoice(known, disabled))],
-        () => put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, { template_disabled_map: disabled }));
+      const now = await changeAhead(
+        queries,
+        [seenIn<readonly NotificationPreference[]>(key, (known) => withChoice(known, disabled))],
+        () =>
+          put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, {
+            template_disabled_map: disabled,
+          }),
+      );
       setKnown(queries, key, now ?? []);
     } catch (error) {
       toast.failed("Your choice was not saved", error);
@@ -73,14 +122,31 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
       {byGroup(templates).map(([group, items]) => {
         const on = items.filter((item) => isOn(item, preferences)).length;
         return (
-          <Section key={group} title={group} padded={false} actions={
-            <Switch label={`All of ${group}`} hideLabel checked={on > 0} onChange={(wanted) => void change(Object.fromEntries(items.map((item) => [item.id, !wanted])))} />
-          }>
+          <Section
+            key={group}
+            title={group}
+            padded={false}
+            actions={
+              <Switch
+                label={`All of ${group}`}
+                hideLabel
+                checked={on > 0}
+                onChange={(wanted) =>
+                  void change(Object.fromEntries(items.map((item) => [item.id, !wanted])))
+                }
+              />
+            }
+          >
             <ul className="divide-y divide-line" aria-label={group}>
               {items.map((item) => (
                 <li key={item.id} className="flex items-center gap-4 px-5 py-3">
                   <div className="min-w-0 flex-1">
-                    <Switch label={item.name} checked={isOn(item, preferences)} onChange={(wanted) => void change({ [item.id]: !wanted })} testId={`notification-${item.name.toLowerCase().replaceAll(" ", "-")}`} />
+                    <Switch
+                      label={item.name}
+                      checked={isOn(item, preferences)}
+                      onChange={(wanted) => void change({ [item.id]: !wanted })}
+                      testId={`notification-${item.name.toLowerCase().replaceAll(" ", "-")}`}
+                    />
                   </div>
                   {usual && ways ? <Method name={item.method || usual} ways={ways} /> : null}
                 </li>
@@ -96,6 +162,11 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
 /** Where a message of that method arrives: what is not set up leaves the inbox. */
 function Method({ name, ways }: { name: string; ways: readonly string[] }) {
   const known = METHODS[ways.includes(name) ? name : "inbox"];
-  if (!ways.includes(name) && !ways.includes("inbox")) return <span className="text-sm text-muted">Not sent</span>;
-  return known ? <Tag icon={known[0]} title={`Sent by ${known[1].toLowerCase()}`}>{known[1]}</Tag> : null;
+  if (!ways.includes(name) && !ways.includes("inbox"))
+    return <span className="text-sm text-muted">Not sent</span>;
+  return known ? (
+    <Tag icon={known[0]} title={`Sent by ${known[1].toLowerCase()}`}>
+      {known[1]}
+    </Tag>
+  ) : null;
 }

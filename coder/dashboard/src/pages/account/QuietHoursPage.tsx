@@ -5,7 +5,7 @@ import { get, put } from "../../api/client";
 import { setKnown } from "../../api/overtaken";
 import { quietHours } from "../../api/queries/account";
 import type { UserQuietHoursScheduleResponse } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Combobox } from "../../ui/forms/Combobox";
@@ -16,12 +16,15 @@ import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
-import { dateTime } from "../../ui/time";
+import { dateTime } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { timezones, writeCron } from "../workspace/settings/cron";
+import { timezones, writeCron } from "../../lib/cron";
 
-const pick = (found: UserQuietHoursScheduleResponse) => ({ time: found.time, timezone: found.timezone });
+const pick = (found: UserQuietHoursScheduleResponse) => ({
+  time: found.time,
+  timezone: found.timezone,
+});
 
 export function QuietHoursPage() {
   useTitle("Settings");
@@ -29,7 +32,10 @@ export function QuietHoursPage() {
   const hours = useQuery(quietHours(me.id));
   return (
     <>
-      <PageHead title="Schedule" description="When your workspaces may be stopped for updates and upkeep." />
+      <PageHead
+        title="Schedule"
+        description="When your workspaces may be stopped for updates and upkeep."
+      />
       {hours.isPending ? <SkeletonRows rows={2} /> : null}
       {hours.isError ? <Failure error={hours.error} retry={() => void hours.refetch()} /> : null}
       {hours.data ? <HoursForm user={me.id} found={hours.data} /> : null}
@@ -50,25 +56,73 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
     toast.done(said);
     return now;
   };
-  const form = useForm(pick(found), conflict.guard((values: ReturnType<typeof pick>) => save(writeCron({ ...values, days: EVERY_DAY }), "Your quiet hours are saved.")));
+  const form = useForm(
+    pick(found),
+    conflict.guard((values: ReturnType<typeof pick>) =>
+      save(writeCron({ ...values, days: EVERY_DAY }), "Your quiet hours are saved."),
+    ),
+  );
   const { values, set } = form;
   const zones = timezones().map((name) => ({ value: name, text: name }));
   const locked = !found.user_can_set;
   return (
     <form onSubmit={form.submit}>
-      <Section title="Quiet hours" description="Where a template requires regular restarts, they happen after this time of day, when you are not likely to work. Nothing happens to templates without such a rule.">
+      <Section
+        title="Quiet hours"
+        description={
+          "Where a template requires regular restarts, they happen after this time of day, " +
+          "when you are not likely to work. Nothing happens to templates without such a rule."
+        }
+      >
         <Stack>
           <ConflictNotice conflict={conflict} form={form} />
           {form.error && !conflict.theirs ? <Failure error={form.error} /> : null}
-          {locked ? <Notice kind="info" title="Your administrator sets the quiet hours of everybody." /> : null}
+          {locked ? (
+            <Notice kind="info" title="Your administrator sets the quiet hours of everybody." />
+          ) : null}
           <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
-            <TextField label="Start time" type="time" required disabled={locked} value={values.time} onChange={(value) => set("time", value)} />
-            <Combobox label="Timezone" disabled={locked} value={values.timezone} onChange={(value) => set("timezone", value)} options={zones} />
+            <TextField
+              label="Start time"
+              type="time"
+              required
+              disabled={locked}
+              value={values.time}
+              onChange={(value) => set("time", value)}
+            />
+            <Combobox
+              label="Timezone"
+              disabled={locked}
+              value={values.timezone}
+              onChange={(value) => set("timezone", value)}
+              options={zones}
+            />
           </div>
-          <p className="text-sm text-muted">They begin next: <strong className="font-medium text-text">{dateTime(found.next)}</strong>{found.user_set ? "" : " (the deployment’s default)"}.</p>
+          <p className="text-sm text-muted">
+            They begin next:{" "}
+            <strong className="font-medium text-text">{dateTime(found.next)}</strong>
+            {found.user_set ? "" : " (the deployment’s default)"}.
+          </p>
           <div className="flex flex-wrap justify-end gap-2">
-            {found.user_set && !locked ? <Button onClick={() => void save("", "The deployment’s default holds again.").then((now) => form.reset(pick(now)), (error: unknown) => toast.failed("It was not reset", error))}>Use the default</Button> : null}
-            <Button type="submit" look="primary" busy={form.busy} disabled={locked || (!form.dirty && found.user_set)}>Update schedule</Button>
+            {found.user_set && !locked ? (
+              <Button
+                onClick={() =>
+                  void save("", "The deployment’s default holds again.").then(
+                    (now) => form.reset(pick(now)),
+                    (error: unknown) => toast.failed("It was not reset", error),
+                  )
+                }
+              >
+                Use the default
+              </Button>
+            ) : null}
+            <Button
+              type="submit"
+              look="primary"
+              busy={form.busy}
+              disabled={locked || (!form.dirty && found.user_set)}
+            >
+              Update schedule
+            </Button>
           </div>
         </Stack>
       </Section>

@@ -7,7 +7,7 @@ import { post, put } from "../../api/client";
 import { loginType } from "../../api/queries/account";
 import { authMethods } from "../../api/queries/session";
 import type { AuthMethods, OAuthConversionResponse } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
@@ -19,8 +19,8 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { PASSWORD_CHANGED } from "../signin/messages";
-import { Sessions } from "./Sessions";
+import { PASSWORD_CHANGED } from "../../features/session/messages";
+import { Sessions } from "../../features/person/Sessions";
 
 export function SecurityPage() {
   useTitle("Settings");
@@ -28,21 +28,46 @@ export function SecurityPage() {
   const methods = useQuery(authMethods);
   return (
     <>
-      <PageHead title="Security" description="How you sign in, and how to end access you no longer want." />
+      <PageHead
+        title="Security"
+        description="How you sign in, and how to end access you no longer want."
+      />
       {kind.isPending || methods.isPending ? <SkeletonRows rows={3} /> : null}
       {kind.isError ? <Failure error={kind.error} retry={() => void kind.refetch()} /> : null}
-      {methods.isError ? <Failure error={methods.error} retry={() => void methods.refetch()} /> : null}
+      {methods.isError ? (
+        <Failure error={methods.error} retry={() => void methods.refetch()} />
+      ) : null}
       {kind.data && methods.data ? (
         <Stack>
-          {kind.data.login_type === "password" ? <PasswordForm /> : <Elsewhere kind={kind.data.login_type} methods={methods.data} />}
+          {kind.data.login_type === "password" ? (
+            <PasswordForm />
+          ) : (
+            <Elsewhere kind={kind.data.login_type} methods={methods.data} />
+          )}
           {kind.data.login_type === "password" ? <Convert methods={methods.data} /> : null}
           <Sessions />
           <Section title="Lost a device?" description="What ends access, and how far.">
             <ul className="flex list-disc flex-col gap-1.5 pl-5 text-base">
-              <li>A laptop or a browser: end its sessions above. A browser and a command line on the same machine are two of them. Each is out at once; what it has open is closed.</li>
-              {kind.data.login_type === "password" ? <li>All sessions and tokens at once: change your password. This browser is signed out, too. It does not end WireGuard devices, which have keys of their own: <TextLink to="/settings/devices">remove them</TextLink> as well.</li> : null}
-              <li>A token in a script: <TextLink to="/settings/tokens">delete that token</TextLink>; the others go on.</li>
-              <li>A phone or a laptop with WireGuard: <TextLink to="/settings/devices">remove the device</TextLink>; it is cut off within a second.</li>
+              <li>
+                A laptop or a browser: end its sessions above. A browser and a command line on the
+                same machine are two of them. Each is out at once; what it has open is closed.
+              </li>
+              {kind.data.login_type === "password" ? (
+                <li>
+                  All sessions and tokens at once: change your password. This browser is signed out,
+                  too. It does not end WireGuard devices, which have keys of their own:{" "}
+                  <TextLink to="/settings/devices">remove them</TextLink> as well.
+                </li>
+              ) : null}
+              <li>
+                A token in a script: <TextLink to="/settings/tokens">delete that token</TextLink>;
+                the others go on.
+              </li>
+              <li>
+                A phone or a laptop with WireGuard:{" "}
+                <TextLink to="/settings/devices">remove the device</TextLink>; it is cut off within
+                a second.
+              </li>
             </ul>
           </Section>
         </Stack>
@@ -53,42 +78,111 @@ export function SecurityPage() {
 
 function PasswordForm() {
   const me = useMe();
-  const form = useForm({ old_password: "", password: "", again: "" }, async ({ old_password, password }) => {
-    await put(`/api/v2/users/${me.id}/password`, { old_password, password });
-    // Every session has ended with the old password, this one as well.
-    window.location.assign(`/login?message=${encodeURIComponent(PASSWORD_CHANGED)}`);
-  }, (values) => ({
-    ...(values.password === values.again ? {} : { again: "The two are not the same." }),
-  }));
+  const form = useForm(
+    { old_password: "", password: "", again: "" },
+    async ({ old_password, password }) => {
+      await put(`/api/v2/users/${me.id}/password`, { old_password, password });
+      // Every session has ended with the old password, this one as well.
+      window.location.assign(`/login?message=${encodeURIComponent(PASSWORD_CHANGED)}`);
+    },
+    (values) => ({
+      ...(values.password === values.again ? {} : { again: "The two are not the same." }),
+    }),
+  );
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
-      <Section title="Password" description={<>Changing it signs you out everywhere: other browsers, command lines, tokens. <TextLink to="/settings/devices">WireGuard devices</TextLink> stay connected.</>}>
+      <Section
+        title="Password"
+        description={
+          <>
+            Changing it signs you out everywhere: other browsers, command lines, tokens.{" "}
+            <TextLink to="/settings/devices">WireGuard devices</TextLink> stay connected.
+          </>
+        }
+      >
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
-          <input type="email" className="sr-only" autoComplete="username" readOnly tabIndex={-1} value={me.email} aria-label="Account" />
-          <TextField label="Old Password" type="password" autoComplete="current-password" required value={values.old_password} problem={problem("old_password")} onChange={(value) => set("old_password", value)} />
-          <TextField label="New Password" type="password" autoComplete="new-password" required value={values.password} problem={problem("password")} onChange={(value) => set("password", value)} />
-          <TextField label="Confirm Password" type="password" autoComplete="new-password" required value={values.again} problem={problem("again")} onChange={(value) => set("again", value)} />
-          <div className="flex justify-end"><Button type="submit" look="primary" icon={<KeyRound />} busy={form.busy}>Update password</Button></div>
+          <input
+            type="email"
+            className="sr-only"
+            autoComplete="username"
+            readOnly
+            tabIndex={-1}
+            value={me.email}
+            aria-label="Account"
+          />
+          <TextField
+            label="Old Password"
+            type="password"
+            autoComplete="current-password"
+            required
+            value={values.old_password}
+            problem={problem("old_password")}
+            onChange={(value) => set("old_password", value)}
+          />
+          <TextField
+            label="New Password"
+            type="password"
+            autoComplete="new-password"
+            required
+            value={values.password}
+            problem={problem("password")}
+            onChange={(value) => set("password", value)}
+          />
+          <TextField
+            label="Confirm Password"
+            type="password"
+            autoComplete="new-password"
+            required
+            value={values.again}
+            problem={problem("again")}
+            onChange={(value) => set("again", value)}
+          />
+          <div className="flex justify-end">
+            <Button type="submit" look="primary" icon={<KeyRound />} busy={form.busy}>
+              Update password
+            </Button>
+          </div>
         </Stack>
       </Section>
     </form>
   );
 }
 
-function providersOf(methods: AuthMethods): { id: "github" | "oidc"; name: string; icon: string }[] {
+function providersOf(
+  methods: AuthMethods,
+): { id: "github" | "oidc"; name: string; icon: string }[] {
   return [
-    ...(methods.oidc.enabled ? [{ id: "oidc" as const, name: methods.oidc.signInText || "OpenID Connect", icon: methods.oidc.iconUrl }] : []),
+    ...(methods.oidc.enabled
+      ? [
+          {
+            id: "oidc" as const,
+            name: methods.oidc.signInText || "OpenID Connect",
+            icon: methods.oidc.iconUrl,
+          },
+        ]
+      : []),
     ...(methods.github.enabled ? [{ id: "github" as const, name: "GitHub", icon: "" }] : []),
   ];
 }
 
 function Elsewhere({ kind, methods }: { kind: string; methods: AuthMethods }) {
-  const name = kind === "none" ? null : providersOf(methods).find((item) => item.id === kind)?.name ?? kind;
+  const name =
+    kind === "none" ? null : (providersOf(methods).find((item) => item.id === kind)?.name ?? kind);
   return (
     <Section title="Single sign-on">
-      <p className="flex items-center gap-2.5"><ShieldCheck className="size-5 text-good" aria-hidden="true" />{name ? <>You sign in with <strong>{name}</strong>. There is no password here that could be stolen.</> : "This account cannot sign in by itself; it works with tokens alone."}</p>
+      <p className="flex items-center gap-2.5">
+        <ShieldCheck className="size-5 text-good" aria-hidden="true" />
+        {name ? (
+          <>
+            You sign in with <strong>{name}</strong>. There is no password here that could be
+            stolen.
+          </>
+        ) : (
+          "This account cannot sign in by itself; it works with tokens alone."
+        )}
+      </p>
     </Section>
   );
 }
@@ -100,18 +194,58 @@ function Convert({ methods }: { methods: AuthMethods }) {
   if (found.length === 0) return null;
   const convert = async () => {
     if (!to) return;
-    const answer = await post<OAuthConversionResponse>("/api/v2/users/me/convert-login", { to_type: to.id, password });
-    const back = to.id === "oidc" ? "/api/v2/users/oidc/callback" : "/api/v2/users/oauth2/github/callback";
-    window.location.assign(`${back}?oidc_merge_state=${encodeURIComponent(answer.state_string)}&redirect=${encodeURIComponent("/settings/security")}`);
+    const answer = await post<OAuthConversionResponse>("/api/v2/users/me/convert-login", {
+      to_type: to.id,
+      password,
+    });
+    const back =
+      to.id === "oidc" ? "/api/v2/users/oidc/callback" : "/api/v2/users/oauth2/github/callback";
+    window.location.assign(
+      `${back}?oidc_merge_state=${encodeURIComponent(answer.state_string)}&redirect=${encodeURIComponent("/settings/security")}`,
+    );
   };
   return (
-    <Section title="Single sign-on" description="Sign in with an account you have elsewhere instead of a password.">
+    <Section
+      title="Single sign-on"
+      description="Sign in with an account you have elsewhere instead of a password."
+    >
       <div className="flex flex-wrap gap-2">
-        {found.map((item) => <Button key={item.id} icon={<Avatar name={item.name} src={item.icon} size="xs" square />} onClick={() => { setPassword(""); setTo(item); }}>Switch to {item.name}</Button>)}
+        {found.map((item) => (
+          <Button
+            key={item.id}
+            icon={<Avatar name={item.name} src={item.icon} size="xs" square />}
+            onClick={() => {
+              setPassword("");
+              setTo(item);
+            }}
+          >
+            Switch to {item.name}
+          </Button>
+        ))}
       </div>
-      <Confirm open={to !== null} onClose={() => setTo(null)} title={`Switch to ${to?.name ?? ""}?`} confirm="Switch" onConfirm={convert}
-        extra={<TextField label="Your password, to be sure it is you" type="password" required autoComplete="current-password" value={password} onChange={setPassword} />}>
-        <Notice kind="warning" title="Your password stops working and you cannot go back by yourself.">Your account at {to?.name} must have the same email address.</Notice>
+      <Confirm
+        open={to !== null}
+        onClose={() => setTo(null)}
+        title={`Switch to ${to?.name ?? ""}?`}
+        confirm="Switch"
+        onConfirm={convert}
+        extra={
+          <TextField
+            label="Your password, to be sure it is you"
+            type="password"
+            required
+            autoComplete="current-password"
+            value={password}
+            onChange={setPassword}
+          />
+        }
+      >
+        <Notice
+          kind="warning"
+          title="Your password stops working and you cannot go back by yourself."
+        >
+          Your account at {to?.name} must have the same email address.
+        </Notice>
       </Confirm>
     </Section>
   );

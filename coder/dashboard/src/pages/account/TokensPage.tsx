@@ -8,7 +8,7 @@ import { remove } from "../../api/client";
 import { authorizationCheck, useChecks } from "../../api/permissions";
 import { tokenConfig, tokens } from "../../api/queries/account";
 import type { APIKeyWithOwner } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Ago } from "../../ui/Ago";
 import { Tag } from "../../ui/Badge";
 import { ButtonLink, IconButton } from "../../ui/Button";
@@ -16,7 +16,7 @@ import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
@@ -34,11 +34,16 @@ export function TokensPage() {
   const config = useQuery(tokenConfig).data;
   const [ending, setEnding] = useState<APIKeyWithOwner | null>(null);
   const queries = useQueryClient();
-  const flag = (name: string, on: boolean) => setParams((old) => {
-    const next = new URLSearchParams(old);
-    if (on) next.set(name, "true"); else next.delete(name);
-    return next;
-  }, { replace: true });
+  const flag = (name: string, on: boolean) =>
+    setParams(
+      (old) => {
+        const next = new URLSearchParams(old);
+        if (on) next.set(name, "true");
+        else next.delete(name);
+        return next;
+      },
+      { replace: true },
+    );
   const end = async () => {
     if (!ending) return;
     await remove(`/api/v2/users/${ending.user_id}/keys/${ending.id}`);
@@ -46,34 +51,128 @@ export function TokensPage() {
     toast.done(`The token ${ending.token_name} is deleted.`);
   };
   const columns: Column<APIKeyWithOwner>[] = [
-    { id: "name", header: "Name", cell: (row) => (
-      <div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{row.token_name || row.id}</p><p className="text-sm text-muted">{row.id}</p></div>
-    ) },
-    ...(everybody ? [{ id: "owner", header: "Owner", extra: true, cell: (row) => row.username } satisfies Column<APIKeyWithOwner>] : []),
-    { id: "scope", header: "May do", extra: true, cell: (row) => <span title={row.scopes.join(", ")}>{scopesText(row.scopes)}</span> },
-    { id: "used", header: "Last used", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.last_used} /></span> },
-    { id: "expires", header: "Expires", cell: (row) => (isExpired(row) ? <Tag tone="bad">Expired</Tag> : <Ago at={row.expires_at} />) },
-    { id: "created", header: "Created", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.created_at} /></span> },
-    { id: "end", header: "Actions", hidden: true, align: "right", cell: (row) => <IconButton size="sm" label={`Delete token ${row.token_name}`} onClick={() => setEnding(row)}><Trash2 /></IconButton> },
+    {
+      id: "name",
+      header: "Name",
+      cell: (row) => (
+        <div className="min-w-0">
+          <p className="font-medium [overflow-wrap:anywhere]">{row.token_name || row.id}</p>
+          <p className="text-sm text-muted">{row.id}</p>
+        </div>
+      ),
+    },
+    ...(everybody
+      ? [
+          {
+            id: "owner",
+            header: "Owner",
+            extra: true,
+            cell: (row) => row.username,
+          } satisfies Column<APIKeyWithOwner>,
+        ]
+      : []),
+    {
+      id: "scope",
+      header: "May do",
+      extra: true,
+      cell: (row) => <span title={row.scopes.join(", ")}>{scopesText(row.scopes)}</span>,
+    },
+    {
+      id: "used",
+      header: "Last used",
+      extra: true,
+      cell: (row) => (
+        <span className="text-muted">
+          <Ago at={row.last_used} />
+        </span>
+      ),
+    },
+    {
+      id: "expires",
+      header: "Expires",
+      cell: (row) => (isExpired(row) ? <Tag tone="bad">Expired</Tag> : <Ago at={row.expires_at} />),
+    },
+    {
+      id: "created",
+      header: "Created",
+      extra: true,
+      cell: (row) => (
+        <span className="text-muted">
+          <Ago at={row.created_at} />
+        </span>
+      ),
+    },
+    {
+      id: "end",
+      header: "Actions",
+      hidden: true,
+      align: "right",
+      cell: (row) => (
+        <IconButton
+          size="sm"
+          label={`Delete token ${row.token_name}`}
+          onClick={() => setEnding(row)}
+        >
+          <Trash2 />
+        </IconButton>
+      ),
+    },
   ];
   return (
     <>
-      <PageHead title="Tokens" description="Programs use them instead of your password: scripts, CI, other tools." actions={<ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>Add token</ButtonLink>} />
+      <PageHead
+        title="Tokens"
+        description="Programs use them instead of your password: scripts, CI, other tools."
+        actions={
+          <ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>
+            Add token
+          </ButtonLink>
+        }
+      />
       <div className="mb-4 flex flex-wrap gap-x-6 gap-y-2">
         <Switch label="Show expired" checked={expired} onChange={(on) => flag("expired", on)} />
-        {may.all ? <Switch label="Show everybody’s" checked={everybody} onChange={(on) => flag("all", on)} /> : null}
+        {may.all ? (
+          <Switch label="Show everybody’s" checked={everybody} onChange={(on) => flag("all", on)} />
+        ) : null}
       </div>
       {found.isPending ? <SkeletonRows rows={3} /> : null}
       {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
       {found.data ? (
-        <DataTable label="Tokens" data={found.data} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => `token-${row.token_name}`} empty={
-          <Empty icon={KeyRound} title="No tokens yet" actions={<ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>Add token</ButtonLink>} command={`coder tokens create --name ci --lifetime ${suggestedHours(config?.max_token_lifetime ?? 0)}h`}>
-            A token lets a program act as you, as far and as long as you say. Make one for each program: then each can be ended by itself.
-          </Empty>
-        } />
+        <DataTable
+          label="Tokens"
+          data={found.data}
+          columns={columns}
+          rowKey={(row) => row.id}
+          rowTestId={(row) => `token-${row.token_name}`}
+          empty={
+            <Empty
+              icon={KeyRound}
+              title="No tokens yet"
+              actions={
+                <ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>
+                  Add token
+                </ButtonLink>
+              }
+              command={`coder tokens create --name ci --lifetime ${suggestedHours(config?.max_token_lifetime ?? 0)}h`}
+            >
+              A token lets a program act as you, as far and as long as you say. Make one for each
+              program: then each can be ended by itself.
+            </Empty>
+          }
+        />
       ) : null}
-      <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Delete the token ${ending?.token_name ?? ""}?`} confirm="Delete" onConfirm={end}>
-        <p>Programs that use it{ending && ending.user_id !== me.id ? ` in the name of ${ending.username}` : ""} are refused from now on. It cannot be brought back; a new token has another value.</p>
+      <Confirm
+        open={ending !== null}
+        onClose={() => setEnding(null)}
+        title={`Delete the token ${ending?.token_name ?? ""}?`}
+        confirm="Delete"
+        onConfirm={end}
+      >
+        <p>
+          Programs that use it
+          {ending && ending.user_id !== me.id ? ` in the name of ${ending.username}` : ""} are
+          refused from now on. It cannot be brought back; a new token has another value.
+        </p>
       </Confirm>
     </>
   );

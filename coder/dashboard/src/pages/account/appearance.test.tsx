@@ -7,26 +7,47 @@ import { visit } from "../../test/world";
 import { AppearancePage } from "./AppearancePage";
 
 it("keeps the last of two choices made one after the other, whatever the server answers meanwhile", async () => {
-  Object.defineProperty(document, "fonts", { value: { load: () => Promise.resolve([]) }, configurable: true }); // jsdom has none
-  let kept: Record<string, string> = { theme_preference: "light", theme_mode: "single", terminal_font: "" };
+  Object.defineProperty(document, "fonts", {
+    value: { load: () => Promise.resolve([]) },
+    configurable: true,
+  }); // jsdom has none
+  let kept: Record<string, string> = {
+    theme_preference: "light",
+    theme_mode: "single",
+    terminal_font: "",
+  };
   const waiting: (() => void)[] = [];
   const page = visit([{ path: "/", Component: AppearancePage }], "/", {
     "GET /api/v2/users/me/appearance": () => kept,
-    "PUT /api/v2/users/me/appearance": (body: unknown) => new Promise((done) => waiting.push(() => { kept = body as Record<string, string>; done(kept); })),
+    "PUT /api/v2/users/me/appearance": (body: unknown) =>
+      new Promise((done) =>
+        waiting.push(() => {
+          kept = body as Record<string, string>;
+          done(kept);
+        }),
+      ),
   });
   await userEvent.click(await screen.findByRole("radio", { name: "Dark high contrast" }));
   await userEvent.click(screen.getByRole("radio", { name: /^Fira Code/ }));
   focusManager.setFocused(false);
   focusManager.setFocused(true);
-  await waitFor(() => { expect(waiting).toHaveLength(1); });
+  await waitFor(() => {
+    expect(waiting).toHaveLength(1);
+  });
   expect(screen.getByRole("radio", { name: /^Fira Code/ })).toBeChecked();
   waiting[0]?.();
-  await waitFor(() => { expect(waiting).toHaveLength(2); });
+  await waitFor(() => {
+    expect(waiting).toHaveLength(2);
+  });
   expect(screen.getByRole("radio", { name: /^Fira Code/ })).toBeChecked();
   waiting[1]?.();
-  await waitFor(() => { expect(kept["terminal_font"]).toBe("fira-code"); });
+  await waitFor(() => {
+    expect(kept["terminal_font"]).toBe("fira-code");
+  });
   expect(kept["theme_preference"]).toBe("dark-contrast");
   expect(page.sent.map((one) => one.path)).toHaveLength(2);
-  await waitFor(() => { expect(screen.getByRole("radio", { name: "Dark high contrast" })).toBeChecked(); });
+  await waitFor(() => {
+    expect(screen.getByRole("radio", { name: "Dark high contrast" })).toBeChecked();
+  });
   focusManager.setFocused(undefined);
 });

@@ -1,12 +1,24 @@
 import { describe, expect, it } from "vitest";
 
-import { daysToNs, daysUntil, isExpired, lifetimes, scopesText, suggestedHours } from "./token-words";
-import { byGroup, isOn, NEVER_SENT } from "./notification-groups";
+import {
+  daysToNs,
+  daysUntil,
+  isExpired,
+  lifetimes,
+  scopesText,
+  suggestedHours,
+} from "./token-words";
+import { byGroup, isOn, NEVER_SENT } from "../../features/notification/notification-groups";
 
 const DAY_NS = 86_400e9;
 
 describe("a token", () => {
-  it.each([[400 * DAY_NS, [7, 30, 60, 90, 365]], [45 * DAY_NS, [7, 30]], [3 * DAY_NS, [3]], [0, [7, 30, 60, 90, 365]]])("of at most %d ns lives for a choice of %j days", (most, days) => {
+  it.each([
+    [400 * DAY_NS, [7, 30, 60, 90, 365]],
+    [45 * DAY_NS, [7, 30]],
+    [3 * DAY_NS, [3]],
+    [0, [7, 30, 60, 90, 365]],
+  ])("of at most %d ns lives for a choice of %j days", (most, days) => {
     expect(lifetimes(most)).toEqual(days);
   });
   it("says its lifetime in exact nanoseconds", () => {
@@ -16,28 +28,63 @@ describe("a token", () => {
     expect(daysUntil("2026-01-02", Date.parse("2026-01-01T23:59:59"))).toBeCloseTo(1);
     expect(daysUntil("")).toBeNaN();
   });
-  it.each([["2026-01-01T00:00:00Z", true], ["2026-01-03T00:00:00Z", false]])("that ends %s is expired: %s", (expires_at, expired) => {
+  it.each([
+    ["2026-01-01T00:00:00Z", true],
+    ["2026-01-03T00:00:00Z", false],
+  ])("that ends %s is expired: %s", (expires_at, expired) => {
     expect(isExpired({ expires_at }, Date.parse("2026-01-02T00:00:00Z"))).toBe(expired);
   });
-  it.each([[["coder:all"], "Everything you may"], [[], "Everything you may"], [["coder:workspaces.access"], "Use workspaces"], [["workspace:read"], "workspace:read"], [["workspace:read", "template:read"], "2 things"]])("of %j says %s", (scopes, words) => {
+  it.each([
+    [["coder:all"], "Everything you may"],
+    [[], "Everything you may"],
+    [["coder:workspaces.access"], "Use workspaces"],
+    [["workspace:read"], "workspace:read"],
+    [["workspace:read", "template:read"], "2 things"],
+  ])("of %j says %s", (scopes, words) => {
     expect(scopesText(scopes)).toBe(words);
   });
 });
 
 describe("kinds of messages", () => {
-  const template = (id: string, group: string, enabled_by_default = true) => ({ id, name: id, group, enabled_by_default, title_template: "", body_template: "", actions: "", method: "", kind: "system" });
+  const template = (id: string, group: string, enabled_by_default = true) => ({
+    id,
+    name: id,
+    group,
+    enabled_by_default,
+    title_template: "",
+    body_template: "",
+    actions: "",
+    method: "",
+    kind: "system",
+  });
   it("are on by default, or as chosen", () => {
     expect(isOn(template("a", "x"), [])).toBe(true);
     expect(isOn(template("a", "x", false), [])).toBe(false);
     expect(isOn(template("a", "x"), [{ id: "a", disabled: true, updated_at: "" }])).toBe(false);
-    expect(isOn(template("a", "x", false), [{ id: "a", disabled: false, updated_at: "" }])).toBe(true);
+    expect(isOn(template("a", "x", false), [{ id: "a", disabled: false, updated_at: "" }])).toBe(
+      true,
+    );
   });
   it("stand in the order of their groups and names, without those that are never sent", () => {
-    const all = [template("z", "Other Events"), template("c", "User Events"), template("b", "Workspace Events"), template("a", "Workspace Events"), ...NEVER_SENT.map((group) => template("n", group))];
-    expect(byGroup(all).map(([name, items]) => [name, items.map((item) => item.id)])).toEqual([["Workspace Events", ["a", "b"]], ["User Events", ["c"]], ["Other Events", ["z"]]]);
+    const all = [
+      template("z", "Other Events"),
+      template("c", "User Events"),
+      template("b", "Workspace Events"),
+      template("a", "Workspace Events"),
+      ...NEVER_SENT.map((group) => template("n", group)),
+    ];
+    expect(byGroup(all).map(([name, items]) => [name, items.map((item) => item.id)])).toEqual([
+      ["Workspace Events", ["a", "b"]],
+      ["User Events", ["c"]],
+      ["Other Events", ["z"]],
+    ]);
   });
 });
 
-it.each([[0, 720], [168 * 3600e9, 168], [8760 * 3600e9, 720]])("suggests a lifetime that is allowed: of %d ns, %d h", (max, hours) => {
+it.each([
+  [0, 720],
+  [168 * 3600e9, 168],
+  [8760 * 3600e9, 720],
+])("suggests a lifetime that is allowed: of %d ns, %d h", (max, hours) => {
   expect(suggestedHours(max)).toBe(hours);
 });

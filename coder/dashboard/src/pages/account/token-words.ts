@@ -1,6 +1,6 @@
 // What a token may do and how long, in words and in the numbers of the API.
 import type { APIKey } from "../../api/types";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 const DAY_S = 86_400;
 const NS = 1e9;
@@ -13,7 +13,8 @@ export function isExpired(token: Pick<APIKey, "expires_at">, now = Date.now()): 
 const EVERYTHING = new Set(["all", "coder:all"]);
 
 export function scopesText(scopes: readonly string[]): string {
-  if (scopes.length === 0 || scopes.some((scope) => EVERYTHING.has(scope))) return "Everything you may";
+  if (scopes.length === 0 || scopes.some((scope) => EVERYTHING.has(scope)))
+    return "Everything you may";
   const first = scopes[0] ?? "";
   return scopes.length === 1 ? (SCOPE_WORDS[first]?.[0] ?? first) : counted(scopes.length, "thing");
 }
@@ -26,7 +27,10 @@ export const SCOPE_WORDS: Readonly<Record<string, readonly [text: string, hint: 
   "coder:workspaces.delete": ["Delete workspaces", "With everything in them."],
   "coder:templates.build": ["Build template versions", "Upload and import, as CI does."],
   "coder:templates.author": ["Author templates", "Create, change, promote and delete templates."],
-  "coder:application_connect": ["Open applications only", "Nothing but the applications of your workspaces."],
+  "coder:application_connect": [
+    "Open applications only",
+    "Nothing but the applications of your workspaces.",
+  ],
   "coder:apikeys.manage_self": ["Manage your tokens", "Create and end tokens of yours."],
 };
 

@@ -2,14 +2,18 @@
 import { Navigate, Outlet } from "react-router";
 
 import { usePermissions } from "../../api/permissions";
-import { DEPLOYMENT } from "../../layout/nav-deployment";
-import { useReachable } from "../../layout/reachable";
-import { SidePage } from "../../layout/SidePage";
+import { DEPLOYMENT } from "./nav";
+import { useReachable } from "../../features/navigation/useReachable";
+import { SidePage } from "../../features/navigation/SidePage";
 import { Loading } from "../../ui/Loading";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 export function DeploymentLayout() {
-  return <SidePage label="Deployment" groups={DEPLOYMENT}><Outlet /></SidePage>;
+  return (
+    <SidePage label="Deployment" groups={DEPLOYMENT}>
+      <Outlet />
+    </SidePage>
+  );
 }
 
 export function ToFirstPage() {

@@ -14,20 +14,52 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 const COLUMNS: Column<ExternalAuthConfig>[] = [
   {
-    id: "id", header: "Provider",
+    id: "id",
+    header: "Provider",
     cell: (one) => (
-      <div className="flex min-w-40 items-center gap-3"><Avatar name={one.display_name || one.id} src={one.display_icon} square /><div className="min-w-0"><TextLink to={`/external-auth/${encodeURIComponent(one.id)}`} className="text-text">{one.display_name || one.id}</TextLink><p className="text-sm text-muted [overflow-wrap:anywhere]">{one.id}, {one.type}</p></div></div>
+      <div className="flex min-w-40 items-center gap-3">
+        <Avatar name={one.display_name || one.id} src={one.display_icon} square />
+        <div className="min-w-0">
+          <TextLink to={`/external-auth/${encodeURIComponent(one.id)}`} className="text-text">
+            {one.display_name || one.id}
+          </TextLink>
+          <p className="text-sm text-muted [overflow-wrap:anywhere]">
+            {one.id}, {one.type}
+          </p>
+        </div>
+      </div>
     ),
   },
-  { id: "client", header: "Client ID", extra: true, cell: (row) => <code className="text-sm [overflow-wrap:anywhere]">{row.client_id}</code> },
-  { id: "match", header: "Git addresses", extra: true, cell: (row) => row.regex ? <code className="text-sm [overflow-wrap:anywhere]">{row.regex}</code> : <span className="text-muted">None</span> },
-  { id: "flow", header: "Flow", cell: (row) => <Tag>{row.device_flow ? "Device code" : "Browser"}</Tag> },
+  {
+    id: "client",
+    header: "Client ID",
+    extra: true,
+    cell: (row) => <code className="text-sm [overflow-wrap:anywhere]">{row.client_id}</code>,
+  },
+  {
+    id: "match",
+    header: "Git addresses",
+    extra: true,
+    cell: (row) =>
+      row.regex ? (
+        <code className="text-sm [overflow-wrap:anywhere]">{row.regex}</code>
+      ) : (
+        <span className="text-muted">None</span>
+      ),
+  },
+  {
+    id: "flow",
+    header: "Flow",
+    cell: (row) => <Tag>{row.device_flow ? "Device code" : "Browser"}</Tag>,
+  },
 ];
-const EXAMPLE = "CODER_EXTERNAL_AUTH_0_ID=github\nCODER_EXTERNAL_AUTH_0_TYPE=github\nCODER_EXTERNAL_AUTH_0_CLIENT_ID=…\nCODER_EXTERNAL_AUTH_0_CLIENT_SECRET=…";
+const EXAMPLE =
+  "CODER_EXTERNAL_AUTH_0_ID=github\nCODER_EXTERNAL_AUTH_0_TYPE=github\n" +
+  "CODER_EXTERNAL_AUTH_0_CLIENT_ID=…\nCODER_EXTERNAL_AUTH_0_CLIENT_SECRET=…";
 
 export function ExternalAuthListPage() {
   useTitle("External Authentication Settings");
@@ -37,12 +69,35 @@ export function ExternalAuthListPage() {
   const providers = config.data?.config.external_auth ?? [];
   return (
     <>
-      <PageHead title="External authentication" description="Git hosts and other providers people link their accounts of, so that workspaces can use them." />
+      <PageHead
+        title="External authentication"
+        description="Git hosts and other providers people link their accounts of, so that workspaces can use them."
+      />
       {config.isPending ? <SkeletonRows rows={2} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
-      {config.data ? <DataTable label="Providers" data={providers} columns={COLUMNS} rowKey={(one) => one.id} empty={<Empty icon={GitBranch} title="No providers have been configured">Register an OAuth application at the Git host, then start the server with what it gives you.</Empty>} /> : null}
+      {config.data ? (
+        <DataTable
+          label="Providers"
+          data={providers}
+          columns={COLUMNS}
+          rowKey={(one) => one.id}
+          empty={
+            <Empty icon={GitBranch} title="No providers have been configured">
+              Register an OAuth application at the Git host, then start the server with what it
+              gives you.
+            </Empty>
+          }
+        />
+      ) : null}
       <div className="mt-4">
-        <p className="mb-1.5 text-sm text-muted">A provider is set in the server's environment; the next one counts on with 1. Its callback address is <code className="[overflow-wrap:anywhere]">{window.location.origin}/external-auth/&lt;id&gt;/callback</code>.</p>
+        <p className="mb-1.5 text-sm text-muted">
+          A provider is set in the server's environment; the next one counts on with 1. Its callback
+          address is{" "}
+          <code className="[overflow-wrap:anywhere]">
+            {window.location.origin}/external-auth/&lt;id&gt;/callback
+          </code>
+          .
+        </p>
         <CodeBox label="Environment of the server" command={EXAMPLE} />
       </div>
     </>

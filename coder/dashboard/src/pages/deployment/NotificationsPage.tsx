@@ -5,13 +5,21 @@ import { useSearchParams } from "react-router";
 
 import { post, put } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
-import { customTemplates, deploymentConfig, dispatchMethods, notificationDelivery, notificationSettings, systemTemplates } from "../../api/queries/deployment";
+import {
+  customTemplates,
+  deploymentConfig,
+  dispatchMethods,
+  notificationDelivery,
+  notificationSettings,
+  systemTemplates,
+} from "../../api/queries/deployment";
 import type { NotificationTemplate } from "../../api/types";
 import { Tag } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { SelectField, Switch } from "../../ui/forms/Field";
+import { SelectField } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
@@ -19,26 +27,56 @@ import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { byGroup } from "../account/notification-groups";
+import { byGroup } from "../../features/notification/notification-groups";
 import { groupPath } from "./options";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
-const METHODS: Readonly<Record<string, string>> = { smtp: "Email", webhook: "Webhook", inbox: "Inbox" };
+const METHODS: Readonly<Record<string, string>> = {
+  smtp: "Email",
+  webhook: "Webhook",
+  inbox: "Inbox",
+};
 
 export function NotificationsPage() {
   useTitle("Notifications Settings");
   const may = usePermissions();
   const [params, setParams] = useSearchParams();
   const tab = params.get("tab") === "settings" ? "settings" : "events";
-  const test = useMutation({ mutationFn: () => post("/api/v2/notifications/test"), onSuccess: () => toast.done("Test notification sent."), onError: (error) => toast.failed("The test notification could not be sent", error) });
+  const test = useMutation({
+    mutationFn: () => post("/api/v2/notifications/test"),
+    onSuccess: () => toast.done("Test notification sent."),
+    onError: (error) => toast.failed("The test notification could not be sent", error),
+  });
   if (may.known && !may.viewDeploymentConfig) return <Refused what="the notification settings" />;
   return (
     <>
-      <PageHead title="Notifications" description="Everybody chooses in their own settings what they are told of; here is how it reaches them." actions={may.editDeploymentConfig ? <Button icon={<Send />} busy={test.isPending} onClick={() => test.mutate()}>Send me a test</Button> : null} />
-      <Tabs label="Notifications" value={tab} onChange={(next) => setParams({ tab: next }, { replace: true })} items={[{ value: "events", text: "Events" }, { value: "settings", text: "Settings" }]}>
-        <TabPanel value="events" className="pt-4"><Events editable={may.editDeploymentConfig} /></TabPanel>
-        <TabPanel value="settings" className="pt-4"><Settings /></TabPanel>
+      <PageHead
+        title="Notifications"
+        description="Everybody chooses in their own settings what they are told of; here is how it reaches them."
+        actions={
+          may.editDeploymentConfig ? (
+            <Button icon={<Send />} busy={test.isPending} onClick={() => test.mutate()}>
+              Send me a test
+            </Button>
+          ) : null
+        }
+      />
+      <Tabs
+        label="Notifications"
+        value={tab}
+        onChange={(next) => setParams({ tab: next }, { replace: true })}
+        items={[
+          { value: "events", text: "Events" },
+          { value: "settings", text: "Settings" },
+        ]}
+      >
+        <TabPanel value="events" className="pt-4">
+          <Events editable={may.editDeploymentConfig} />
+        </TabPanel>
+        <TabPanel value="settings" className="pt-4">
+          <Settings />
+        </TabPanel>
       </Tabs>
     </>
   );
@@ -49,48 +87,127 @@ function Events({ editable }: { editable: boolean }) {
   const custom = useQuery(customTemplates);
   const methods = useQuery(dispatchMethods).data;
   const ways = useQuery(notificationDelivery).data?.methods;
-  const { value: paused, choose: pause } = useChoice(useQuery(notificationSettings).data?.notifier_paused, {
-    send: (on) => put("/api/v2/notifications/settings", { notifier_paused: on }), seen: notificationSettings.queryKey, failed: "The setting could not be changed",
-  });
-  if (system.isLoadingError) return <Failure error={system.error} retry={() => void system.refetch()} />;
+  const { value: paused, choose: pause } = useChoice(
+    useQuery(notificationSettings).data?.notifier_paused,
+    {
+      send: (on) => put("/api/v2/notifications/settings", { notifier_paused: on }),
+      seen: notificationSettings.queryKey,
+      failed: "The setting could not be changed",
+    },
+  );
+  if (system.isLoadingError)
+    return <Failure error={system.error} retry={() => void system.refetch()} />;
   if (system.isPending) return <SkeletonRows rows={6} />;
   return (
     <Stack>
       {paused !== undefined ? (
         <Section title="All notifications">
-          <Switch label="Send notifications" hint={paused ? "Nothing is sent now; what happens meanwhile waits." : "Turn it off while the mail server is being worked on: what happens meanwhile waits."} checked={!paused} disabled={!editable} onChange={(on) => pause(!on)} />
+          <Switch
+            label="Send notifications"
+            hint={
+              paused
+                ? "Nothing is sent now; what happens meanwhile waits."
+                : "Turn it off while the mail server is being worked on: what happens meanwhile waits."
+            }
+            checked={!paused}
+            disabled={!editable}
+            onChange={(on) => pause(!on)}
+          />
         </Section>
       ) : null}
-      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? <Notice kind="warning" title="Neither mail nor a webhook is set up: people see notifications only in their inbox." /> : null}
+      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
+        <Notice
+          kind="warning"
+          title="Neither mail nor a webhook is set up: people see notifications only in their inbox."
+        />
+      ) : null}
       {byGroup([...system.data, ...(custom.data ?? [])]).map(([group, templates]) => (
         <Section key={group} title={group} padded={false}>
-          <ul className="divide-y divide-line">{templates.map((template) => <Event key={template.id} template={template} usual={methods?.default ?? ""} available={methods?.available ?? []} ways={ways} editable={editable} />)}</ul>
+          <ul className="divide-y divide-line">
+            {templates.map((template) => (
+              <Event
+                key={template.id}
+                template={template}
+                usual={methods?.default ?? ""}
+                available={methods?.available ?? []}
+                ways={ways}
+                editable={editable}
+              />
+            ))}
+          </ul>
         </Section>
       ))}
     </Stack>
   );
 }
 
-function Event({ template, usual, available, ways, editable }: { template: NotificationTemplate; usual: string; available: readonly string[]; ways: readonly string[] | undefined; editable: boolean }) {
+function Event({
+  template,
+  usual,
+  available,
+  ways,
+  editable,
+}: {
+  template: NotificationTemplate;
+  usual: string;
+  available: readonly string[];
+  ways: readonly string[] | undefined;
+  editable: boolean;
+}) {
   const { value: chosen, choose } = useChoice(template.method, {
     send: (method) => put(`/api/v2/notifications/templates/${template.id}/method`, { method }),
-    seen: ["notifications", "templates"], failed: "The method could not be changed", done: "Notification method updated.",
+    seen: ["notifications", "templates"],
+    failed: "The method could not be changed",
+    done: "Notification method updated.",
   });
-  const words = (method: string) => `${METHODS[method] ?? method}${ways && method && !ways.includes(method) ? ", not set up" : ""}`;
+  const words = (method: string) =>
+    `${METHODS[method] ?? method}${ways && method && !ways.includes(method) ? ", not set up" : ""}`;
   return (
     <li className="flex flex-wrap items-center gap-3 px-5 py-2">
-      <span className="min-w-48 flex-1">{template.name}{template.enabled_by_default ? null : <> <Tag title="People have to turn it on for themselves.">Off at first</Tag></>}</span>
+      <span className="min-w-48 flex-1">
+        {template.name}
+        {template.enabled_by_default ? null : (
+          <>
+            {" "}
+            <Tag title="People have to turn it on for themselves.">Off at first</Tag>
+          </>
+        )}
+      </span>
       {editable ? (
-        <div className="w-60 max-sm:w-full"><SelectField hideLabel label={`Method of ${template.name}`} value={chosen} onChange={choose} options={[["", `Default (${words(usual)})`], ...available.map((method) => [method, words(method)] as const)]} /></div>
-      ) : <span className="text-muted">{words(template.method || usual)}</span>}
+        <div className="w-60 max-sm:w-full">
+          <SelectField
+            hideLabel
+            label={`Method of ${template.name}`}
+            value={chosen}
+            onChange={choose}
+            options={[
+              ["", `Default (${words(usual)})`],
+              ...available.map((method) => [method, words(method)] as const),
+            ]}
+          />
+        </div>
+      ) : (
+        <span className="text-muted">{words(template.method || usual)}</span>
+      )}
     </li>
   );
 }
 
 function Settings() {
   const config = useQuery(deploymentConfig);
-  if (config.isLoadingError) return <Failure error={config.error} retry={() => void config.refetch()} />;
+  if (config.isLoadingError)
+    return <Failure error={config.error} retry={() => void config.refetch()} />;
   if (config.isPending) return <SkeletonRows rows={6} />;
-  const options = config.data.options.filter((option) => /^(Notifications|Email)/.test(groupPath(option)) && !option.hidden);
-  return <Section title="Settings of the server" description="Set on the command line, in the environment or in the configuration file; read-only here." padded={false}><OptionTable label="Notification settings" options={options} /></Section>;
+  const options = config.data.options.filter(
+    (option) => /^(Notifications|Email)/.test(groupPath(option)) && !option.hidden,
+  );
+  return (
+    <Section
+      title="Settings of the server"
+      description="Set on the command line, in the environment or in the configuration file; read-only here."
+      padded={false}
+    >
+      <OptionTable label="Notification settings" options={options} />
+    </Section>
+  );
 }

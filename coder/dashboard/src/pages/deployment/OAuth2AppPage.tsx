@@ -7,7 +7,11 @@ import { useNavigate, useParams } from "react-router";
 import { get, post, put, remove } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { oauth2App, oauth2Secrets } from "../../api/queries/deployment";
-import type { OAuth2ProviderApp, OAuth2ProviderAppSecret, OAuth2ProviderAppSecretFull } from "../../api/types";
+import type {
+  OAuth2ProviderApp,
+  OAuth2ProviderAppSecret,
+  OAuth2ProviderAppSecretFull,
+} from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
@@ -21,9 +25,9 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { AppForm, isMissing, OAUTH2_HOME, TurnedOff, useOAuth2 } from "./OAuth2AppsPage";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 export function OAuth2AppPage() {
   const { app: id = "" } = useParams();
@@ -32,7 +36,16 @@ export function OAuth2AppPage() {
   const app = useQuery({ ...oauth2App(id), enabled: on });
   useTitle(app.data?.name ?? "OAuth2 application");
   if (may.known && !may.editOAuth2Apps) return <Refused what="the settings of this application" />;
-  if (known && !on) return <><PageHead title="OAuth2 application" crumbs={[["OAuth2 applications", OAUTH2_HOME], [id]]} /><TurnedOff /></>;
+  if (known && !on)
+    return (
+      <>
+        <PageHead
+          title="OAuth2 application"
+          crumbs={[["OAuth2 applications", OAUTH2_HOME], [id]]}
+        />
+        <TurnedOff />
+      </>
+    );
   if (app.isPending) return <SkeletonRows rows={3} />;
   if (isMissing(app.error)) return <NotFoundPage />;
   if (app.isLoadingError) return <Failure error={app.error} retry={() => void app.refetch()} />;
@@ -46,26 +59,65 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
   const { name, callback_url, icon, endpoints } = app;
   return (
     <>
-      <PageHead icon={<Avatar name={name} src={icon} size="lg" square />} title={name} crumbs={[["OAuth2 applications", OAUTH2_HOME], [name]]} actions={<Button icon={<Trash2 />} onClick={() => setDeleting(true)}>Delete</Button>} />
+      <PageHead
+        icon={<Avatar name={name} src={icon} size="lg" square />}
+        title={name}
+        crumbs={[["OAuth2 applications", OAUTH2_HOME], [name]]}
+        actions={
+          <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>
+            Delete
+          </Button>
+        }
+      />
       <Stack>
         <Section title="What the application needs">
           <dl className="flex flex-col gap-3">
-            {([["Client ID", app.id], ["Authorization URL", endpoints.authorization], ["Token URL", endpoints.token]] as const).map(([text, value]) => <div key={text}><dt className="mb-1 text-sm text-muted">{text}</dt><dd><CodeBox label={text} command={value} /></dd></div>)}
+            {(
+              [
+                ["Client ID", app.id],
+                ["Authorization URL", endpoints.authorization],
+                ["Token URL", endpoints.token],
+              ] as const
+            ).map(([text, value]) => (
+              <div key={text}>
+                <dt className="mb-1 text-sm text-muted">{text}</dt>
+                <dd>
+                  <CodeBox label={text} command={value} />
+                </dd>
+              </div>
+            ))}
           </dl>
         </Section>
         <Secrets app={app} />
-        <AppForm start={{ name, callback_url, icon }} load={() => get<OAuth2ProviderApp>(`/api/v2/oauth2-provider/apps/${app.id}`)} submit="Update application" send={async (values) => {
-          await put(`/api/v2/oauth2-provider/apps/${app.id}`, values);
-          toast.done("Successfully updated the OAuth2 application.");
-          await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-        }} />
+        <AppForm
+          start={{ name, callback_url, icon }}
+          load={() => get<OAuth2ProviderApp>(`/api/v2/oauth2-provider/apps/${app.id}`)}
+          submit="Update application"
+          send={async (values) => {
+            await put(`/api/v2/oauth2-provider/apps/${app.id}`, values);
+            toast.done("Successfully updated the OAuth2 application.");
+            await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
+          }}
+        />
       </Stack>
-      <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete ${name}?`} confirm="Delete" typed={name} typedLabel="Name of the application to delete" onConfirm={async () => {
-        await remove(`/api/v2/oauth2-provider/apps/${app.id}`);
-        toast.done("OAuth2 application deleted.");
-        await navigate(OAUTH2_HOME);
-        await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-      }}><p>Everybody who let it in loses the sign-in: its secrets and tokens stop working at once.</p></Confirm>
+      <Confirm
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        title={`Delete ${name}?`}
+        confirm="Delete"
+        typed={name}
+        typedLabel="Name of the application to delete"
+        onConfirm={async () => {
+          await remove(`/api/v2/oauth2-provider/apps/${app.id}`);
+          toast.done("OAuth2 application deleted.");
+          await navigate(OAUTH2_HOME);
+          await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
+        }}
+      >
+        <p>
+          Everybody who let it in loses the sign-in: its secrets and tokens stop working at once.
+        </p>
+      </Confirm>
     </>
   );
 }
@@ -76,11 +128,15 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
   const [made, setMade] = useState("");
   const [deleting, setDeleting] = useState<OAuth2ProviderAppSecret | null>(null);
   const [busy, setBusy] = useState(false);
-  const changed = () => queries.invalidateQueries({ queryKey: ["oauth2-provider", "apps", app.id, "secrets"] });
+  const changed = () =>
+    queries.invalidateQueries({ queryKey: ["oauth2-provider", "apps", app.id, "secrets"] });
   const make = async () => {
     setBusy(true);
     try {
-      setMade((await post<OAuth2ProviderAppSecretFull>(`/api/v2/oauth2-provider/apps/${app.id}/secrets`)).client_secret_full);
+      setMade(
+        (await post<OAuth2ProviderAppSecretFull>(`/api/v2/oauth2-provider/apps/${app.id}/secrets`))
+          .client_secret_full,
+      );
       await changed();
     } catch (error) {
       toast.failed("The secret could not be made", error);
@@ -90,23 +146,68 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
   };
   const secrets = list.data ?? [];
   return (
-    <Section title="Client secrets" padded={false} actions={<Button icon={<Plus />} busy={busy} onClick={() => void make()}>Generate secret</Button>}>
-      {list.isError ? <div className="p-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      {list.data !== undefined && secrets.length === 0 ? <Empty level={3} icon={KeyRound} title="No secrets yet">The application needs one to get tokens.</Empty> : null}
+    <Section
+      title="Client secrets"
+      padded={false}
+      actions={
+        <Button icon={<Plus />} busy={busy} onClick={() => void make()}>
+          Generate secret
+        </Button>
+      }
+    >
+      {list.isError ? (
+        <div className="p-4">
+          <Failure error={list.error} retry={() => void list.refetch()} />
+        </div>
+      ) : null}
+      {list.data !== undefined && secrets.length === 0 ? (
+        <Empty level={3} icon={KeyRound} title="No secrets yet">
+          The application needs one to get tokens.
+        </Empty>
+      ) : null}
       <ul aria-label="Client secrets" className="divide-y divide-line">
         {secrets.map((secret) => (
           <li key={secret.id} className="flex items-center gap-3 px-5 py-2.5">
             <code className="text-sm">*****{secret.client_secret_truncated}</code>
-            <span className="flex-1 text-sm text-muted">used <Ago at={secret.last_used_at} /></span>
-            <IconButton size="sm" label={`Delete secret ending in ${secret.client_secret_truncated}`} onClick={() => setDeleting(secret)}><Trash2 /></IconButton>
+            <span className="flex-1 text-sm text-muted">
+              used <Ago at={secret.last_used_at} />
+            </span>
+            <IconButton
+              size="sm"
+              label={`Delete secret ending in ${secret.client_secret_truncated}`}
+              onClick={() => setDeleting(secret)}
+            >
+              <Trash2 />
+            </IconButton>
           </li>
         ))}
       </ul>
-      <Dialog held open={made !== ""} onClose={() => setMade("")} title="The secret is made" description="Copy it now: it is not shown again." actions={<Button look="primary" onClick={() => setMade("")}>Done</Button>}><CodeBox label="Client secret" command={made} secret /></Dialog>
-      <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title="Delete this secret?" confirm="Delete" onConfirm={async () => {
-        await remove(`/api/v2/oauth2-provider/apps/${app.id}/secrets/${deleting?.id}`);
-        await changed();
-      }}><p>An application that still uses it gets no more tokens.</p></Confirm>
+      <Dialog
+        held
+        open={made !== ""}
+        onClose={() => setMade("")}
+        title="The secret is made"
+        description="Copy it now: it is not shown again."
+        actions={
+          <Button look="primary" onClick={() => setMade("")}>
+            Done
+          </Button>
+        }
+      >
+        <CodeBox label="Client secret" command={made} secret />
+      </Dialog>
+      <Confirm
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title="Delete this secret?"
+        confirm="Delete"
+        onConfirm={async () => {
+          await remove(`/api/v2/oauth2-provider/apps/${app.id}/secrets/${deleting?.id}`);
+          await changed();
+        }}
+      >
+        <p>An application that still uses it gets no more tokens.</p>
+      </Confirm>
     </Section>
   );
 }

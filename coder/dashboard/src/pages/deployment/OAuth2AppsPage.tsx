@@ -16,32 +16,61 @@ import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch, TextField } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
+import { TextField } from "../../ui/forms/Field";
 import { IconField } from "../../ui/forms/IconField";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead, Stack, TextLink } from "../../ui/Page";
 import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 export const OAUTH2_HOME = "/deployment/oauth2-provider/apps";
 
 /** The server answers these calls only where the experiment is on. */
 export function useOAuth2(): { on: boolean; known: boolean } {
   const tried = useQuery(experiments).data;
-  return { on: tried?.some((name) => name === "oauth2" || name === "*") ?? false, known: tried !== undefined };
+  return {
+    on: tried?.some((name) => name === "oauth2" || name === "*") ?? false,
+    known: tried !== undefined,
+  };
 }
 
 export function TurnedOff() {
   return (
-    <div className="rounded-xl border border-line bg-surface"><Empty icon={AppWindow} title="The OAuth2 provider is turned off" command="coder server --experiments=oauth2">It is an experiment. Started like this, the server lets other applications ask people who are signed in here for access.</Empty></div>
+    <div className="rounded-xl border border-line bg-surface">
+      <Empty
+        icon={AppWindow}
+        title="The OAuth2 provider is turned off"
+        command="coder server --experiments=oauth2"
+      >
+        It is an experiment. Started like this, the server lets other applications ask people who
+        are signed in here for access.
+      </Empty>
+    </div>
   );
 }
 
 const COLUMNS: Column<OAuth2ProviderApp>[] = [
-  { id: "name", header: "Name", cell: (app) => <div className="flex items-center gap-3"><Avatar name={app.name} src={app.icon} square /><TextLink to={`${OAUTH2_HOME}/${app.id}`} className="text-text [overflow-wrap:anywhere]">{app.name}</TextLink></div> },
-  { id: "callback", header: "Callback", extra: true, cell: (row) => <code className="text-sm [overflow-wrap:anywhere]">{row.callback_url}</code> },
+  {
+    id: "name",
+    header: "Name",
+    cell: (app) => (
+      <div className="flex items-center gap-3">
+        <Avatar name={app.name} src={app.icon} square />
+        <TextLink to={`${OAUTH2_HOME}/${app.id}`} className="text-text [overflow-wrap:anywhere]">
+          {app.name}
+        </TextLink>
+      </div>
+    ),
+  },
+  {
+    id: "callback",
+    header: "Callback",
+    extra: true,
+    cell: (row) => <code className="text-sm [overflow-wrap:anywhere]">{row.callback_url}</code>,
+  },
 ];
 
 export function OAuth2AppsPage() {
@@ -52,13 +81,41 @@ export function OAuth2AppsPage() {
   if (may.known && !may.editOAuth2Apps) return <Refused what="the OAuth2 applications" />;
   return (
     <>
-      <PageHead title="OAuth2 applications" description="Programs that may ask people for access to this deployment in their name." actions={on ? <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`} icon={<Plus />}>Add application</ButtonLink> : null} />
+      <PageHead
+        title="OAuth2 applications"
+        description="Programs that may ask people for access to this deployment in their name."
+        actions={
+          on ? (
+            <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`} icon={<Plus />}>
+              Add application
+            </ButtonLink>
+          ) : null
+        }
+      />
       {known && !on ? <TurnedOff /> : null}
       {on && list.isPending ? <SkeletonRows rows={2} /> : null}
       {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       {list.data !== undefined ? (
         <Stack>
-          <DataTable label="OAuth2 applications" data={list.data ?? []} columns={COLUMNS} rowKey={(app) => app.id} empty={<Empty icon={AppWindow} title="No applications yet" actions={<ButtonLink look="primary" to={`${OAUTH2_HOME}/add`}>Add application</ButtonLink>}>Add one to get the client ID and the secret it needs.</Empty>} />
+          <DataTable
+            label="OAuth2 applications"
+            data={list.data ?? []}
+            columns={COLUMNS}
+            rowKey={(app) => app.id}
+            empty={
+              <Empty
+                icon={AppWindow}
+                title="No applications yet"
+                actions={
+                  <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`}>
+                    Add application
+                  </ButtonLink>
+                }
+              >
+                Add one to get the client ID and the secret it needs.
+              </Empty>
+            }
+          />
           <Registration />
         </Stack>
       ) : null}
@@ -67,15 +124,29 @@ export function OAuth2AppsPage() {
 }
 
 function Registration() {
-  const { value: allowed, choose } = useChoice(useQuery(oauth2Settings).data?.dynamic_client_registration_enabled, {
-    send: (next) => put("/api/v2/oauth2-provider/settings", { dynamic_client_registration_enabled: next }), seen: oauth2Settings.queryKey, failed: "The setting could not be changed",
-  });
+  const { value: allowed, choose } = useChoice(
+    useQuery(oauth2Settings).data?.dynamic_client_registration_enabled,
+    {
+      send: (next) =>
+        put("/api/v2/oauth2-provider/settings", { dynamic_client_registration_enabled: next }),
+      seen: oauth2Settings.queryKey,
+      failed: "The setting could not be changed",
+    },
+  );
   if (allowed === undefined) return null;
   return (
     <Section title="Registration">
       <Stack>
-        <Switch label="Applications may register themselves" hint="By RFC 7591, without an administrator. People are still asked before one gets access." checked={allowed} onChange={choose} />
-        <CodeBox label="Address of the server's metadata" command={`${window.location.origin}/.well-known/oauth-authorization-server`} />
+        <Switch
+          label="Applications may register themselves"
+          hint="By RFC 7591, without an administrator. People are still asked before one gets access."
+          checked={allowed}
+          onChange={choose}
+        />
+        <CodeBox
+          label="Address of the server's metadata"
+          command={`${window.location.origin}/.well-known/oauth-authorization-server`}
+        />
       </Stack>
     </Section>
   );
@@ -90,13 +161,25 @@ export function CreateOAuth2AppPage() {
   if (may.known && !may.editOAuth2Apps) return <Refused what="the form for new applications" />;
   return (
     <Narrow>
-      <PageHead title="Add OAuth2 application" crumbs={[["OAuth2 applications", OAUTH2_HOME], ["Add"]]} />
-      {known && !on ? <TurnedOff /> : <AppForm start={{ name: "", callback_url: "", icon: "" }} submit="Create application" actions={<ButtonLink to={OAUTH2_HOME}>Cancel</ButtonLink>} send={async (values) => {
-        const made = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
-        toast.done("Successfully added the OAuth2 application.");
-        await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-        await navigate(`${OAUTH2_HOME}/${made.id}`);
-      }} />}
+      <PageHead
+        title="Add OAuth2 application"
+        crumbs={[["OAuth2 applications", OAUTH2_HOME], ["Add"]]}
+      />
+      {known && !on ? (
+        <TurnedOff />
+      ) : (
+        <AppForm
+          start={{ name: "", callback_url: "", icon: "" }}
+          submit="Create application"
+          actions={<ButtonLink to={OAUTH2_HOME}>Cancel</ButtonLink>}
+          send={async (values) => {
+            const made = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
+            toast.done("Successfully added the OAuth2 application.");
+            await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
+            await navigate(`${OAUTH2_HOME}/${made.id}`);
+          }}
+        />
+      )}
     </Narrow>
   );
 }
@@ -110,7 +193,19 @@ export interface AppValues {
 const fields = ({ name, callback_url, icon }: AppValues) => ({ name, callback_url, icon });
 
 /** `load`: of an application that is there already. */
-export function AppForm({ start, load = null, send, submit, actions }: { start: AppValues; load?: (() => Promise<AppValues>) | null; send: (values: AppValues) => Promise<unknown>; submit: string; actions?: ReactNode }) {
+export function AppForm({
+  start,
+  load = null,
+  send,
+  submit,
+  actions,
+}: {
+  start: AppValues;
+  load?: (() => Promise<AppValues>) | null;
+  send: (values: AppValues) => Promise<unknown>;
+  submit: string;
+  actions?: ReactNode;
+}) {
   const form = useSettingsForm(load, fields, start, send);
   const { values, set, problem } = form;
   return (
@@ -118,14 +213,41 @@ export function AppForm({ start, load = null, send, submit, actions }: { start: 
       <Section title="Application">
         <Stack>
           <FormProblems form={form} />
-          <TextField label="Application name" required autoComplete="off" hint="Shown to people when they are asked." value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-          <TextField label="Callback URL" required type="url" hint="Where people are sent back to." value={values.callback_url} problem={problem("callback_url")} onChange={(value) => set("callback_url", value)} />
-          <IconField label="Application icon" value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
-          <div className="flex justify-end gap-2">{actions}<Button type="submit" look="primary" busy={form.busy}>{submit}</Button></div>
+          <TextField
+            label="Application name"
+            required
+            autoComplete="off"
+            hint="Shown to people when they are asked."
+            value={values.name}
+            problem={problem("name")}
+            onChange={(value) => set("name", value)}
+          />
+          <TextField
+            label="Callback URL"
+            required
+            type="url"
+            hint="Where people are sent back to."
+            value={values.callback_url}
+            problem={problem("callback_url")}
+            onChange={(value) => set("callback_url", value)}
+          />
+          <IconField
+            label="Application icon"
+            value={values.icon}
+            problem={problem("icon")}
+            onChange={(value) => set("icon", value)}
+          />
+          <div className="flex justify-end gap-2">
+            {actions}
+            <Button type="submit" look="primary" busy={form.busy}>
+              {submit}
+            </Button>
+          </div>
         </Stack>
       </Section>
     </form>
   );
 }
 
-export const isMissing = (error: Error | null): boolean => error instanceof ApiError && error.status === 404;
+export const isMissing = (error: Error | null): boolean =>
+  error instanceof ApiError && error.status === 404;

@@ -9,19 +9,46 @@ import { Tag } from "../../ui/Badge";
 import { Section } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
+import { cx } from "../../ui/cx";
 import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { grouped, inForce, onPage, shownValue, sourceOf, SOURCES, type OptionsPage } from "./options";
-import { Refused } from "./Refused";
+import {
+  grouped,
+  inForce,
+  onPage,
+  shownValue,
+  sourceOf,
+  SOURCES,
+  type OptionsPage,
+} from "./options";
+import { Refused } from "../../ui/Refused";
 
-const PAGES: Readonly<Record<OptionsPage, { title: string; crumbs: readonly string[]; text: string }>> = {
-  userauth: { title: "User authentication", crumbs: ["User Authentication Settings"], text: "How people sign in: passwords, OpenID Connect, GitHub." },
+const PAGES: Readonly<
+  Record<OptionsPage, { title: string; crumbs: readonly string[]; text: string }>
+> = {
+  userauth: {
+    title: "User authentication",
+    crumbs: ["User Authentication Settings"],
+    text: "How people sign in: passwords, OpenID Connect, GitHub.",
+  },
   network: { title: "Network", crumbs: ["Network Settings"], text: "Addresses, TLS, relays." },
-  security: { title: "Security", crumbs: ["Security Settings"], text: "Sessions, cookies, what owners may not do." },
-  observability: { title: "Observability", crumbs: ["Observability Settings"], text: "Logs, metrics, traces, health." },
-  all: { title: "All settings", crumbs: ["All Settings"], text: "Everything this server was started with." },
+  security: {
+    title: "Security",
+    crumbs: ["Security Settings"],
+    text: "Sessions, cookies, what owners may not do.",
+  },
+  observability: {
+    title: "Observability",
+    crumbs: ["Observability Settings"],
+    text: "Logs, metrics, traces, health.",
+  },
+  all: {
+    title: "All settings",
+    crumbs: ["All Settings"],
+    text: "Everything this server was started with.",
+  },
 };
 
 function Options({ page }: { page: OptionsPage }) {
@@ -32,15 +59,40 @@ function Options({ page }: { page: OptionsPage }) {
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
   if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
   const needle = filter.trim().toLowerCase();
-  const found = (config.data?.options ?? []).filter((option) => onPage(option, page) && !option.hidden && `${option.name} ${option.flag ?? ""} ${option.env ?? ""} ${option.description ?? ""}`.toLowerCase().includes(needle));
+  const found = (config.data?.options ?? []).filter(
+    (option) =>
+      onPage(option, page) &&
+      !option.hidden &&
+      `${option.name} ${option.flag ?? ""} ${option.env ?? ""} ${option.description ?? ""}`
+        .toLowerCase()
+        .includes(needle),
+  );
   return (
     <>
-      <PageHead title={title} description={`${text} Set on the command line, in the environment or in the configuration file of the server; read-only here.`} />
-      <FilterBar label="Search settings" placeholder="Search by name, flag or variable" filter={filter} onChange={(next) => show(next)} />
+      <PageHead
+        title={title}
+        description={`${text} Set on the command line, in the environment or in the configuration file of the server; read-only here.`}
+      />
+      <FilterBar
+        label="Search settings"
+        placeholder="Search by name, flag or variable"
+        filter={filter}
+        onChange={(next) => show(next)}
+      />
       {config.isPending ? <SkeletonRows rows={6} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
-      {config.data && found.length === 0 ? <Empty icon={SlidersHorizontal} title="Nothing matches">Change the search above.</Empty> : null}
-      <Stack>{grouped(found).map((group) => <Section key={group.group} title={group.group} padded={false}><OptionTable label={group.group} options={group.options} /></Section>)}</Stack>
+      {config.data && found.length === 0 ? (
+        <Empty icon={SlidersHorizontal} title="Nothing matches">
+          Change the search above.
+        </Empty>
+      ) : null}
+      <Stack>
+        {grouped(found).map((group) => (
+          <Section key={group.group} title={group.group} padded={false}>
+            <OptionTable label={group.group} options={group.options} />
+          </Section>
+        ))}
+      </Stack>
     </>
   );
 }
@@ -52,27 +104,58 @@ export const ObservabilityPage = () => <Options page="observability" />;
 export const AllSettingsPage = () => <Options page="all" />;
 
 /** Classes name each option by its flag and each value by its kind: scripts read the page by them. */
-export function OptionTable({ label, options }: { label: string; options: readonly DeploymentOption[] }) {
+export function OptionTable({
+  label,
+  options,
+}: {
+  label: string;
+  options: readonly DeploymentOption[];
+}) {
   return (
     <table aria-label={label} className="options-table block w-full sm:table sm:table-fixed">
-      <thead className="sr-only"><tr><th scope="col">Option</th><th scope="col">Value</th></tr></thead>
+      <thead className="sr-only">
+        <tr>
+          <th scope="col">Option</th>
+          <th scope="col">Value</th>
+        </tr>
+      </thead>
       <tbody className="block divide-y divide-line sm:table-row-group">
-        {options.map((option) => ({ option, source: sourceOf(option) })).map(({ option, source }) => (
-          <tr key={option.name} className={`block align-top sm:table-row option-${option.flag ?? ""}`}>
-            <td className="block px-5 py-3 max-sm:pb-0 sm:table-cell sm:w-3/5">
-              <p className="font-medium [overflow-wrap:anywhere]">{option.name}</p>
-              {option.description ? <p className="text-sm text-muted [overflow-wrap:anywhere]">{option.description}</p> : null}
-              <p className="mt-1 flex flex-wrap gap-x-3 font-mono text-xs text-faint [overflow-wrap:anywhere]">
-                {option.flag ? <span>--{option.flag}</span> : null}{option.env ? <span>{option.env}</span> : null}
-              </p>
-            </td>
-            <td className="block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
-              <OptionValue option={option} />
-              {inForce(option) === null ? null : <span className="ml-1.5 text-sm text-muted">{inForce(option) ? "(in force)" : "(not in force)"}</span>}
-              {source ? <p className="mt-1"><Tag tone={source === "default" ? "idle" : "accent"}>{SOURCES[source] ?? source}</Tag></p> : null}
-            </td>
-          </tr>
-        ))}
+        {options
+          .map((option) => ({ option, source: sourceOf(option) }))
+          .map(({ option, source }) => (
+            <tr
+              key={option.name}
+              className={`block align-top sm:table-row option-${option.flag ?? ""}`}
+            >
+              <td className="block px-5 py-3 max-sm:pb-0 sm:table-cell sm:w-3/5">
+                <p className="font-medium [overflow-wrap:anywhere]">{option.name}</p>
+                {option.description ? (
+                  <p className="text-sm text-muted [overflow-wrap:anywhere]">
+                    {option.description}
+                  </p>
+                ) : null}
+                <p className="mt-1 flex flex-wrap gap-x-3 font-mono text-xs text-faint [overflow-wrap:anywhere]">
+                  {option.flag ? <span>--{option.flag}</span> : null}
+                  {option.env ? <span>{option.env}</span> : null}
+                </p>
+              </td>
+              <td className="block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
+                <OptionValue option={option} />
+                {inForce(option) === null ? null : (
+                  <span className="ml-1.5 text-sm text-muted">
+                    {inForce(option) ? "(in force)" : "(not in force)"}
+                  </span>
+                )}
+                {source ? (
+                  <p className="mt-1">
+                    <Tag tone={source === "default" ? "idle" : "accent"}>
+                      {SOURCES[source] ?? source}
+                    </Tag>
+                  </p>
+                ) : null}
+              </td>
+            </tr>
+          ))}
       </tbody>
     </table>
   );
@@ -81,10 +164,44 @@ export function OptionTable({ label, options }: { label: string; options: readon
 function OptionValue({ option }: { option: DeploymentOption }) {
   const value = shownValue(option);
   switch (value.kind) {
-    case "secret": return <span className="text-muted">Not shown: it is a secret</span>;
-    case "unset": return <span className="option-value-empty text-muted">Not set</span>;
-    case "boolean": return value.on ? <span className="option-enabled inline-flex items-center gap-1.5 font-medium text-good"><Check className="size-4" aria-hidden="true" />Enabled</span> : <span className="option-disabled inline-flex items-center gap-1.5 text-muted"><Minus className="size-4" aria-hidden="true" />Disabled</span>;
-    case "list": return <ul className="option-array flex flex-col gap-0.5">{value.items.map((item) => <li key={item} className="font-mono text-sm [overflow-wrap:anywhere]">{item}</li>)}</ul>;
-    case "text": return <code className={`${typeof option.value === "number" && option.annotations?.["format_duration"] !== "true" ? "option-value-number" : "option-value-string"} text-sm [overflow-wrap:anywhere]`}>{value.text}</code>;
+    case "secret":
+      return <span className="text-muted">Not shown: it is a secret</span>;
+    case "unset":
+      return <span className="option-value-empty text-muted">Not set</span>;
+    case "boolean":
+      return value.on ? (
+        <span className="option-enabled inline-flex items-center gap-1.5 font-medium text-good">
+          <Check className="size-4" aria-hidden="true" />
+          Enabled
+        </span>
+      ) : (
+        <span className="option-disabled inline-flex items-center gap-1.5 text-muted">
+          <Minus className="size-4" aria-hidden="true" />
+          Disabled
+        </span>
+      );
+    case "list":
+      return (
+        <ul className="option-array flex flex-col gap-0.5">
+          {value.items.map((item) => (
+            <li key={item} className="font-mono text-sm [overflow-wrap:anywhere]">
+              {item}
+            </li>
+          ))}
+        </ul>
+      );
+    case "text":
+      return (
+        <code
+          className={cx(
+            typeof option.value === "number" && option.annotations?.["format_duration"] !== "true"
+              ? "option-value-number"
+              : "option-value-string",
+            "text-sm [overflow-wrap:anywhere]",
+          )}
+        >
+          {value.text}
+        </code>
+      );
   }
 }

@@ -11,14 +11,15 @@ import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Failure } from "../../ui/Failure";
-import { Switch, TextField } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
+import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { ExportPolicy } from "../organizations/ExportPolicy";
-import { MappingEditor, readMapping } from "../organizations/MappingEditor";
-import { Refused } from "./Refused";
+import { ExportPolicy } from "../../features/organization/ExportPolicy";
+import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
+import { Refused } from "../../ui/Refused";
 
 export function OrganizationSyncPage() {
   useTitle("Organization IdP Sync");
@@ -27,23 +28,52 @@ export function OrganizationSyncPage() {
   if (may.known && !may.viewOrganizationIdpSync) return <Refused what="the organization sync" />;
   return (
     <>
-      <PageHead title="Organization IdP sync" description="What the identity provider says of somebody decides which organizations they belong to, each time they sign in." actions={settings.data ? <ExportPolicy name="organizations_policy.json" policy={settings.data} /> : null} />
-      {settings.isLoadingError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : settings.data ? <SyncForm settings={settings.data} editable={may.editOrganizationIdpSync} /> : <SkeletonRows rows={3} />}
+      <PageHead
+        title="Organization IdP sync"
+        description="What the identity provider says of somebody decides which organizations they belong to, each time they sign in."
+        actions={
+          settings.data ? (
+            <ExportPolicy name="organizations_policy.json" policy={settings.data} />
+          ) : null
+        }
+      />
+      {settings.isLoadingError ? (
+        <Failure error={settings.error} retry={() => void settings.refetch()} />
+      ) : settings.data ? (
+        <SyncForm settings={settings.data} editable={may.editOrganizationIdpSync} />
+      ) : (
+        <SkeletonRows rows={3} />
+      )}
     </>
   );
 }
 
 const SETTINGS = "/api/v2/settings/idpsync/organization";
-const fields = (settings: OrganizationSyncSettings) => ({ field: settings.field, mapping: readMapping(settings.mapping), organization_assign_default: settings.organization_assign_default });
+const fields = (settings: OrganizationSyncSettings) => ({
+  field: settings.field,
+  mapping: readMapping(settings.mapping),
+  organization_assign_default: settings.organization_assign_default,
+});
 
-function SyncForm({ settings, editable }: { settings: OrganizationSyncSettings; editable: boolean }) {
+function SyncForm({
+  settings,
+  editable,
+}: {
+  settings: OrganizationSyncSettings;
+  editable: boolean;
+}) {
   const queries = useQueryClient();
   const orgs = useQuery(organizations).data ?? [];
-  const form = useSettingsForm(() => get<OrganizationSyncSettings>(SETTINGS), fields, fields(settings), async (values) => {
-    await patch(SETTINGS, values);
-    toast.done("Organization sync settings updated.");
-    await queries.invalidateQueries({ queryKey: organizationSync.queryKey });
-  });
+  const form = useSettingsForm(
+    () => get<OrganizationSyncSettings>(SETTINGS),
+    fields,
+    fields(settings),
+    async (values) => {
+      await patch(SETTINGS, values);
+      toast.done("Organization sync settings updated.");
+      await queries.invalidateQueries({ queryKey: organizationSync.queryKey });
+    },
+  );
   const known = useQuery(claimValues(null, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
@@ -52,14 +82,47 @@ function SyncForm({ settings, editable }: { settings: OrganizationSyncSettings; 
         <FormProblems form={form} />
         <Section title="Where organizations come from">
           <Stack>
-            <TextField label="Organization sync field" autoComplete="off" readOnly={!editable} hint="The claim with the names of the organizations. Empty: nothing is synced." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
-            <Switch label="Assign default organization" hint="Everybody joins the default organization besides." disabled={!editable} checked={values.organization_assign_default} onChange={(on) => set("organization_assign_default", on)} />
+            <TextField
+              label="Organization sync field"
+              autoComplete="off"
+              readOnly={!editable}
+              hint="The claim with the names of the organizations. Empty: nothing is synced."
+              value={values.field}
+              problem={problem("field")}
+              onChange={(value) => set("field", value)}
+            />
+            <Switch
+              label="Assign default organization"
+              hint="Everybody joins the default organization besides."
+              disabled={!editable}
+              checked={values.organization_assign_default}
+              onChange={(on) => set("organization_assign_default", on)}
+            />
           </Stack>
         </Section>
-        <Section title="Mappings" description="A name without a mapping gives nothing. Whoever loses a name leaves the organization when they sign in.">
-          <MappingEditor nameLabel="IdP organization name" targetLabel="Coder organization" readOnly={!editable} known={known} value={values.mapping} onChange={(next) => set("mapping", next)} targets={orgs.map((one) => ({ value: one.id, text: one.display_name || one.name }))} />
+        <Section
+          title="Mappings"
+          description="A name without a mapping gives nothing. Whoever loses a name leaves the organization when they sign in."
+        >
+          <MappingEditor
+            nameLabel="IdP organization name"
+            targetLabel="Coder organization"
+            readOnly={!editable}
+            known={known}
+            value={values.mapping}
+            onChange={(next) => set("mapping", next)}
+            targets={orgs.map((one) => ({ value: one.id, text: one.display_name || one.name }))}
+          />
         </Section>
-        {editable ? <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div> : <p className="text-sm text-muted">You may see these settings, not change them.</p>}
+        {editable ? (
+          <div className="flex justify-end">
+            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+              Save
+            </Button>
+          </div>
+        ) : (
+          <p className="text-sm text-muted">You may see these settings, not change them.</p>
+        )}
       </Stack>
     </form>
   );

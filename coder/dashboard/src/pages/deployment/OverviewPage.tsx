@@ -4,7 +4,13 @@ import { lazy, Suspense, useMemo, type ReactNode } from "react";
 import { Link } from "react-router";
 
 import { usePermissions } from "../../api/permissions";
-import { dailyUsers, deploymentConfig, deploymentStats, experiments, userStatusCounts } from "../../api/queries/deployment";
+import {
+  dailyUsers,
+  deploymentConfig,
+  deploymentStats,
+  experiments,
+  userStatusCounts,
+} from "../../api/queries/deployment";
 import { buildInfo } from "../../api/queries/session";
 import { Ago } from "../../ui/Ago";
 import { Tag } from "../../ui/Badge";
@@ -14,12 +20,23 @@ import { Skeleton } from "../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const SHOWN = ["access-url", "wildcard-access-url", "cache-dir", "provisioner-daemons", "docs-url"];
-const STATES = [["running", "Running", "status:running"], ["building", "Building", "status:starting"], ["pending", "Waiting", "status:pending"], ["stopped", "Stopped", "status:stopped"], ["failed", "Failed", "status:failed"]] as const;
-const SESSIONS = [["ssh", "SSH"], ["vscode", "VS Code"], ["jetbrains", "JetBrains"], ["reconnecting_pty", "Terminals"]] as const;
+const STATES = [
+  ["running", "Running", "status:running"],
+  ["building", "Building", "status:starting"],
+  ["pending", "Waiting", "status:pending"],
+  ["stopped", "Stopped", "status:stopped"],
+  ["failed", "Failed", "status:failed"],
+] as const;
+const SESSIONS = [
+  ["ssh", "SSH"],
+  ["vscode", "VS Code"],
+  ["jetbrains", "JetBrains"],
+  ["reconnecting_pty", "Terminals"],
+] as const;
 
 export function OverviewPage() {
   useTitle("Overview", "Deployment");
@@ -29,31 +46,116 @@ export function OverviewPage() {
   const info = useQuery(buildInfo).data;
   const tried = useQuery(experiments).data ?? [];
   if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
-  const shown = SHOWN.flatMap((flag) => config.data?.options.filter((option) => option.flag === flag) ?? []);
+  const shown = SHOWN.flatMap(
+    (flag) => config.data?.options.filter((option) => option.flag === flag) ?? [],
+  );
   return (
     <>
-      <PageHead title="Overview" description={info ? <>Coder {info.version}{stats.data ? <>, counted <Ago at={stats.data.collected_at} /></> : null}</> : null} />
+      <PageHead
+        title="Overview"
+        description={
+          info ? (
+            <>
+              Coder {info.version}
+              {stats.data ? (
+                <>
+                  , counted <Ago at={stats.data.collected_at} />
+                </>
+              ) : null}
+            </>
+          ) : null
+        }
+      />
       <Stack>
         {stats.isError ? <Failure error={stats.error} retry={() => void stats.refetch()} /> : null}
         {may.viewDeploymentStats ? (
           <Section title="Now">
             <dl className="grid grid-cols-5 gap-4 max-lg:grid-cols-3 max-sm:grid-cols-2">
-              {STATES.map(([key, text, filter]) => <Figure key={key} name={text} to={`/workspaces?filter=${encodeURIComponent(filter)}`} value={stats.data?.workspaces[key]} />)}
+              {STATES.map(([key, text, filter]) => (
+                <Figure
+                  key={key}
+                  name={text}
+                  to={`/workspaces?filter=${encodeURIComponent(filter)}`}
+                  value={stats.data?.workspaces[key]}
+                />
+              ))}
             </dl>
             <dl className="mt-5 grid grid-cols-5 gap-4 border-t border-line pt-4 max-lg:grid-cols-3 max-sm:grid-cols-2">
-              {SESSIONS.map(([key, text]) => <Figure key={key} name={`${text} open`} value={stats.data?.session_count[key]} />)}
-              <Figure name="Latency, median" value={stats.data ? (stats.data.workspaces.connection_latency_ms.P50 < 0 ? "–" : `${Math.round(stats.data.workspaces.connection_latency_ms.P50)} ms`) : undefined} />
+              {SESSIONS.map(([key, text]) => (
+                <Figure key={key} name={`${text} open`} value={stats.data?.session_count[key]} />
+              ))}
+              <Figure
+                name="Latency, median"
+                value={
+                  stats.data
+                    ? stats.data.workspaces.connection_latency_ms.P50 < 0
+                      ? "–"
+                      : `${Math.round(stats.data.workspaces.connection_latency_ms.P50)} ms`
+                    : undefined
+                }
+              />
             </dl>
           </Section>
         ) : null}
         {may.viewDeploymentStats ? <DailyUsers /> : null}
         {may.viewDeploymentStats ? <Accounts /> : null}
-        <Section title="Experiments" description={tried.length === 0 ? <>None is on. They are turned on with <code className="whitespace-nowrap">--experiments</code>.</> : <>Turned on with <code className="whitespace-nowrap">--experiments</code>; they may change or go.</>}>
-          {tried.length === 0 ? null : <div className="flex flex-wrap gap-1.5">{tried.map((name) => <Tag key={name} tone="accent">{name}</Tag>)}</div>}
+        <Section
+          title="Experiments"
+          description={
+            tried.length === 0 ? (
+              <>
+                None is on. They are turned on with{" "}
+                <code className="whitespace-nowrap">--experiments</code>.
+              </>
+            ) : (
+              <>
+                Turned on with <code className="whitespace-nowrap">--experiments</code>; they may
+                change or go.
+              </>
+            )
+          }
+        >
+          {tried.length === 0 ? null : (
+            <div className="flex flex-wrap gap-1.5">
+              {tried.map((name) => (
+                <Tag key={name} tone="accent">
+                  {name}
+                </Tag>
+              ))}
+            </div>
+          )}
         </Section>
-        {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
-        <Section title="Settings" padded={false} actions={<TextLink to="/deployment/settings">All settings</TextLink>}>{config.data ? <OptionTable label="Settings" options={shown} /> : <div className="p-4"><Skeleton className="h-32" /></div>}</Section>
-        <Section title="This server"><Facts items={[["Version", info?.version ?? ""], ["Deployment", <code key="id" className="text-sm">{info?.deployment_id}</code>], ["Agent API", info?.agent_api_version ?? ""], ["Provisioner API", info?.provisioner_api_version ?? ""]]} /></Section>
+        {config.isError ? (
+          <Failure error={config.error} retry={() => void config.refetch()} />
+        ) : null}
+        <Section
+          title="Settings"
+          padded={false}
+          actions={<TextLink to="/deployment/settings">All settings</TextLink>}
+        >
+          {config.data ? (
+            <OptionTable label="Settings" options={shown} />
+          ) : (
+            <div className="p-4">
+              <Skeleton className="h-32" />
+            </div>
+          )}
+        </Section>
+        <Section title="This server">
+          <Facts
+            items={[
+              ["Version", info?.version ?? ""],
+              [
+                "Deployment",
+                <code key="id" className="text-sm">
+                  {info?.deployment_id}
+                </code>,
+              ],
+              ["Agent API", info?.agent_api_version ?? ""],
+              ["Provisioner API", info?.provisioner_api_version ?? ""],
+            ]}
+          />
+        </Section>
       </Stack>
     </>
   );
@@ -63,7 +165,17 @@ function Figure({ name, value, to }: { name: string; value: ReactNode; to?: stri
   return (
     <div>
       <dt className="text-sm text-muted">{name}</dt>
-      <dd className="text-2xl font-semibold tabular-nums">{value === undefined ? <Skeleton className="mt-1 h-6 w-10" /> : to ? <Link to={to} className="hover:underline">{value}</Link> : value}</dd>
+      <dd className="text-2xl font-semibold tabular-nums">
+        {value === undefined ? (
+          <Skeleton className="mt-1 h-6 w-10" />
+        ) : to ? (
+          <Link to={to} className="hover:underline">
+            {value}
+          </Link>
+        ) : (
+          value
+        )}
+      </dd>
     </div>
   );
 }
@@ -72,18 +184,65 @@ function DailyUsers() {
   const answer = useQuery(dailyUsers);
   const entries = answer.data?.entries;
   const times = useMemo(() => (entries ?? []).map((entry) => Date.parse(entry.date)), [entries]);
-  const series = useMemo(() => [{ name: "Active users", values: (entries ?? []).map((entry) => entry.amount) }], [entries]);
+  const series = useMemo(
+    () => [{ name: "Active users", values: (entries ?? []).map((entry) => entry.amount) }],
+    [entries],
+  );
   return (
-    <Section title="Daily active users" description="People who connected to a workspace on that day.">
-      {answer.isLoadingError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Daily active users" times={times} series={series} bars nothing="Nobody has connected to a workspace yet." /></Suspense> : <Skeleton className="h-56" />}
+    <Section
+      title="Daily active users"
+      description="People who connected to a workspace on that day."
+    >
+      {answer.isLoadingError ? (
+        <Failure error={answer.error} retry={() => void answer.refetch()} />
+      ) : times.length > 0 ? (
+        <Suspense fallback={<Skeleton className="h-56" />}>
+          <Chart
+            label="Daily active users"
+            times={times}
+            series={series}
+            bars
+            nothing="Nobody has connected to a workspace yet."
+          />
+        </Suspense>
+      ) : (
+        <Skeleton className="h-56" />
+      )}
     </Section>
   );
 }
 
 function Accounts() {
   const counts = useQuery(userStatusCounts).data;
-  const times = useMemo(() => (counts?.["active"] ?? []).map((entry) => Date.parse(entry.date)), [counts]);
-  const series = useMemo(() => [["active", "Active"], ["dormant", "Dormant"], ["suspended", "Suspended"]].map(([key = "", name = ""]) => ({ name, values: (counts?.[key] ?? []).map((entry) => entry.count) })).filter((line) => line.values.length > 0), [counts]);
+  const times = useMemo(
+    () => (counts?.["active"] ?? []).map((entry) => Date.parse(entry.date)),
+    [counts],
+  );
+  const series = useMemo(
+    () =>
+      [
+        ["active", "Active"],
+        ["dormant", "Dormant"],
+        ["suspended", "Suspended"],
+      ]
+        .map(([key = "", name = ""]) => ({
+          name,
+          values: (counts?.[key] ?? []).map((entry) => entry.count),
+        }))
+        .filter((line) => line.values.length > 0),
+    [counts],
+  );
   if (times.length === 0) return null;
-  return <Section title="Accounts" description="By state, day by day."><Suspense fallback={<Skeleton className="h-56" />}><Chart label="Accounts by state" times={times} series={series} nothing="Accounts are counted once a day: there is nothing to draw yet." /></Suspense></Section>;
+  return (
+    <Section title="Accounts" description="By state, day by day.">
+      <Suspense fallback={<Skeleton className="h-56" />}>
+        <Chart
+          label="Accounts by state"
+          times={times}
+          series={series}
+          nothing="Accounts are counted once a day: there is nothing to draw yet."
+        />
+      </Suspense>
+    </Section>
+  );
 }

@@ -9,10 +9,10 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { summary } from "../organizations/permission-grid";
-import { SITE_ROLE_HINTS } from "../people/roles";
-import { Refused } from "./Refused";
-import { countedAtStart } from "../../ui/words";
+import { summary } from "../../features/organization/permission-grid";
+import { SITE_ROLE_HINTS } from "../../features/person/roles";
+import { Refused } from "../../ui/Refused";
+import { countedAtStart } from "../../lib/words";
 
 export function SiteRolesPage() {
   useTitle("Roles");
@@ -21,10 +21,17 @@ export function SiteRolesPage() {
   if (may.known && !may.viewUsers) return <Refused what="the roles of this deployment" />;
   return (
     <>
-      <PageHead title="Roles" description="They hold in every organization. Roles of one organization are at its own pages." />
+      <PageHead
+        title="Roles"
+        description="They hold in every organization. Roles of one organization are at its own pages."
+      />
       {roles.isPending ? <SkeletonRows rows={4} /> : null}
       {roles.isError ? <Failure error={roles.error} retry={() => void roles.refetch()} /> : null}
-      <Stack>{(roles.data ?? []).map((role) => <Role key={role.name} role={role} />)}</Stack>
+      <Stack>
+        {(roles.data ?? []).map((role) => (
+          <Role key={role.name} role={role} />
+        ))}
+      </Stack>
     </>
   );
 }
@@ -33,10 +40,29 @@ function Role({ role }: { role: AssignableRoles }) {
   const people = useQuery(users(`role:${role.name}`, 1, 1)).data?.count;
   const rows = summary([...role.site_permissions, ...role.user_permissions]);
   return (
-    <Section title={role.display_name || role.name} description={SITE_ROLE_HINTS[role.name]} actions={people === undefined ? null : <TextLink to={`/deployment/users?filter=${encodeURIComponent(`role:${role.name}`)}`}>{countedAtStart(people, "person", "people")}</TextLink>}>
+    <Section
+      title={role.display_name || role.name}
+      description={SITE_ROLE_HINTS[role.name]}
+      actions={
+        people === undefined ? null : (
+          <TextLink to={`/deployment/users?filter=${encodeURIComponent(`role:${role.name}`)}`}>
+            {countedAtStart(people, "person", "people")}
+          </TextLink>
+        )
+      }
+    >
       <details>
-        <summary className="text-sm font-medium text-muted">What it gives, exactly ({rows.length})</summary>
-        <ul className="mt-3 grid grid-cols-2 gap-x-8 gap-y-1.5 text-sm max-lg:grid-cols-1">{rows.map((row) => <li key={row.text} className="min-w-0 [overflow-wrap:anywhere]"><span className="font-medium">{row.text}</span> <span className="text-muted">{row.actions}</span></li>)}</ul>
+        <summary className="text-sm font-medium text-muted">
+          What it gives, exactly ({rows.length})
+        </summary>
+        <ul className="mt-3 grid grid-cols-2 gap-x-8 gap-y-1.5 text-sm max-lg:grid-cols-1">
+          {rows.map((row) => (
+            <li key={row.text} className="min-w-0 [overflow-wrap:anywhere]">
+              <span className="font-medium">{row.text}</span>{" "}
+              <span className="text-muted">{row.actions}</span>
+            </li>
+          ))}
+        </ul>
       </details>
     </Section>
   );

@@ -8,11 +8,19 @@ import { AppearancePage } from "./AppearancePage";
 const banner = (message: string) => ({ enabled: true, message, background_color: "#004852" });
 
 it("saves both of two banners that are switched off in a moment", async () => {
-  let had = { application_name: "", logo_url: "", docs_url: "", support_links: [], service_banner: banner(""), announcement_banners: [banner("one"), banner("two")] };
+  let had = {
+    application_name: "",
+    logo_url: "",
+    docs_url: "",
+    support_links: [],
+    service_banner: banner(""),
+    announcement_banners: [banner("one"), banner("two")],
+  };
   const answers: (() => void)[] = [];
   visit([{ path: "/", element: <AppearancePage /> }], "/", {
     "GET /api/v2/appearance": () => had,
-    "PUT /api/v2/appearance": (body: typeof had) => new Promise((done) => answers.push(() => done(had = { ...had, ...body }))),
+    "PUT /api/v2/appearance": (body: typeof had) =>
+      new Promise((done) => answers.push(() => done((had = { ...had, ...body })))),
   });
   await userEvent.click(await screen.findByRole("switch", { name: "Show the banner one" }));
   await userEvent.click(screen.getByRole("switch", { name: "Show the banner two" }));
@@ -20,15 +28,25 @@ it("saves both of two banners that are switched off in a moment", async () => {
     await waitFor(() => expect(answers).toHaveLength(turn + 1));
     answers[turn]?.();
   }
-  await waitFor(() => expect(had.announcement_banners.map((one) => one.enabled)).toEqual([false, false]));
+  await waitFor(() =>
+    expect(had.announcement_banners.map((one) => one.enabled)).toEqual([false, false]),
+  );
 });
 
 it("takes the second of two quick clicks on one banner, and leaves what its text has become meanwhile", async () => {
-  let had = { application_name: "", logo_url: "", docs_url: "", support_links: [], service_banner: banner(""), announcement_banners: [banner("one")] };
+  let had = {
+    application_name: "",
+    logo_url: "",
+    docs_url: "",
+    support_links: [],
+    service_banner: banner(""),
+    announcement_banners: [banner("one")],
+  };
   const answers: (() => void)[] = [];
   visit([{ path: "/", element: <AppearancePage /> }], "/", {
     "GET /api/v2/appearance": () => had,
-    "PUT /api/v2/appearance": (body: typeof had) => new Promise((done) => answers.push(() => done(had = { ...had, ...body }))),
+    "PUT /api/v2/appearance": (body: typeof had) =>
+      new Promise((done) => answers.push(() => done((had = { ...had, ...body })))),
   });
   const shown = await screen.findByRole("switch", { name: "Show the banner one" });
   had = { ...had, announcement_banners: [banner("two")] };

@@ -1,19 +1,34 @@
 // The server's options as the settings pages show them: which page has which, and values as text.
 import type { DeploymentOption, OptionGroup } from "../../api/queries/deployment";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 export type OptionsPage = "userauth" | "network" | "security" | "observability" | "all";
 
 /** "Networking / TLS": the groups around an option, outermost first. */
 export function groupPath(option: Pick<DeploymentOption, "group">): string {
   const names: string[] = [];
-  for (let group: OptionGroup | undefined = option.group; group; group = group.parent) names.unshift(group.name);
+  for (let group: OptionGroup | undefined = option.group; group; group = group.parent)
+    names.unshift(group.name);
   return names.join(" / ");
 }
 
 const SECURITY = new Set([
-  "ssh-keygen-algorithm", "secure-auth-cookie", "samesite-auth-cookie", "disable-owner-workspace-access", "disable-password-auth", "disable-path-apps", "session-duration", "disable-session-expiry-refresh",
-  "max-token-lifetime", "max-admin-token-lifetime", "default-token-lifetime", "external-token-encryption-keys", "browser-only", "scim-auth-header", "additional-csp-policy", "disable-workspace-sharing",
+  "ssh-keygen-algorithm",
+  "secure-auth-cookie",
+  "samesite-auth-cookie",
+  "disable-owner-workspace-access",
+  "disable-password-auth",
+  "disable-path-apps",
+  "session-duration",
+  "disable-session-expiry-refresh",
+  "max-token-lifetime",
+  "max-admin-token-lifetime",
+  "default-token-lifetime",
+  "external-token-encryption-keys",
+  "browser-only",
+  "scim-auth-header",
+  "additional-csp-policy",
+  "disable-workspace-sharing",
 ]);
 
 /** Whether an option stands on a page. Each page is a rule over groups, so that a new option finds its place by itself. */
@@ -21,20 +36,32 @@ export function onPage(option: DeploymentOption, page: OptionsPage): boolean {
   if (page === "all") return true;
   const group = groupPath(option);
   switch (page) {
-    case "userauth": return group === "OIDC" || group.startsWith("OAuth2") || option.flag === "disable-password-auth";
-    case "network": return group.startsWith("Networking");
-    case "observability": return group.startsWith("Introspection");
-    case "security": return group.includes("Dangerous") || (option.flag !== undefined && SECURITY.has(option.flag));
+    case "userauth":
+      return (
+        group === "OIDC" || group.startsWith("OAuth2") || option.flag === "disable-password-auth"
+      );
+    case "network":
+      return group.startsWith("Networking");
+    case "observability":
+      return group.startsWith("Introspection");
+    case "security":
+      return (
+        group.includes("Dangerous") || (option.flag !== undefined && SECURITY.has(option.flag))
+      );
   }
 }
 
-export function grouped(options: readonly DeploymentOption[]): { group: string; options: DeploymentOption[] }[] {
+export function grouped(
+  options: readonly DeploymentOption[],
+): { group: string; options: DeploymentOption[] }[] {
   const found = new Map<string, DeploymentOption[]>();
   for (const option of options) {
     const group = groupPath(option) || "General";
     found.set(group, [...(found.get(group) ?? []), option]);
   }
-  return [...found].sort(([a], [b]) => a.localeCompare(b)).map(([group, own]) => ({ group, options: own }));
+  return [...found]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([group, own]) => ({ group, options: own }));
 }
 
 /** Whether an option that switches something off does so: "Disable … Disabled" alone says neither. null for all others. */
@@ -50,7 +77,12 @@ export function sourceOf(option: DeploymentOption): string {
   return source === "default" && kind === "unset" ? "" : source;
 }
 
-export type Shown = { kind: "secret" } | { kind: "unset" } | { kind: "boolean"; on: boolean } | { kind: "list"; items: string[] } | { kind: "text"; text: string };
+export type Shown =
+  | { kind: "secret" }
+  | { kind: "unset" }
+  | { kind: "boolean"; on: boolean }
+  | { kind: "list"; items: string[] }
+  | { kind: "text"; text: string };
 
 /** What is shown for a value. A missing one is a secret: the server never sends those. */
 export function shownValue(option: DeploymentOption): Shown {
@@ -59,11 +91,28 @@ export function shownValue(option: DeploymentOption): Shown {
   if (isRecord(value) && "Choices" in value && "Value" in value) value = value["Value"];
   if (typeof value === "boolean") return { kind: "boolean", on: value };
   if (value === null || value === undefined || value === "") return { kind: "unset" };
-  if (typeof value === "number" && option.annotations?.["format_duration"] === "true") return { kind: "text", text: nanoseconds(value) };
-  if (Array.isArray(value)) return value.length === 0 ? { kind: "unset" } : { kind: "list", items: value.map((item) => (typeof item === "object" ? JSON.stringify(item) : String(item))) };
+  if (typeof value === "number" && option.annotations?.["format_duration"] === "true")
+    return { kind: "text", text: nanoseconds(value) };
+  if (Array.isArray(value))
+    return value.length === 0
+      ? { kind: "unset" }
+      : {
+          kind: "list",
+          items: value.map((item) =>
+            typeof item === "object" ? JSON.stringify(item) : String(item),
+          ),
+        };
   if (isRecord(value)) {
     const entries = Object.entries(value);
-    return entries.length === 0 ? { kind: "unset" } : { kind: "list", items: entries.map(([name, item]) => `${name} → ${typeof item === "object" ? JSON.stringify(item) : String(item)}`) };
+    return entries.length === 0
+      ? { kind: "unset" }
+      : {
+          kind: "list",
+          items: entries.map(
+            ([name, item]) =>
+              `${name} → ${typeof item === "object" ? JSON.stringify(item) : String(item)}`,
+          ),
+        };
   }
   return { kind: "text", text: typeof value === "object" ? JSON.stringify(value) : String(value) };
 }
@@ -72,7 +121,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-const UNITS: readonly (readonly [number, string])[] = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+const UNITS: readonly (readonly [number, string])[] = [
+  [86_400, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+  [1, "second"],
+];
 
 /** Go's durations in words: exact, the two largest units are not rounded away. */
 export function nanoseconds(value: number): string {
@@ -89,4 +143,9 @@ export function nanoseconds(value: number): string {
   return (value < 0 ? "minus " : "") + parts.join(" ");
 }
 
-export const SOURCES: Readonly<Record<string, string>> = { default: "Default", env: "Environment", flag: "Command line", yaml: "Configuration file" };
+export const SOURCES: Readonly<Record<string, string>> = {
+  default: "Default",
+  env: "Environment",
+  flag: "Command line",
+  yaml: "Configuration file",
+};

@@ -8,7 +8,7 @@ import { ButtonLink } from "../../ui/Button";
 import { Loading } from "../../ui/Loading";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
+import { Refused } from "../../ui/Refused";
 import { GroupForm } from "./GroupForm";
 import { useGroupsHome } from "./useGroupsHome";
 
@@ -21,12 +21,25 @@ export function CreateGroupPage() {
   if (!home.may.createGroups) return <Refused what="the form for new groups" />;
   return (
     <Narrow>
-      <PageHead title="Create group" crumbs={[["Groups", home.base], ["Create"]]} description={`In the organization ${home.name}`} />
-      <GroupForm start={{ name: "", display_name: "", avatar_url: "", quota_allowance: "0" }} actions={<ButtonLink to={home.base}>Cancel</ButtonLink>} send={async (values) => {
-        const made = await post<Group>(`/api/v2/organizations/${home.organization.name}/groups`, values);
-        await queries.invalidateQueries({ queryKey: ["organizations", home.organization.name, "groups"] });
-        await navigate(`${home.base}/${encodeURIComponent(made.name)}`);
-      }} />
+      <PageHead
+        title="Create group"
+        crumbs={[["Groups", home.base], ["Create"]]}
+        description={`In the organization ${home.name}`}
+      />
+      <GroupForm
+        start={{ name: "", display_name: "", avatar_url: "", quota_allowance: "0" }}
+        actions={<ButtonLink to={home.base}>Cancel</ButtonLink>}
+        send={async (values) => {
+          const made = await post<Group>(
+            `/api/v2/organizations/${home.organization.name}/groups`,
+            values,
+          );
+          await queries.invalidateQueries({
+            queryKey: ["organizations", home.organization.name, "groups"],
+          });
+          await navigate(`${home.base}/${encodeURIComponent(made.name)}`);
+        }}
+      />
     </Narrow>
   );
 }

@@ -16,8 +16,31 @@ export interface GroupValues {
 }
 
 /** `load`: of a group that is there already. */
-export function GroupForm({ start, load = null, send, actions, everyone = false }: { start: GroupValues; load?: (() => Promise<GroupValues>) | null; send: (values: Omit<GroupValues, "quota_allowance"> & { quota_allowance: number }) => Promise<unknown>; actions?: ReactNode; everyone?: boolean }) {
-  const form = useSettingsForm(load, (found) => found, start, (values) => send({ ...values, quota_allowance: Number(values.quota_allowance) }), (values) => (/^\d+$/.test(values.quota_allowance.trim()) ? {} : { quota_allowance: "A whole number, 0 for none." }));
+export function GroupForm({
+  start,
+  load = null,
+  send,
+  actions,
+  everyone = false,
+}: {
+  start: GroupValues;
+  load?: (() => Promise<GroupValues>) | null;
+  send: (
+    values: Omit<GroupValues, "quota_allowance"> & { quota_allowance: number },
+  ) => Promise<unknown>;
+  actions?: ReactNode;
+  everyone?: boolean;
+}) {
+  const form = useSettingsForm(
+    load,
+    (found) => found,
+    start,
+    (values) => send({ ...values, quota_allowance: Number(values.quota_allowance) }),
+    (values) =>
+      /^\d+$/.test(values.quota_allowance.trim())
+        ? {}
+        : { quota_allowance: "A whole number, 0 for none." },
+  );
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
@@ -27,15 +50,51 @@ export function GroupForm({ start, load = null, send, actions, everyone = false 
           <Stack>
             {everyone ? null : (
               <>
-                <TextField label="Name" required autoComplete="off" hint="Letters, digits and hyphens; used on the command line." value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-                <TextField label="Display name" autoComplete="off" hint="How people read it; the name when it is empty." value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
-                <IconField label="Avatar URL" value={values.avatar_url} problem={problem("avatar_url")} onChange={(value) => set("avatar_url", value)} />
+                <TextField
+                  label="Name"
+                  required
+                  autoComplete="off"
+                  hint="Letters, digits and hyphens; used on the command line."
+                  value={values.name}
+                  problem={problem("name")}
+                  onChange={(value) => set("name", value)}
+                />
+                <TextField
+                  label="Display name"
+                  autoComplete="off"
+                  hint="How people read it; the name when it is empty."
+                  value={values.display_name}
+                  problem={problem("display_name")}
+                  onChange={(value) => set("display_name", value)}
+                />
+                <IconField
+                  label="Avatar URL"
+                  value={values.avatar_url}
+                  problem={problem("avatar_url")}
+                  onChange={(value) => set("avatar_url", value)}
+                />
               </>
             )}
-            <TextField label="Quota allowance" inputMode="numeric" className="max-w-40" hint="Credits each member gets by this group. A running workspace takes its daily cost of them; allowances of several groups add up." value={values.quota_allowance} problem={problem("quota_allowance")} onChange={(value) => set("quota_allowance", value)} />
+            <TextField
+              label="Quota allowance"
+              inputMode="numeric"
+              className="max-w-40"
+              hint={
+                "Credits each member gets by this group. A running workspace takes its daily cost of " +
+                "them; allowances of several groups add up."
+              }
+              value={values.quota_allowance}
+              problem={problem("quota_allowance")}
+              onChange={(value) => set("quota_allowance", value)}
+            />
           </Stack>
         </Section>
-        <div className="flex justify-end gap-2">{actions}<Button type="submit" look="primary" busy={form.busy}>Save</Button></div>
+        <div className="flex justify-end gap-2">
+          {actions}
+          <Button type="submit" look="primary" busy={form.busy}>
+            Save
+          </Button>
+        </div>
       </Stack>
     </form>
   );

@@ -13,23 +13,30 @@ import { StatusText } from "../../ui/Badge";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
-import { Person } from "../../ui/lists/Person";
+import { Person } from "../../features/person/Person";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Loading, SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { Notice } from "../../ui/Notice";
 import { Narrow, PageHead } from "../../ui/Page";
-import { PersonSearch } from "../../ui/forms/PersonSearch";
+import { PersonSearch } from "../../features/person/PersonSearch";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { groupName, isEveryone } from "./everyone";
+import { groupName, isEveryone } from "../../features/person/everyone";
 import { GroupForm } from "./GroupForm";
 import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
-import { counted, countedAtStart } from "../../ui/words";
+import { counted, countedAtStart } from "../../lib/words";
 
 /** Changes one thing of a group and leaves the rest: the API takes null for "as it is". */
-const CHANGE = { add_users: [], remove_users: [], name: "", display_name: null, avatar_url: null, quota_allowance: null };
+const CHANGE = {
+  add_users: [],
+  remove_users: [],
+  name: "",
+  display_name: null,
+  avatar_url: null,
+  quota_allowance: null,
+};
 
 export function GroupPage() {
   return <Found>{(home, group) => <Members home={home} group={group} />}</Found>;
@@ -42,16 +49,26 @@ export function GroupSettingsPage() {
 function Found({ children }: { children: (home: GroupsHome, group: Group) => ReactNode }) {
   const { group: name = "" } = useParams();
   const home = useGroupsHome();
-  const group = useQuery({ ...groupByName(home?.organization.name ?? "", name), enabled: home !== null });
+  const group = useQuery({
+    ...groupByName(home?.organization.name ?? "", name),
+    enabled: home !== null,
+  });
   useTitle(group.data ? groupName(group.data) : "Groups");
   if (!home || group.isPending) return <Loading />;
-  if (group.isLoadingError) return <><PageHead title="Group" crumbs={[["Groups", home.base], [name]]} /><Failure error={group.error} retry={() => void group.refetch()} /></>;
+  if (group.isLoadingError)
+    return (
+      <>
+        <PageHead title="Group" crumbs={[["Groups", home.base], [name]]} />
+        <Failure error={group.error} retry={() => void group.refetch()} />
+      </>
+    );
   return children(home, group.data);
 }
 
 function useChanged(home: GroupsHome) {
   const queries = useQueryClient();
-  return () => queries.invalidateQueries({ queryKey: ["organizations", home.organization.name, "groups"] });
+  return () =>
+    queries.invalidateQueries({ queryKey: ["organizations", home.organization.name, "groups"] });
 }
 
 function Members({ home, group }: { home: GroupsHome; group: Group }) {
@@ -59,49 +76,168 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
   const [deleting, setDeleting] = useState(false);
   const navigate = useNavigate();
   const everyone = isEveryone(group);
-  const change = (what: object, done: string) => patch(`/api/v2/groups/${group.id}`, { ...CHANGE, ...what }).then(
-    () => { toast.done(done); return changed(); },
-    (error: unknown) => { toast.failed("The group could not be changed", error); throw error; },
-  );
+  const change = (what: object, done: string) =>
+    patch(`/api/v2/groups/${group.id}`, { ...CHANGE, ...what }).then(
+      () => {
+        toast.done(done);
+        return changed();
+      },
+      (error: unknown) => {
+        toast.failed("The group could not be changed", error);
+        throw error;
+      },
+    );
   const steerable = home.may.updateGroups === true && !everyone && group.source !== "oidc";
   const columns: Column<ReducedUser>[] = [
     {
-      id: "user", header: "User",
+      id: "user",
+      header: "User",
       cell: (user) => <Person person={user} />,
     },
-    { id: "status", header: "Status", extra: true, cell: (row) => <StatusText tone={row.status === "active" ? "good" : "idle"}>{row.status[0]?.toUpperCase()}{row.status.slice(1)}</StatusText> },
-    { id: "seen", header: "Last seen", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.last_seen_at} /></span> },
-    ...(steerable ? [{
-      id: "actions", header: "Actions", hidden: true, align: "right",
+    {
+      id: "status",
+      header: "Status",
+      extra: true,
       cell: (row) => (
-        <Menu label={`Actions for ${row.username}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
-          <MenuItem danger icon={<UserMinus />} onSelect={() => void change({ remove_users: [row.id] }, "Member removed successfully.").catch(() => undefined)}>Remove</MenuItem>
-        </Menu>
+        <StatusText tone={row.status === "active" ? "good" : "idle"}>
+          {row.status[0]?.toUpperCase()}
+          {row.status.slice(1)}
+        </StatusText>
       ),
-    } satisfies Column<ReducedUser>] : []),
+    },
+    {
+      id: "seen",
+      header: "Last seen",
+      extra: true,
+      cell: (row) => (
+        <span className="text-muted">
+          <Ago at={row.last_seen_at} />
+        </span>
+      ),
+    },
+    ...(steerable
+      ? [
+          {
+            id: "actions",
+            header: "Actions",
+            hidden: true,
+            align: "right",
+            cell: (row) => (
+              <Menu
+                label={`Actions for ${row.username}`}
+                trigger={
+                  <IconButton size="sm" label="Open menu">
+                    <EllipsisVertical />
+                  </IconButton>
+                }
+              >
+                <MenuItem
+                  danger
+                  icon={<UserMinus />}
+                  onSelect={() =>
+                    void change({ remove_users: [row.id] }, "Member removed successfully.").catch(
+                      () => undefined,
+                    )
+                  }
+                >
+                  Remove
+                </MenuItem>
+              </Menu>
+            ),
+          } satisfies Column<ReducedUser>,
+        ]
+      : []),
   ];
   return (
     <>
-      <PageHead icon={<Avatar name={groupName(group)} src={group.avatar_url} size="lg" square />} title={groupName(group)} crumbs={[["Groups", home.base], [groupName(group)]]}
+      <PageHead
+        icon={<Avatar name={groupName(group)} src={group.avatar_url} size="lg" square />}
+        title={groupName(group)}
+        crumbs={[["Groups", home.base], [groupName(group)]]}
         description={`${countedAtStart(group.total_member_count, "member")}, quota allowance ${group.quota_allowance}`}
-        actions={home.may.updateGroups ? <><ButtonLink to={`${home.base}/${encodeURIComponent(group.name)}/settings`} icon={<Settings />}>Settings</ButtonLink>{home.may.deleteGroups && !everyone ? <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>Delete</Button> : null}</> : null} />
-      {everyone ? <div className="mb-4"><Notice kind="info" title="Every member of the organization is in this group.">Add and remove people at the members of the organization.</Notice></div> : null}
-      {!everyone && group.source === "oidc" ? <div className="mb-4"><Notice kind="info" title="The identity provider decides who is in this group.">People join and leave it when they sign in.</Notice></div> : null}
-      {steerable ? <PersonSearch without={new Set(group.members.map((member) => member.id))} organization={home.may.viewMembers ? home.organization.name : undefined} onAdd={(person) => change({ add_users: [person.id] }, `${person.username} is in the group now.`)} /> : null}
-      <DataTable label="Members" data={group.members} columns={columns} rowKey={(user) => user.id} empty={<Empty icon={UsersRound} title="No members yet">Add members of {home.name} above: they get what the group gets.</Empty>} />
-      <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete the group ${groupName(group)}?`} confirm="Delete" typed={group.name} typedLabel="Name of the group to delete" onConfirm={async () => {
-        await remove(`/api/v2/groups/${group.id}`);
-        toast.done("Group deleted successfully.");
-        await navigate(home.base);
-        void changed();
-      }}>
-        <p>{group.total_member_count === 0 ? "It has no members." : `Its ${counted(group.total_member_count, "member loses", "members lose")} the templates, shared workspaces and quota they have by it. Their accounts stay.`}</p>
+        actions={
+          home.may.updateGroups ? (
+            <>
+              <ButtonLink
+                to={`${home.base}/${encodeURIComponent(group.name)}/settings`}
+                icon={<Settings />}
+              >
+                Settings
+              </ButtonLink>
+              {home.may.deleteGroups && !everyone ? (
+                <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>
+                  Delete
+                </Button>
+              ) : null}
+            </>
+          ) : null
+        }
+      />
+      {everyone ? (
+        <div className="mb-4">
+          <Notice kind="info" title="Every member of the organization is in this group.">
+            Add and remove people at the members of the organization.
+          </Notice>
+        </div>
+      ) : null}
+      {!everyone && group.source === "oidc" ? (
+        <div className="mb-4">
+          <Notice kind="info" title="The identity provider decides who is in this group.">
+            People join and leave it when they sign in.
+          </Notice>
+        </div>
+      ) : null}
+      {steerable ? (
+        <PersonSearch
+          without={new Set(group.members.map((member) => member.id))}
+          organization={home.may.viewMembers ? home.organization.name : undefined}
+          onAdd={(person) =>
+            change({ add_users: [person.id] }, `${person.username} is in the group now.`)
+          }
+        />
+      ) : null}
+      <DataTable
+        label="Members"
+        data={group.members}
+        columns={columns}
+        rowKey={(user) => user.id}
+        empty={
+          <Empty icon={UsersRound} title="No members yet">
+            Add members of {home.name} above: they get what the group gets.
+          </Empty>
+        }
+      />
+      <Confirm
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        title={`Delete the group ${groupName(group)}?`}
+        confirm="Delete"
+        typed={group.name}
+        typedLabel="Name of the group to delete"
+        onConfirm={async () => {
+          await remove(`/api/v2/groups/${group.id}`);
+          toast.done("Group deleted successfully.");
+          await navigate(home.base);
+          void changed();
+        }}
+      >
+        <p>
+          {group.total_member_count === 0
+            ? "It has no members."
+            : `Its ${counted(group.total_member_count, "member loses", "members lose")} the ` +
+              "templates, shared workspaces and quota they have by it. Their accounts stay."}
+        </p>
       </Confirm>
     </>
   );
 }
 
-const fields = (group: Group) => ({ name: group.name, display_name: group.display_name, avatar_url: group.avatar_url, quota_allowance: String(group.quota_allowance) });
+const fields = (group: Group) => ({
+  name: group.name,
+  display_name: group.display_name,
+  avatar_url: group.avatar_url,
+  quota_allowance: String(group.quota_allowance),
+});
 
 function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
   const changed = useChanged(home);
@@ -110,16 +246,34 @@ function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
   if (!home.known) return <SkeletonRows rows={2} />;
   return (
     <Narrow>
-      <PageHead title="Group settings" crumbs={[["Groups", home.base], [groupName(group), back], ["Settings"]]} />
+      <PageHead
+        title="Group settings"
+        crumbs={[["Groups", home.base], [groupName(group), back], ["Settings"]]}
+      />
       {home.may.updateGroups ? (
-        <GroupForm everyone={isEveryone(group)} start={fields(group)} load={async () => fields(await get<Group>(`/api/v2/groups/${group.id}`))} actions={<ButtonLink to={back}>Cancel</ButtonLink>} send={async (values) => {
-          const { quota_allowance } = values;
-          const saved = await patch<Group>(`/api/v2/groups/${group.id}`, isEveryone(group) ? { ...CHANGE, quota_allowance } : { ...CHANGE, ...values, name: values.name === group.name ? "" : values.name });
-          toast.done("Group settings updated.");
-          await changed();
-          await navigate(`${home.base}/${encodeURIComponent(saved.name)}`);
-        }} />
-      ) : <Notice kind="info" title="You may see this group, not change it.">A user administrator of the organization can.</Notice>}
+        <GroupForm
+          everyone={isEveryone(group)}
+          start={fields(group)}
+          load={async () => fields(await get<Group>(`/api/v2/groups/${group.id}`))}
+          actions={<ButtonLink to={back}>Cancel</ButtonLink>}
+          send={async (values) => {
+            const { quota_allowance } = values;
+            const saved = await patch<Group>(
+              `/api/v2/groups/${group.id}`,
+              isEveryone(group)
+                ? { ...CHANGE, quota_allowance }
+                : { ...CHANGE, ...values, name: values.name === group.name ? "" : values.name },
+            );
+            toast.done("Group settings updated.");
+            await changed();
+            await navigate(`${home.base}/${encodeURIComponent(saved.name)}`);
+          }}
+        />
+      ) : (
+        <Notice kind="info" title="You may see this group, not change it.">
+          A user administrator of the organization can.
+        </Notice>
+      )}
     </Narrow>
   );
 }

@@ -14,7 +14,7 @@ import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { Loading, SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { groupName, isEveryone } from "./everyone";
+import { groupName, isEveryone } from "../../features/person/everyone";
 import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
 
 export function GroupsPage() {
@@ -23,46 +23,113 @@ export function GroupsPage() {
   return home ? <Groups home={home} /> : <Loading />;
 }
 
-
 function Groups({ home }: { home: GroupsHome }) {
   const { filter, show } = useListAddress();
   const list = useQuery(groupsOf(home.organization.name));
   const needle = filter.trim().toLowerCase();
-  const found = (list.data ?? []).filter((group) => `${group.name} ${group.display_name}`.toLowerCase().includes(needle));
+  const found = (list.data ?? []).filter((group) =>
+    `${group.name} ${group.display_name}`.toLowerCase().includes(needle),
+  );
   const columns: Column<Group>[] = [
     {
-      id: "name", header: "Name",
+      id: "name",
+      header: "Name",
       cell: (group) => (
         <div className="flex items-center gap-3">
           <Avatar name={groupName(group)} src={group.avatar_url} square />
           <div className="min-w-0">
-            <span className="flex flex-wrap items-center gap-2"><TextLink to={`${home.base}/${encodeURIComponent(group.name)}`} className="text-text [overflow-wrap:anywhere]">{groupName(group)}</TextLink>{isEveryone(group) ? <Tag>All members</Tag> : group.source === "oidc" ? <Tag title="Its members come from the identity provider">Synced</Tag> : null}</span>
-            {groupName(group) === group.name ? null : <p className="text-sm text-muted">{group.name}</p>}
+            <span className="flex flex-wrap items-center gap-2">
+              <TextLink
+                to={`${home.base}/${encodeURIComponent(group.name)}`}
+                className="text-text [overflow-wrap:anywhere]"
+              >
+                {groupName(group)}
+              </TextLink>
+              {isEveryone(group) ? (
+                <Tag>All members</Tag>
+              ) : group.source === "oidc" ? (
+                <Tag title="Its members come from the identity provider">Synced</Tag>
+              ) : null}
+            </span>
+            {groupName(group) === group.name ? null : (
+              <p className="text-sm text-muted">{group.name}</p>
+            )}
           </div>
         </div>
       ),
     },
     {
-      id: "members", header: "Members",
+      id: "members",
+      header: "Members",
       cell: (group) => (
         <div className="flex items-center gap-2">
-          <span className="flex -space-x-1.5 max-sm:hidden">{group.members.slice(0, 5).map((member) => <span key={member.id} className="rounded-full ring-2 ring-surface"><Avatar name={member.username} src={member.avatar_url} size="sm" /></span>)}</span>
+          <span className="flex -space-x-1.5 max-sm:hidden">
+            {group.members.slice(0, 5).map((member) => (
+              <span key={member.id} className="rounded-full ring-2 ring-surface">
+                <Avatar name={member.username} src={member.avatar_url} size="sm" />
+              </span>
+            ))}
+          </span>
           <span className="text-muted tabular-nums">{group.total_member_count}</span>
         </div>
       ),
     },
-    { id: "quota", header: "Quota", extra: true, align: "right", cell: (row) => <span className="text-muted tabular-nums">{row.quota_allowance}</span> },
+    {
+      id: "quota",
+      header: "Quota",
+      extra: true,
+      align: "right",
+      cell: (row) => <span className="text-muted tabular-nums">{row.quota_allowance}</span>,
+    },
   ];
   return (
     <>
-      <PageHead title="Groups" description="People who get the same: templates, workspaces shared with them, a budget." actions={home.may.createGroups ? <ButtonLink look="primary" to={`${home.base}/create`} icon={<Plus />}>Create group</ButtonLink> : null} />
-      <FilterBar label="Search groups" placeholder="Search by name" filter={filter} onChange={(next) => show(next)} />
+      <PageHead
+        title="Groups"
+        description="People who get the same: templates, workspaces shared with them, a budget."
+        actions={
+          home.may.createGroups ? (
+            <ButtonLink look="primary" to={`${home.base}/create`} icon={<Plus />}>
+              Create group
+            </ButtonLink>
+          ) : null
+        }
+      />
+      <FilterBar
+        label="Search groups"
+        placeholder="Search by name"
+        filter={filter}
+        onChange={(next) => show(next)}
+      />
       {list.isPending ? <SkeletonRows rows={3} /> : null}
       {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
-      {list.data ? <DataTable label="Groups" data={found} columns={columns} rowKey={(group) => group.id} rowTestId={(group) => `group-${group.id}`}
-        empty={<Empty icon={UsersRound} title={needle ? "Nothing matches" : "No groups yet"} command="coder groups create backend" actions={home.may.createGroups && !needle ? <ButtonLink look="primary" to={`${home.base}/create`}>Create group</ButtonLink> : null}>
-          {needle ? "Change the search above." : "A group lets you give a template to several people at once."}
-        </Empty>} /> : null}
+      {list.data ? (
+        <DataTable
+          label="Groups"
+          data={found}
+          columns={columns}
+          rowKey={(group) => group.id}
+          rowTestId={(group) => `group-${group.id}`}
+          empty={
+            <Empty
+              icon={UsersRound}
+              title={needle ? "Nothing matches" : "No groups yet"}
+              command="coder groups create backend"
+              actions={
+                home.may.createGroups && !needle ? (
+                  <ButtonLink look="primary" to={`${home.base}/create`}>
+                    Create group
+                  </ButtonLink>
+                ) : null
+              }
+            >
+              {needle
+                ? "Change the search above."
+                : "A group lets you give a template to several people at once."}
+            </Empty>
+          }
+        />
+      ) : null}
     </>
   );
 }

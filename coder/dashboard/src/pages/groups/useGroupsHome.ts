@@ -1,7 +1,10 @@
 // Where the groups on the page live: in an organization, or, below `/deployment`, in the default one.
 import { useParams } from "react-router";
 
-import { useOrganizationOf, type OrganizationView } from "../organizations/useOrganization";
+import {
+  useOrganizationOf,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export interface GroupsHome extends OrganizationView {
   base: string;
@@ -10,5 +13,13 @@ export interface GroupsHome extends OrganizationView {
 export function useGroupsHome(): GroupsHome | null {
   const { organization } = useParams();
   const view = useOrganizationOf(organization);
-  return view ? { ...view, base: organization === undefined ? "/deployment/groups" : `/organizations/${organization}/groups` } : null;
+  return view
+    ? {
+        ...view,
+        base:
+          organization === undefined
+            ? "/deployment/groups"
+            : `/organizations/${organization}/groups`,
+      }
+    : null;
 }

@@ -6,18 +6,28 @@ import { StatusText } from "../../ui/Badge";
 import { Facts, Section } from "../../ui/Card";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { useReport } from "./HealthLayout";
 import { YesNo } from "./PartPages";
 import { SectionPage } from "./SectionPage";
 import { rounded, TONES, WORDS } from "./sections";
-import { countedAtStart } from "../../ui/words";
+import { countedAtStart } from "../../lib/words";
 
 type Regions = Record<string, DERPRegionReport>;
 
 const FLAGS: readonly (readonly [keyof NetcheckReport, string, string])[] = [
-  ["UDP", "UDP", "Direct connections need it."], ["IPv4", "IPv4", "The relay is reached by it."], ["IPv6", "IPv6", "The relay is reached by it."], ["ICMPv4", "ICMP", "Pings pass."],
-  ["MappingVariesByDestIP", "Hard NAT", "Addresses change with the destination: direct connections are rarer."], ["UPnP", "UPnP", "The router opens ports by it."], ["PMP", "NAT-PMP", "The router opens ports by it."], ["PCP", "PCP", "The router opens ports by it."],
+  ["UDP", "UDP", "Direct connections need it."],
+  ["IPv4", "IPv4", "The relay is reached by it."],
+  ["IPv6", "IPv6", "The relay is reached by it."],
+  ["ICMPv4", "ICMP", "Pings pass."],
+  [
+    "MappingVariesByDestIP",
+    "Hard NAT",
+    "Addresses change with the destination: direct connections are rarer.",
+  ],
+  ["UPnP", "UPnP", "The router opens ports by it."],
+  ["PMP", "NAT-PMP", "The router opens ports by it."],
+  ["PCP", "PCP", "The router opens ports by it."],
   ["CaptivePortal", "Captive portal", "Something answers in place of the internet."],
 ];
 
@@ -30,8 +40,18 @@ export function DerpPage() {
         <ul aria-label="Regions" className="divide-y divide-line">
           {regions.map((item) => (
             <li key={item.region?.RegionID}>
-              <Link to={`/health/derp/regions/${item.region?.RegionID ?? 0}`} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-5 py-3 hover:bg-hover">
-                <span className="min-w-0 flex-1"><span className="block font-medium">{item.region?.RegionName || item.region?.RegionCode}</span><span className="block text-sm text-muted">{countedAtStart(item.node_reports.length, "relay")}</span></span>
+              <Link
+                to={`/health/derp/regions/${item.region?.RegionID ?? 0}`}
+                className="flex flex-wrap items-center gap-x-4 gap-y-1 px-5 py-3 hover:bg-hover"
+              >
+                <span className="min-w-0 flex-1">
+                  <span className="block font-medium">
+                    {item.region?.RegionName || item.region?.RegionCode}
+                  </span>
+                  <span className="block text-sm text-muted">
+                    {countedAtStart(item.node_reports.length, "relay")}
+                  </span>
+                </span>
                 <StatusText tone={TONES[item.severity]}>{WORDS[item.severity]}</StatusText>
               </Link>
             </li>
@@ -39,8 +59,21 @@ export function DerpPage() {
         </ul>
       </Section>
       {part.netcheck ? (
-        <Section title="The server’s own network" description="What connections between the server and agents can use.">
-          <Facts items={FLAGS.map(([name, text, hint]) => [<span key={name} title={hint}>{text}</span>, <YesNo key={name} yes={part.netcheck?.[name] as boolean | null} />] as const)} />
+        <Section
+          title="The server’s own network"
+          description="What connections between the server and agents can use."
+        >
+          <Facts
+            items={FLAGS.map(
+              ([name, text, hint]) =>
+                [
+                  <span key={name} title={hint}>
+                    {text}
+                  </span>,
+                  <YesNo key={name} yes={part.netcheck?.[name] as boolean | null} />,
+                ] as const,
+            )}
+          />
         </Section>
       ) : null}
       <Lines title="What the network check said" lines={part.netcheck_logs} />
@@ -57,17 +90,58 @@ export function DerpRegionPage() {
   if (!item) return <NotFoundPage />;
   return (
     <>
-      <PageHead title={name} crumbs={[["DERP", "/health/derp"], [name]]} badge={<StatusText tone={TONES[item.severity]}>{WORDS[item.severity]}</StatusText>} />
+      <PageHead
+        title={name}
+        crumbs={[["DERP", "/health/derp"], [name]]}
+        badge={<StatusText tone={TONES[item.severity]}>{WORDS[item.severity]}</StatusText>}
+      />
       <Stack>
-        <Section title="Region"><Facts items={[["Number", String(item.region?.RegionID)], ["Code", item.region?.RegionCode], ["Part of this server", <YesNo key="e" yes={item.region?.EmbeddedRelay} />]]} /></Section>
+        <Section title="Region">
+          <Facts
+            items={[
+              ["Number", String(item.region?.RegionID)],
+              ["Code", item.region?.RegionCode],
+              ["Part of this server", <YesNo key="e" yes={item.region?.EmbeddedRelay} />],
+            ]}
+          />
+        </Section>
         {item.node_reports.map((node) => (
-          <Section key={node.node?.Name} title={node.node?.HostName || node.node?.Name} actions={<StatusText tone={TONES[node.severity]}>{WORDS[node.severity]}</StatusText>}>
+          <Section
+            key={node.node?.Name}
+            title={node.node?.HostName || node.node?.Name}
+            actions={<StatusText tone={TONES[node.severity]}>{WORDS[node.severity]}</StatusText>}
+          >
             <Stack>
-              {[...node.warnings.map((one) => one.message), ...(node.error ? [node.error] : [])].map((text) => <p key={text} className="text-warn">{text}</p>)}
-              <Facts items={[
-                ["Port", node.node?.DERPPort ? String(node.node.DERPPort) : "443"], ["Carries messages", <YesNo key="m" yes={node.can_exchange_messages} />], ["There and back", rounded(node.round_trip_ping) || "not measured"],
-                ["By WebSocket", <YesNo key="w" yes={node.uses_websocket} />], ["STUN", <YesNo key="s" yes={node.stun.CanSTUN} text={!node.stun.Enabled ? "Switched off" : node.stun.CanSTUN ? "Answers" : node.stun.Error ?? "Does not answer"} />],
-              ]} />
+              {[
+                ...node.warnings.map((one) => one.message),
+                ...(node.error ? [node.error] : []),
+              ].map((text) => (
+                <p key={text} className="text-warn">
+                  {text}
+                </p>
+              ))}
+              <Facts
+                items={[
+                  ["Port", node.node?.DERPPort ? String(node.node.DERPPort) : "443"],
+                  ["Carries messages", <YesNo key="m" yes={node.can_exchange_messages} />],
+                  ["There and back", rounded(node.round_trip_ping) || "not measured"],
+                  ["By WebSocket", <YesNo key="w" yes={node.uses_websocket} />],
+                  [
+                    "STUN",
+                    <YesNo
+                      key="s"
+                      yes={node.stun.CanSTUN}
+                      text={
+                        !node.stun.Enabled
+                          ? "Switched off"
+                          : node.stun.CanSTUN
+                            ? "Answers"
+                            : (node.stun.Error ?? "Does not answer")
+                      }
+                    />,
+                  ],
+                ]}
+              />
               <Lines title="Log" lines={[...node.client_logs.flat(), ...node.client_errs.flat()]} />
             </Stack>
           </Section>
@@ -82,7 +156,12 @@ function Lines({ title, lines }: { title: string; lines: readonly string[] | nul
   return (
     <details className="rounded-xl border border-line bg-surface px-5 py-3 shadow-card">
       <summary className="font-medium">{title}</summary>
-      <pre tabIndex={0} className="mt-2 max-h-80 overflow-auto text-xs whitespace-pre-wrap [overflow-wrap:anywhere]">{lines.join("\n")}</pre>
+      <pre
+        tabIndex={0}
+        className="mt-2 max-h-80 overflow-auto text-xs whitespace-pre-wrap [overflow-wrap:anywhere]"
+      >
+        {lines.join("\n")}
+      </pre>
     </details>
   );
 }

@@ -18,21 +18,54 @@ export function FindingsPage() {
   const found = findings(report);
   return (
     <>
-      <PageHead title="Health" description="What this server found when it looked at itself and its surroundings." />
+      <PageHead
+        title="Health"
+        description="What this server found when it looked at itself and its surroundings."
+      />
       <Stack>
-        {found.length === 0 ? <Card><Empty icon={HeartPulse} title="Everything is well">All {SECTIONS.length} parts answer as they should.</Empty></Card> : found.map((item) => (
-          <Notice key={`${item.section.key} ${item.code} ${item.message}`} kind={item.severity} title={<>{item.section.title}: {item.message}</>} actions={<ButtonLink size="sm" to={item.section.path}>See details<ArrowRight /></ButtonLink>}>
-            <p>{item.advice} <code className="text-xs">{item.code}</code></p>
-          </Notice>
-        ))}
+        {found.length === 0 ? (
+          <Card>
+            <Empty icon={HeartPulse} title="Everything is well">
+              All {SECTIONS.length} parts answer as they should.
+            </Empty>
+          </Card>
+        ) : (
+          found.map((item) => (
+            <Notice
+              key={`${item.section.key} ${item.code} ${item.message}`}
+              kind={item.severity}
+              title={
+                <>
+                  {item.section.title}: {item.message}
+                </>
+              }
+              actions={
+                <ButtonLink size="sm" to={item.section.path}>
+                  See details
+                  <ArrowRight />
+                </ButtonLink>
+              }
+            >
+              <p>
+                {item.advice} <code className="text-xs">{item.code}</code>
+              </p>
+            </Notice>
+          ))
+        )}
         <Section title="All parts" padded={false}>
           <ul className="divide-y divide-line" aria-label="Parts">
             {SECTIONS.map((section) => {
               const part = report[section.key];
               return (
                 <li key={section.key}>
-                  <Link to={section.path} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-5 py-3 hover:bg-hover">
-                    <span className="min-w-0 flex-1 basis-60"><span className="block font-medium">{section.title}</span><span className="block text-sm text-muted">{section.about}</span></span>
+                  <Link
+                    to={section.path}
+                    className="flex flex-wrap items-center gap-x-4 gap-y-1 px-5 py-3 hover:bg-hover"
+                  >
+                    <span className="min-w-0 flex-1 basis-60">
+                      <span className="block font-medium">{section.title}</span>
+                      <span className="block text-sm text-muted">{section.about}</span>
+                    </span>
                     {part.dismissed ? <Tag>Dismissed</Tag> : null}
                     <StatusText tone={TONES[part.severity]}>{WORDS[part.severity]}</StatusText>
                   </Link>

@@ -9,7 +9,7 @@ import { setKnown } from "../../api/overtaken";
 import { usePermissions } from "../../api/permissions";
 import { healthReport } from "../../api/queries/health";
 import type { HealthcheckReport } from "../../api/types";
-import { SidePage } from "../../layout/SidePage";
+import { SidePage } from "../../features/navigation/SidePage";
 import { Ago } from "../../ui/Ago";
 import { StatusText } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
@@ -26,9 +26,30 @@ export function HealthLayout() {
   const report = useQuery({ ...healthReport, enabled: may.viewDebugInfo });
   if (may.known && !may.viewDebugInfo) return <Refused />;
   return (
-    <SidePage label="Health" groups={[{ items: [{ to: "/health", text: "Findings" }] }, { title: "Parts", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) }]} head={report.data ? <Whole report={report.data} /> : null}>
-      {report.isError ? <Failure error={report.error} retry={() => void report.refetch()} title="The health report could not be made" /> : null}
-      {report.isPending ? <><PageHead title="Health" description="Every part is being asked; this takes a few seconds." /><SkeletonRows rows={5} /></> : null}
+    <SidePage
+      label="Health"
+      groups={[
+        { items: [{ to: "/health", text: "Findings" }] },
+        { title: "Parts", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) },
+      ]}
+      head={report.data ? <Whole report={report.data} /> : null}
+    >
+      {report.isError ? (
+        <Failure
+          error={report.error}
+          retry={() => void report.refetch()}
+          title="The health report could not be made"
+        />
+      ) : null}
+      {report.isPending ? (
+        <>
+          <PageHead
+            title="Health"
+            description="Every part is being asked; this takes a few seconds."
+          />
+          <SkeletonRows rows={5} />
+        </>
+      ) : null}
       {report.data ? <Outlet context={report.data} /> : null}
     </SidePage>
   );
@@ -36,7 +57,14 @@ export function HealthLayout() {
 
 function Refused() {
   useTitle("Health");
-  return <><PageHead title="Health" /><Notice kind="info" title="The health of the deployment is for its administrators.">Ask one of them when something does not work.</Notice></>;
+  return (
+    <>
+      <PageHead title="Health" />
+      <Notice kind="info" title="The health of the deployment is for its administrators.">
+        Ask one of them when something does not work.
+      </Notice>
+    </>
+  );
 }
 
 function Whole({ report }: { report: HealthcheckReport }) {
@@ -45,7 +73,11 @@ function Whole({ report }: { report: HealthcheckReport }) {
   const again = async () => {
     setBusy(true);
     try {
-      setKnown(queries, healthReport.queryKey, await get<HealthcheckReport>("/api/v2/debug/health?force=true"));
+      setKnown(
+        queries,
+        healthReport.queryKey,
+        await get<HealthcheckReport>("/api/v2/debug/health?force=true"),
+      );
     } catch (error) {
       toast.failed("The health could not be checked", error);
     } finally {
@@ -55,8 +87,14 @@ function Whole({ report }: { report: HealthcheckReport }) {
   return (
     <div className="flex flex-col gap-2">
       <StatusText tone={TONES[report.severity]}>{WORDS[report.severity]}</StatusText>
-      <p className="text-sm text-muted">Checked <Ago at={report.time} /></p>
-      <div><Button size="sm" icon={<RefreshCw />} busy={busy} onClick={() => void again()}>Check again</Button></div>
+      <p className="text-sm text-muted">
+        Checked <Ago at={report.time} />
+      </p>
+      <div>
+        <Button size="sm" icon={<RefreshCw />} busy={busy} onClick={() => void again()}>
+          Check again
+        </Button>
+      </div>
     </div>
   );
 }

@@ -13,17 +13,42 @@ import { SectionPage } from "./SectionPage";
 
 export function YesNo({ yes, text }: { yes: boolean | null | undefined; text?: string }) {
   if (yes === null || yes === undefined) return <span className="text-muted">not known</span>;
-  return <span className="inline-flex items-center gap-1.5 align-top">{yes ? <CheckCircle2 className="size-4 text-good" aria-hidden="true" /> : <CircleX className="size-4 text-idle" aria-hidden="true" />}{text ?? (yes ? "Yes" : "No")}</span>;
+  return (
+    <span className="inline-flex items-center gap-1.5 align-top">
+      {yes ? (
+        <CheckCircle2 className="size-4 text-good" aria-hidden="true" />
+      ) : (
+        <CircleX className="size-4 text-idle" aria-hidden="true" />
+      )}
+      {text ?? (yes ? "Yes" : "No")}
+    </span>
+  );
 }
 
 export function AccessUrlPage() {
   const { access_url: part } = useReport();
   return (
     <SectionPage part="access_url">
-      <Section title="What was found"><Facts items={[
-        ["Access URL", <a key="a" className="text-accent-text hover:underline" href={part.access_url}>{part.access_url}</a>], ["Reachable from the server", <YesNo key="r" yes={part.reachable} />],
-        ["Answer of /healthz", <code key="h" className="text-sm">{part.healthz_response || "none"}</code>], ["Status code", part.status_code === 0 ? "none" : String(part.status_code)],
-      ]} /></Section>
+      <Section title="What was found">
+        <Facts
+          items={[
+            [
+              "Access URL",
+              <a key="a" className="text-accent-text hover:underline" href={part.access_url}>
+                {part.access_url}
+              </a>,
+            ],
+            ["Reachable from the server", <YesNo key="r" yes={part.reachable} />],
+            [
+              "Answer of /healthz",
+              <code key="h" className="text-sm">
+                {part.healthz_response || "none"}
+              </code>,
+            ],
+            ["Status code", part.status_code === 0 ? "none" : String(part.status_code)],
+          ]}
+        />
+      </Section>
     </SectionPage>
   );
 }
@@ -32,9 +57,15 @@ export function DatabasePage() {
   const { database: part } = useReport();
   return (
     <SectionPage part="database">
-      <Section title="What was found"><Facts items={[
-        ["Reachable", <YesNo key="r" yes={part.reachable} />], ["Time to answer", `${part.latency_ms} ms`], ["Warns from", `${part.threshold_ms} ms`],
-      ]} /></Section>
+      <Section title="What was found">
+        <Facts
+          items={[
+            ["Reachable", <YesNo key="r" yes={part.reachable} />],
+            ["Time to answer", `${part.latency_ms} ms`],
+            ["Warns from", `${part.threshold_ms} ms`],
+          ]}
+        />
+      </Section>
     </SectionPage>
   );
 }
@@ -43,9 +74,26 @@ export function WebsocketPage() {
   const { websocket: part } = useReport();
   return (
     <SectionPage part="websocket">
-      <Section title="What was found"><Facts items={[
-        ["Status of the handshake", part.code === 101 ? "101, switched to WebSocket" : String(part.code || "none")], ...(part.body ? [["What came instead", <code key="b" className="text-sm">{part.body}</code>] as const] : []),
-      ]} /></Section>
+      <Section title="What was found">
+        <Facts
+          items={[
+            [
+              "Status of the handshake",
+              part.code === 101 ? "101, switched to WebSocket" : String(part.code || "none"),
+            ],
+            ...(part.body
+              ? [
+                  [
+                    "What came instead",
+                    <code key="b" className="text-sm">
+                      {part.body}
+                    </code>,
+                  ] as const,
+                ]
+              : []),
+          ]}
+        />
+      </Section>
     </SectionPage>
   );
 }
@@ -57,22 +105,78 @@ interface ProxyRow {
   path_app_url: string;
   version: string;
   healthy: boolean;
-  status?: { status: string; checked_at: string; report?: { errors: string[] | null; warnings: string[] | null } };
+  status?: {
+    status: string;
+    checked_at: string;
+    report?: { errors: string[] | null; warnings: string[] | null };
+  };
 }
 
 export function WorkspaceProxyHealthPage() {
   const { workspace_proxy: part } = useReport();
   const rows = (part.workspace_proxies as { regions?: ProxyRow[] } | null)?.regions ?? [];
   const columns: Column<ProxyRow>[] = [
-    { id: "name", header: "Proxy", cell: (row) => <div><p className="font-medium">{row.display_name || row.name}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{row.path_app_url}</p></div> },
-    { id: "status", header: "Status", cell: (row) => <div><StatusText tone={row.healthy ? "good" : "bad"}>{row.healthy ? "Healthy" : (row.status?.status ?? "unknown")}</StatusText>{[...(row.status?.report?.errors ?? []), ...(row.status?.report?.warnings ?? [])].map((line) => <p key={line} className="text-sm text-muted">{line}</p>)}</div> },
-    { id: "version", header: "Version", extra: true, cell: (row) => row.version || "this server’s" },
-    { id: "checked", header: "Checked", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.status?.checked_at} /></span> },
+    {
+      id: "name",
+      header: "Proxy",
+      cell: (row) => (
+        <div>
+          <p className="font-medium">{row.display_name || row.name}</p>
+          <p className="text-sm text-muted [overflow-wrap:anywhere]">{row.path_app_url}</p>
+        </div>
+      ),
+    },
+    {
+      id: "status",
+      header: "Status",
+      cell: (row) => (
+        <div>
+          <StatusText tone={row.healthy ? "good" : "bad"}>
+            {row.healthy ? "Healthy" : (row.status?.status ?? "unknown")}
+          </StatusText>
+          {[...(row.status?.report?.errors ?? []), ...(row.status?.report?.warnings ?? [])].map(
+            (line) => (
+              <p key={line} className="text-sm text-muted">
+                {line}
+              </p>
+            ),
+          )}
+        </div>
+      ),
+    },
+    {
+      id: "version",
+      header: "Version",
+      extra: true,
+      cell: (row) => row.version || "this server’s",
+    },
+    {
+      id: "checked",
+      header: "Checked",
+      extra: true,
+      cell: (row) => (
+        <span className="text-muted">
+          <Ago at={row.status?.checked_at} />
+        </span>
+      ),
+    },
   ];
   return (
     <SectionPage part="workspace_proxy">
-      <DataTable label="Workspace proxies" data={rows} columns={columns} rowKey={(row) => row.id} empty={<Empty title="No workspace proxies">People reach their workspaces through this server alone.</Empty>} />
-      <div><ButtonLink to="/deployment/workspace-proxies">Manage workspace proxies</ButtonLink></div>
+      <DataTable
+        label="Workspace proxies"
+        data={rows}
+        columns={columns}
+        rowKey={(row) => row.id}
+        empty={
+          <Empty title="No workspace proxies">
+            People reach their workspaces through this server alone.
+          </Empty>
+        }
+      />
+      <div>
+        <ButtonLink to="/deployment/workspace-proxies">Manage workspace proxies</ButtonLink>
+      </div>
     </SectionPage>
   );
 }
@@ -80,14 +184,66 @@ export function WorkspaceProxyHealthPage() {
 export function ProvisionerDaemonsPage() {
   const { provisioner_daemons: part } = useReport();
   const columns: Column<ProvisionerDaemonsReportItem>[] = [
-    { id: "name", header: "Provisioner", cell: (row) => <div><p className="font-medium">{row.provisioner_daemon.name}</p>{row.warnings.map((one) => <p key={one.code + one.message} className="text-sm text-warn">{one.message}</p>)}</div> },
-    { id: "tags", header: "Tags", cell: (row) => <span className="flex flex-wrap gap-1">{Object.entries(row.provisioner_daemon.tags as Record<string, string>).filter(([, value]) => value !== "").map(([name, value]) => <Tag key={name}>{name}={String(value)}</Tag>)}</span> },
-    { id: "version", header: "Version", extra: true, cell: (row) => `${row.provisioner_daemon.version} (API ${row.provisioner_daemon.api_version})` },
-    { id: "seen", header: "Last seen", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.provisioner_daemon.last_seen_at ?? null} /></span> },
+    {
+      id: "name",
+      header: "Provisioner",
+      cell: (row) => (
+        <div>
+          <p className="font-medium">{row.provisioner_daemon.name}</p>
+          {row.warnings.map((one) => (
+            <p key={one.code + one.message} className="text-sm text-warn">
+              {one.message}
+            </p>
+          ))}
+        </div>
+      ),
+    },
+    {
+      id: "tags",
+      header: "Tags",
+      cell: (row) => (
+        <span className="flex flex-wrap gap-1">
+          {Object.entries(row.provisioner_daemon.tags as Record<string, string>)
+            .filter(([, value]) => value !== "")
+            .map(([name, value]) => (
+              <Tag key={name}>
+                {name}={String(value)}
+              </Tag>
+            ))}
+        </span>
+      ),
+    },
+    {
+      id: "version",
+      header: "Version",
+      extra: true,
+      cell: (row) =>
+        `${row.provisioner_daemon.version} (API ${row.provisioner_daemon.api_version})`,
+    },
+    {
+      id: "seen",
+      header: "Last seen",
+      extra: true,
+      cell: (row) => (
+        <span className="text-muted">
+          <Ago at={row.provisioner_daemon.last_seen_at ?? null} />
+        </span>
+      ),
+    },
   ];
   return (
     <SectionPage part="provisioner_daemons">
-      <DataTable label="Provisioners seen" data={part.items} columns={columns} rowKey={(row) => row.provisioner_daemon.id} empty={<Empty title="No provisioner is connected" command="coder provisioner start">Without one nothing is built: every build waits.</Empty>} />
+      <DataTable
+        label="Provisioners seen"
+        data={part.items}
+        columns={columns}
+        rowKey={(row) => row.provisioner_daemon.id}
+        empty={
+          <Empty title="No provisioner is connected" command="coder provisioner start">
+            Without one nothing is built: every build waits.
+          </Empty>
+        }
+      />
     </SectionPage>
   );
 }

@@ -21,12 +21,32 @@ export function SectionPage({ part, children }: { part: SectionKey; children: Re
   const report = useReport();
   const section = SECTIONS.find((item) => item.key === part) as HealthSection;
   useTitle(section.crumb ?? section.title, "Health");
-  const found = findings({ ...report, [part]: { ...report[part], dismissed: false } }).filter((item) => item.section.key === part);
+  const found = findings({ ...report, [part]: { ...report[part], dismissed: false } }).filter(
+    (item) => item.section.key === part,
+  );
   return (
     <>
-      <PageHead title={section.title} description={section.about} badge={<><StatusText tone={TONES[report[part].severity]}>{WORDS[report[part].severity]}</StatusText>{report[part].dismissed ? <Tag>Dismissed</Tag> : null}</>} actions={<Dismiss section={section} />} />
+      <PageHead
+        title={section.title}
+        description={section.about}
+        badge={
+          <>
+            <StatusText tone={TONES[report[part].severity]}>
+              {WORDS[report[part].severity]}
+            </StatusText>
+            {report[part].dismissed ? <Tag>Dismissed</Tag> : null}
+          </>
+        }
+        actions={<Dismiss section={section} />}
+      />
       <Stack>
-        {found.map((item) => <Notice key={item.code + item.message} kind={item.severity} title={item.message}><p>{item.advice} <code className="text-xs">{item.code}</code></p></Notice>)}
+        {found.map((item) => (
+          <Notice key={item.code + item.message} kind={item.severity} title={item.message}>
+            <p>
+              {item.advice} <code className="text-xs">{item.code}</code>
+            </p>
+          </Notice>
+        ))}
         {children}
       </Stack>
     </>
@@ -50,7 +70,9 @@ function Dismiss({ section }: { section: HealthSection }) {
     try {
       // Of what is shown, with what was said of other parts and is still on its way: each request says everything.
       const next = dismiss(queries.getQueryData(healthSettings.queryKey) ?? known);
-      await changeAhead(queries, [seenIn(healthSettings.queryKey, dismiss)], () => put("/api/v2/debug/health/settings", next));
+      await changeAhead(queries, [seenIn(healthSettings.queryKey, dismiss)], () =>
+        put("/api/v2/debug/health/settings", next),
+      );
       await queries.invalidateQueries({ queryKey: healthReport.queryKey, exact: true });
       toast.done(off ? `${section.title} warns again.` : `${section.title} no longer warns.`);
     } catch (error) {
@@ -59,5 +81,9 @@ function Dismiss({ section }: { section: HealthSection }) {
       setBusy(false);
     }
   };
-  return <Button icon={off ? <BellRing /> : <BellOff />} busy={busy} onClick={() => void change()}>{off ? "Enable warnings" : "Dismiss warnings"}</Button>;
+  return (
+    <Button icon={off ? <BellRing /> : <BellOff />} busy={busy} onClick={() => void change()}>
+      {off ? "Enable warnings" : "Dismiss warnings"}
+    </Button>
+  );
 }

@@ -7,14 +7,48 @@ import { FindingsPage } from "./FindingsPage";
 import { HealthLayout } from "./HealthLayout";
 import { DatabasePage } from "./PartPages";
 
-const part = (more: object = {}) => ({ severity: "ok", warnings: [], dismissed: false, error: null, healthy: true, ...more });
-const slow = part({ severity: "warning", warnings: [{ code: "EDB02", message: "Median ping is 40 ms" }], latency: "40ms", threshold_ms: 15, reachable: true });
-const report = (database: object = slow) => ({
-  time: "2026-01-01T00:00:00Z", healthy: true, severity: "warning", access_url: part(), database, websocket: part(),
-  derp: part({ regions: {}, netcheck_logs: [] }), workspace_proxy: part({ workspace_proxies: { regions: [] } }), provisioner_daemons: part({ items: [] }),
+const part = (more: object = {}) => ({
+  severity: "ok",
+  warnings: [],
+  dismissed: false,
+  error: null,
+  healthy: true,
+  ...more,
 });
-const ROUTES = [{ path: "/health", Component: HealthLayout, children: [{ index: true, Component: FindingsPage }, { path: "database", Component: DatabasePage }] }];
-const open = (address: string, answers: Answers = {}) => visit(ROUTES, address, { "GET /api/v2/debug/health": report(), "GET /api/v2/debug/health/settings": { dismissed_healthchecks: [] }, ...answers });
+const slow = part({
+  severity: "warning",
+  warnings: [{ code: "EDB02", message: "Median ping is 40 ms" }],
+  latency: "40ms",
+  threshold_ms: 15,
+  reachable: true,
+});
+const report = (database: object = slow) => ({
+  time: "2026-01-01T00:00:00Z",
+  healthy: true,
+  severity: "warning",
+  access_url: part(),
+  database,
+  websocket: part(),
+  derp: part({ regions: {}, netcheck_logs: [] }),
+  workspace_proxy: part({ workspace_proxies: { regions: [] } }),
+  provisioner_daemons: part({ items: [] }),
+});
+const ROUTES = [
+  {
+    path: "/health",
+    Component: HealthLayout,
+    children: [
+      { index: true, Component: FindingsPage },
+      { path: "database", Component: DatabasePage },
+    ],
+  },
+];
+const open = (address: string, answers: Answers = {}) =>
+  visit(ROUTES, address, {
+    "GET /api/v2/debug/health": report(),
+    "GET /api/v2/debug/health/settings": { dismissed_healthchecks: [] },
+    ...answers,
+  });
 
 it("says what is wrong, what to do, and leads to the part", async () => {
   open("/health");
@@ -25,21 +59,37 @@ it("says what is wrong, what to do, and leads to the part", async () => {
 });
 
 it("switches the warnings of one part off, and keeps those of the others", async () => {
-  const page = open("/health/database", { "GET /api/v2/debug/health/settings": { dismissed_healthchecks: ["DERP"] }, "PUT /api/v2/debug/health/settings": {} });
+  const page = open("/health/database", {
+    "GET /api/v2/debug/health/settings": { dismissed_healthchecks: ["DERP"] },
+    "PUT /api/v2/debug/health/settings": {},
+  });
   await userEvent.click(await screen.findByRole("button", { name: "Dismiss warnings" }));
-  await waitFor(() => expect(page.sent).toEqual([{ method: "PUT", path: "/api/v2/debug/health/settings", body: { dismissed_healthchecks: ["DERP", "Database"] } }]));
+  await waitFor(() =>
+    expect(page.sent).toEqual([
+      {
+        method: "PUT",
+        path: "/api/v2/debug/health/settings",
+        body: { dismissed_healthchecks: ["DERP", "Database"] },
+      },
+    ]),
+  );
 });
 
 it("looks again when asked", async () => {
   const answers = [report(), report(part({ latency: "1ms", reachable: true, threshold_ms: 15 }))];
-  open("/health", { "GET /api/v2/debug/health": () => (answers.length > 1 ? answers.shift() : answers[0]) });
+  open("/health", {
+    "GET /api/v2/debug/health": () => (answers.length > 1 ? answers.shift() : answers[0]),
+  });
   await screen.findByText(/Median ping is 40 ms/);
   await userEvent.click(screen.getByRole("button", { name: "Check again" }));
   expect(await screen.findByText("Everything is well")).toBeVisible();
 });
 
 it("says to whom it belongs, and asks nothing, where it may not be seen", async () => {
-  const page = open("/health", { "POST /api/v2/authcheck": (body: { checks: object }) => Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])) });
+  const page = open("/health", {
+    "POST /api/v2/authcheck": (body: { checks: object }) =>
+      Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
+  });
   expect(await screen.findByText(/for its administrators/)).toBeVisible();
   expect(page.asked).not.toContain("GET /api/v2/debug/health");
 });

@@ -4,25 +4,61 @@ import type { HealthcheckReport } from "../../api/types";
 import { ADVICE, findings, rounded, SECTIONS } from "./sections";
 
 const part = { dismissed: false, healthy: true, severity: "ok", warnings: [] };
-const report = (changes: object): HealthcheckReport => ({ time: "", healthy: true, severity: "ok", coder_version: "", ...Object.fromEntries(SECTIONS.map(({ key }) => [key, part])), ...changes }) as unknown as HealthcheckReport;
+const report = (changes: object): HealthcheckReport =>
+  ({
+    time: "",
+    healthy: true,
+    severity: "ok",
+    coder_version: "",
+    ...Object.fromEntries(SECTIONS.map(({ key }) => [key, part])),
+    ...changes,
+  }) as unknown as HealthcheckReport;
 
 it("finds nothing where all is well", () => {
   expect(findings(report({}))).toEqual([]);
 });
 
 it("puts errors first and says what to do", () => {
-  const found = findings(report({
-    database: { ...part, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] },
-    access_url: { ...part, severity: "error", error: "EACS03: no route" },
-    websocket: { ...part, severity: "error", error: "of no known kind" },
-  }));
-  expect(found.map(({ code, message, severity, advice }) => [code, message, severity, advice === ADVICE[code]])).toEqual([
-    ["EACS03", "no route", "error", true], ["EUNKNOWN", "of no known kind", "error", true], ["EDB02", "26 ms", "warning", true],
+  const found = findings(
+    report({
+      database: { ...part, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] },
+      access_url: { ...part, severity: "error", error: "EACS03: no route" },
+      websocket: { ...part, severity: "error", error: "of no known kind" },
+    }),
+  );
+  expect(
+    found.map(({ code, message, severity, advice }) => [
+      code,
+      message,
+      severity,
+      advice === ADVICE[code],
+    ]),
+  ).toEqual([
+    ["EACS03", "no route", "error", true],
+    ["EUNKNOWN", "of no known kind", "error", true],
+    ["EDB02", "26 ms", "warning", true],
   ]);
 });
 
 it("is silent about what was dismissed", () => {
-  expect(findings(report({ database: { ...part, dismissed: true, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] } }))).toEqual([]);
+  expect(
+    findings(
+      report({
+        database: {
+          ...part,
+          dismissed: true,
+          severity: "warning",
+          warnings: [{ code: "EDB02", message: "26 ms" }],
+        },
+      }),
+    ),
+  ).toEqual([]);
 });
 
-it.each([["0.726ms", "0.73 ms"], ["1.25s", "1.3 s"], ["812µs", "810 µs"], ["1m2s", "1m2s"], ["", ""]])("%j is read as %j", (text, words) => expect(rounded(text)).toBe(words));
+it.each([
+  ["0.726ms", "0.73 ms"],
+  ["1.25s", "1.3 s"],
+  ["812µs", "810 µs"],
+  ["1m2s", "1m2s"],
+  ["", ""],
+])("%j is read as %j", (text, words) => expect(rounded(text)).toBe(words));

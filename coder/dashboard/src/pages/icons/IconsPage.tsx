@@ -6,6 +6,7 @@ import { useSearchParams } from "react-router";
 
 import { matching, nameOf, pictures, type Picture } from "../../api/queries/pictures";
 import { Button } from "../../ui/Button";
+import { cx } from "../../ui/cx";
 import { copyOrTell } from "../../ui/text/clipboard";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
@@ -14,7 +15,7 @@ import { useTyped } from "../../ui/lists/typed";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { countedAtStart } from "../../ui/words";
+import { countedAtStart } from "../../lib/words";
 
 const AT_ONCE = 240;
 const SHOWN_MS = 2000;
@@ -29,27 +30,79 @@ const CREDITS = [
 export function IconsPage() {
   useTitle("Icons");
   const [params, setParams] = useSearchParams();
-  const { text, setText } = useTyped(params.get("q") ?? "", (q) => setParams(q ? { q } : {}, { replace: true }));
+  const { text, setText } = useTyped(params.get("q") ?? "", (q) =>
+    setParams(q ? { q } : {}, { replace: true }),
+  );
   const needle = useDeferredValue(text);
   const [count, setCount] = useState(AT_ONCE);
   const all = useQuery(pictures);
   const found = matching(all.data ?? [], needle);
   return (
     <>
-      <PageHead title="Icons" description="Pictures for templates, applications, parameters and organizations. Write the address into an icon field, or into the icon of a Terraform block." />
+      <PageHead
+        title="Icons"
+        description={
+          "Pictures for templates, applications, parameters and organizations. Write the " +
+          "address into an icon field, or into the icon of a Terraform block."
+        }
+      />
       <div className="mb-4 max-w-md">
-        <TextField label="Search icons" hideLabel type="search" placeholder="docker, database, rocket…" value={text} onChange={(q) => { setCount(AT_ONCE); setText(q); }} />
+        <TextField
+          label="Search icons"
+          hideLabel
+          type="search"
+          placeholder="docker, database, rocket…"
+          value={text}
+          onChange={(q) => {
+            setCount(AT_ONCE);
+            setText(q);
+          }}
+        />
       </div>
       {all.isPending ? <SkeletonRows /> : null}
       {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}
-      {all.data ? <p role="status" className="mb-3 text-sm text-muted">{countedAtStart(found.length, "picture")}</p> : null}
-      {all.data && found.length === 0 ? <Empty icon={ImageOff} title="No picture of that name">Any picture on the web will do as well: write its whole address.</Empty> : null}
-      <ul aria-label="Icons" className="grid grid-cols-[repeat(auto-fill,minmax(7.5rem,1fr))] gap-2">
-        {found.slice(0, count).map((one) => <li key={one.path}><Tile picture={one} /></li>)}
+      {all.data ? (
+        <p role="status" className="mb-3 text-sm text-muted">
+          {countedAtStart(found.length, "picture")}
+        </p>
+      ) : null}
+      {all.data && found.length === 0 ? (
+        <Empty icon={ImageOff} title="No picture of that name">
+          Any picture on the web will do as well: write its whole address.
+        </Empty>
+      ) : null}
+      <ul
+        aria-label="Icons"
+        className="grid grid-cols-[repeat(auto-fill,minmax(7.5rem,1fr))] gap-2"
+      >
+        {found.slice(0, count).map((one) => (
+          <li key={one.path}>
+            <Tile picture={one} />
+          </li>
+        ))}
       </ul>
-      {found.length > count ? <div className="mt-4 flex justify-center"><Button onClick={() => setCount(count + AT_ONCE)}>Show more</Button></div> : null}
+      {found.length > count ? (
+        <div className="mt-4 flex justify-center">
+          <Button onClick={() => setCount(count + AT_ONCE)}>Show more</Button>
+        </div>
+      ) : null}
       <p className="mt-8 text-sm text-muted">
-        Drawings of {CREDITS.map(([name, address, licence], index) => <span key={name}>{index > 0 ? ", " : ""}<a className="underline hover:text-text" href={address} target="_blank" rel="noreferrer">{name}</a> ({licence})</span>)}. Marks belong to their owners.
+        Drawings of{" "}
+        {CREDITS.map(([name, address, licence], index) => (
+          <span key={name}>
+            {index > 0 ? ", " : ""}
+            <a
+              className="underline hover:text-text"
+              href={address}
+              target="_blank"
+              rel="noreferrer"
+            >
+              {name}
+            </a>{" "}
+            ({licence})
+          </span>
+        ))}
+        . Marks belong to their owners.
       </p>
     </>
   );
@@ -63,13 +116,27 @@ function Tile({ picture }: { picture: Picture }) {
     return () => window.clearTimeout(timer);
   }, [copied]);
   return (
-    <button type="button" title={picture.path} onClick={() => void copyOrTell(picture.path).then(setCopied)}
-      className="flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover">
+    <button
+      type="button"
+      title={picture.path}
+      onClick={() => void copyOrTell(picture.path).then(setCopied)}
+      className={cx(
+        "flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border",
+        "border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover",
+      )}
+    >
       <img src={picture.path} alt="" loading="lazy" className="size-9 object-contain" />
       <span className="sr-only">Copy {picture.path}</span>
-      {copied
-        ? <span role="status" className="flex items-center gap-1 text-sm font-medium text-good"><Check className="size-4" aria-hidden="true" />Copied</span>
-        : <span className="line-clamp-2 text-xs text-muted [overflow-wrap:anywhere]">{nameOf(picture)}</span>}
+      {copied ? (
+        <span role="status" className="flex items-center gap-1 text-sm font-medium text-good">
+          <Check className="size-4" aria-hidden="true" />
+          Copied
+        </span>
+      ) : (
+        <span className="line-clamp-2 text-xs text-muted [overflow-wrap:anywhere]">
+          {nameOf(picture)}
+        </span>
+      )}
     </button>
   );
 }

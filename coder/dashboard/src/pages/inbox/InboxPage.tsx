@@ -8,12 +8,12 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Card } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { useInboxActions } from "./inbox";
-import { Message } from "./Message";
+import { useInboxActions } from "../../features/notification/inbox";
+import { Message } from "../../features/notification/Message";
 
 export function InboxPage() {
   useTitle("Inbox");
@@ -25,22 +25,61 @@ export function InboxPage() {
   const count = inbox.data?.pages[0]?.unread_count ?? 0;
   return (
     <Narrow>
-      <PageHead title="Inbox" description={count === 0 ? "Nothing unread" : `${count} unread`} actions={
-        <>
-          <Button icon={<CheckCheck />} disabled={count === 0} onClick={actions.readAll}>Mark all as read</Button>
-          <ButtonLink to="/settings/notifications" icon={<Settings />}>Settings</ButtonLink>
-        </>
-      } />
-      <div className="mb-4"><Switch label="Only unread" checked={only} onChange={(on) => setParams(on ? { show: "unread" } : {}, { replace: true })} /></div>
+      <PageHead
+        title="Inbox"
+        description={count === 0 ? "Nothing unread" : `${count} unread`}
+        actions={
+          <>
+            <Button icon={<CheckCheck />} disabled={count === 0} onClick={actions.readAll}>
+              Mark all as read
+            </Button>
+            <ButtonLink to="/settings/notifications" icon={<Settings />}>
+              Settings
+            </ButtonLink>
+          </>
+        }
+      />
+      <div className="mb-4">
+        <Switch
+          label="Only unread"
+          checked={only}
+          onChange={(on) => setParams(on ? { show: "unread" } : {}, { replace: true })}
+        />
+      </div>
       {inbox.isPending ? <SkeletonRows rows={4} /> : null}
       {inbox.isError ? <Failure error={inbox.error} retry={() => void inbox.refetch()} /> : null}
       {inbox.data ? (
         <Card>
-          {messages.length === 0 ? <Empty icon={Bell} title={only ? "Everything is read" : "No messages yet"} actions={<ButtonLink to="/settings/notifications">Choose what you hear of</ButtonLink>}>Builds that fail, workspaces that go to sleep, changes of your account: what concerns you comes here, and by mail where the deployment sends any.</Empty> : null}
-          <div className="divide-y divide-line">{messages.map((message) => <Message key={message.id} message={message} onRead={(read) => actions.read(message, read)} />)}</div>
+          {messages.length === 0 ? (
+            <Empty
+              icon={Bell}
+              title={only ? "Everything is read" : "No messages yet"}
+              actions={
+                <ButtonLink to="/settings/notifications">Choose what you hear of</ButtonLink>
+              }
+            >
+              Builds that fail, workspaces that go to sleep, changes of your account: what concerns
+              you comes here, and by mail where the deployment sends any.
+            </Empty>
+          ) : null}
+          <div className="divide-y divide-line">
+            {messages.map((message) => (
+              <Message
+                key={message.id}
+                message={message}
+                onRead={(read) => actions.read(message, read)}
+              />
+            ))}
+          </div>
         </Card>
       ) : null}
-      {inbox.hasNextPage ? <div className="mt-4 flex justify-center"><Button busy={inbox.isFetchingNextPage} onClick={() => void inbox.fetchNextPage()}>Older messages</Button></div> : null}
+      {inbox.hasNextPage ? (
+        <div className="mt-4 flex justify-center">
+          <Button busy={inbox.isFetchingNextPage} onClick={() => void inbox.fetchNextPage()}>
+            Older messages
+          </Button>
+        </div>
+      ) : null}
     </Narrow>
   );
 }

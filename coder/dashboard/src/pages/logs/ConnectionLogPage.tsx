@@ -7,37 +7,80 @@ import { usePermissions } from "../../api/permissions";
 import { connectionLog, LOG_SHOWN } from "../../api/queries/deployment";
 import { organizations } from "../../api/queries/session";
 import type { ConnectionLog } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
-import { peopleMenu } from "../../ui/lists/people-menu";
+import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
-import { dateTime, duration } from "../../ui/time";
+import { dateTime, duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
-import { countedAtStart } from "../../ui/words";
+import { Refused } from "../../ui/Refused";
+import { countedAtStart } from "../../lib/words";
 
-const KINDS: Readonly<Record<ConnectionLog["type"], string>> = { ssh: "SSH", vscode: "VS Code", jetbrains: "JetBrains", reconnecting_pty: "Web terminal", workspace_app: "App", port_forwarding: "Port", tunnel: "Tunnel" };
-const PRESETS = [["Everything", ""], ["Open now", "status:ongoing"], ["SSH connections", "type:ssh"], ["Apps", "type:workspace_app"]] as const;
+const KINDS: Readonly<Record<ConnectionLog["type"], string>> = {
+  ssh: "SSH",
+  vscode: "VS Code",
+  jetbrains: "JetBrains",
+  reconnecting_pty: "Web terminal",
+  workspace_app: "App",
+  port_forwarding: "Port",
+  tunnel: "Tunnel",
+};
+const PRESETS = [
+  ["Everything", ""],
+  ["Open now", "status:ongoing"],
+  ["SSH connections", "type:ssh"],
+  ["Apps", "type:workspace_app"],
+] as const;
 
 const COLUMNS: Column<ConnectionLog>[] = [
   {
-    id: "what", header: "Connection",
+    id: "what",
+    header: "Connection",
     cell: (entry) => (
       <div className="min-w-40">
         {/* Who is behind a connection of the machine itself, the agent cannot tell: the log says what it was, and of nobody. */}
-        <p>{entry.web_info ? <><strong className="font-semibold">{entry.web_info.user?.username ?? "Somebody without an account"}</strong> by {KINDS[entry.type]}</> : <strong className="font-semibold">{KINDS[entry.type]}</strong>} {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}</p>
-        <p className="text-sm text-muted [overflow-wrap:anywhere]">to <Workspace entry={entry} />{entry.agent_name ? `.${entry.agent_name}` : ""}</p>
+        <p>
+          {entry.web_info ? (
+            <>
+              <strong className="font-semibold">
+                {entry.web_info.user?.username ?? "Somebody without an account"}
+              </strong>{" "}
+              by {KINDS[entry.type]}
+            </>
+          ) : (
+            <strong className="font-semibold">{KINDS[entry.type]}</strong>
+          )}{" "}
+          {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}
+        </p>
+        <p className="text-sm text-muted [overflow-wrap:anywhere]">
+          to <Workspace entry={entry} />
+          {entry.agent_name ? `.${entry.agent_name}` : ""}
+        </p>
       </div>
     ),
   },
-  { id: "from", header: "From", extra: true, cell: (row) => <span className="text-muted">{row.ip || "not reported"}</span> },
-  { id: "at", header: "Started", extra: true, cell: (row) => <time className="whitespace-nowrap text-muted" dateTime={row.connect_time}>{dateTime(row.connect_time)}</time> },
+  {
+    id: "from",
+    header: "From",
+    extra: true,
+    cell: (row) => <span className="text-muted">{row.ip || "not reported"}</span>,
+  },
+  {
+    id: "at",
+    header: "Started",
+    extra: true,
+    cell: (row) => (
+      <time className="whitespace-nowrap text-muted" dateTime={row.connect_time}>
+        {dateTime(row.connect_time)}
+      </time>
+    ),
+  },
   { id: "end", header: "State", cell: (row) => <State entry={row} /> },
 ];
 
@@ -46,7 +89,11 @@ function Workspace({ entry }: { entry: ConnectionLog }) {
   const may = usePermissions();
   const own = entry.workspace_owner_username === useMe().username;
   const name = `${entry.workspace_owner_username}/${entry.workspace_name}`;
-  return may.viewAnyWorkspace || own ? <TextLink to={`/@${name}`}>{name}</TextLink> : <span className="text-text">{name}</span>;
+  return may.viewAnyWorkspace || own ? (
+    <TextLink to={`/@${name}`}>{name}</TextLink>
+  ) : (
+    <span className="text-text">{name}</span>
+  );
 }
 
 /** Two moments of one clock, but not always of one second. */
@@ -58,12 +105,22 @@ function State({ entry }: { entry: ConnectionLog }) {
     return <Tag tone={failed ? "bad" : "good"}>{entry.web_info.status_code}</Tag>;
   }
   const info = entry.ssh_info;
-  if (!info?.disconnect_time) return <StatusText tone="good" pulse>Connected</StatusText>;
+  if (!info?.disconnect_time)
+    return (
+      <StatusText tone="good" pulse>
+        Connected
+      </StatusText>
+    );
   const tone: Tone = info.exit_code ? "warn" : "idle";
   return (
     <div>
-      <StatusText tone={tone}>{info.exit_code ? `Ended with code ${info.exit_code}` : "Ended"}</StatusText>
-      <p className="text-sm text-muted [overflow-wrap:anywhere]">{lasted(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}{info.disconnect_reason ? `: ${info.disconnect_reason}` : ""}</p>
+      <StatusText tone={tone}>
+        {info.exit_code ? `Ended with code ${info.exit_code}` : "Ended"}
+      </StatusText>
+      <p className="text-sm text-muted [overflow-wrap:anywhere]">
+        {lasted(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}
+        {info.disconnect_reason ? `: ${info.disconnect_reason}` : ""}
+      </p>
     </div>
   );
 }
@@ -72,25 +129,91 @@ export function ConnectionLogPage() {
   useTitle("Connection Log");
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
-  const list = useQuery({ ...connectionLog(filter, page), enabled: may.viewAnyConnectionLog, placeholderData: keepPreviousData });
+  const list = useQuery({
+    ...connectionLog(filter, page),
+    enabled: may.viewAnyConnectionLog,
+    placeholderData: keepPreviousData,
+  });
   const orgs = useQuery(organizations).data ?? [];
   const menus: FilterMenu[] = [
     ...(may.viewUsers ? [peopleMenu("workspace_owner", "Owner")] : []),
-    { term: "status", label: "Status", options: [{ value: "ongoing", text: "Open now" }, { value: "completed", text: "Ended" }] },
-    { term: "type", label: "Type", options: Object.entries(KINDS).map(([value, text]) => ({ value, text })) },
-    ...(orgs.length > 1 ? [{ term: "organization", label: "Organization", options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })) }] : []),
+    {
+      term: "status",
+      label: "Status",
+      options: [
+        { value: "ongoing", text: "Open now" },
+        { value: "completed", text: "Ended" },
+      ],
+    },
+    {
+      term: "type",
+      label: "Type",
+      options: Object.entries(KINDS).map(([value, text]) => ({ value, text })),
+    },
+    ...(orgs.length > 1
+      ? [
+          {
+            term: "organization",
+            label: "Organization",
+            options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })),
+          },
+        ]
+      : []),
   ];
-  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  const problem =
+    list.error instanceof ApiError && list.error.status === 400
+      ? (list.error.validations[0]?.detail ?? list.error.message)
+      : undefined;
   if (may.known && !may.viewAnyConnectionLog) return <Refused what="the connection log" />;
   return (
     <>
-      <PageHead title="Connection logs" description={<span role="status">{list.data ? countedAtStart(list.data.count, "connection") : " "}</span>} />
-      <FilterBar label="Search the connection log" placeholder="workspace_owner:ana type:ssh connected_after:2026-01-31T00:00:00Z" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
+      <PageHead
+        title="Connection logs"
+        description={
+          <span role="status">
+            {list.data ? countedAtStart(list.data.count, "connection") : " "}
+          </span>
+        }
+      />
+      <FilterBar
+        label="Search the connection log"
+        placeholder="workspace_owner:ana type:ssh connected_after:2026-01-31T00:00:00Z"
+        filter={filter}
+        onChange={(next) => show(next)}
+        presets={PRESETS}
+        menus={menus}
+        problem={problem}
+      />
       {list.isPending ? <SkeletonRows rows={8} /> : null}
-      {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      {list.data ? <DataTable label="Connections" data={list.data.connection_logs} columns={COLUMNS} rowKey={(entry) => entry.id}
-        empty={<Empty icon={Cable} title={filter ? "Nothing matches" : "Nobody has connected yet"}>{filter ? "Change the search above, or clear it." : "Each connection to a workspace will be here: SSH, editors, terminals, apps and ports."}</Empty>} /> : null}
-      {list.data ? <Pager page={page} stale={list.isPlaceholderData} size={LOG_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
+      {list.isError && !problem ? (
+        <div className="mb-4">
+          <Failure error={list.error} retry={() => void list.refetch()} />
+        </div>
+      ) : null}
+      {list.data ? (
+        <DataTable
+          label="Connections"
+          data={list.data.connection_logs}
+          columns={COLUMNS}
+          rowKey={(entry) => entry.id}
+          empty={
+            <Empty icon={Cable} title={filter ? "Nothing matches" : "Nobody has connected yet"}>
+              {filter
+                ? "Change the search above, or clear it."
+                : "Each connection to a workspace will be here: SSH, editors, terminals, apps and ports."}
+            </Empty>
+          }
+        />
+      ) : null}
+      {list.data ? (
+        <Pager
+          page={page}
+          stale={list.isPlaceholderData}
+          size={LOG_SHOWN}
+          total={list.data.count}
+          onChange={(next) => show(filter, next)}
+        />
+      ) : null}
     </>
   );
 }

@@ -12,53 +12,98 @@ describe("sentence", () => {
     ["{user} logged in", "", ["ana", " logged in"]],
     ["unsuccessful attempt", "x", ["unsuccessful attempt"]],
     ["{user} deleted {target}", "{user}", ["ana", " deleted ", "{user}"]],
-    ["{user} renamed {target}", "<img src=x onerror=alert(1)>", ["ana", " renamed ", "<img src=x onerror=alert(1)>"]],
+    [
+      "{user} renamed {target}",
+      "<img src=x onerror=alert(1)>",
+      ["ana", " renamed ", "<img src=x onerror=alert(1)>"],
+    ],
   ])("%s with %s", (description, resource_target, texts) => {
-    expect(sentence({ description, resource_target, user }).map((part) => part.text)).toEqual(texts);
+    expect(sentence({ description, resource_target, user }).map((part) => part.text)).toEqual(
+      texts,
+    );
   });
   it("has a word for nobody", () => {
-    expect(sentence({ description: "{user} logged in", resource_target: "", user: null })[0]).toEqual({ kind: "user", text: "Somebody" });
+    expect(
+      sentence({ description: "{user} logged in", resource_target: "", user: null })[0],
+    ).toEqual({ kind: "user", text: "Somebody" });
   });
 });
 
 describe("changes", () => {
   it("sorts fields and hides secrets", () => {
-    expect(changes({ b: { old: "x", new: "y", secret: false }, a: { old: "1", new: "2", secret: true } })).toEqual([
+    expect(
+      changes({
+        b: { old: "x", new: "y", secret: false },
+        a: { old: "1", new: "2", secret: true },
+      }),
+    ).toEqual([
       { field: "a", before: null, after: null },
       { field: "b", before: "x", after: "y" },
     ]);
   });
-  it.each([[null], [undefined], ["text"], [[1]], [{}]])("%j has none", (diff) => expect(changes(diff)).toEqual([]));
+  it.each([[null], [undefined], ["text"], [[1]], [{}]])("%j has none", (diff) =>
+    expect(changes(diff)).toEqual([]),
+  );
 });
 
 describe("values", () => {
   it.each([
-    ["a", "a"], [0, "0"], [false, "false"], ["", ""], [null, ""], [undefined, ""], [["a"], '["a"]'],
-    [{ Time: "2026-01-01T00:00:00Z", Valid: true }, "2026-01-01T00:00:00Z"], [{ Int64: 5, Valid: false }, ""],
+    ["a", "a"],
+    [0, "0"],
+    [false, "false"],
+    ["", ""],
+    [null, ""],
+    [undefined, ""],
+    [["a"], '["a"]'],
+    [{ Time: "2026-01-01T00:00:00Z", Valid: true }, "2026-01-01T00:00:00Z"],
+    [{ Int64: 5, Valid: false }, ""],
   ])("%j is %s", (value, text) => expect(shown(value)).toBe(text));
 });
 
 it("keeps the days apart and their order", () => {
-  const days = byDay([{ time: "2026-03-02T12:00:00Z" }, { time: "2026-03-02T11:00:00Z" }, { time: "2026-02-20T12:00:00Z" }]);
+  const days = byDay([
+    { time: "2026-03-02T12:00:00Z" },
+    { time: "2026-03-02T11:00:00Z" },
+    { time: "2026-02-20T12:00:00Z" },
+  ]);
   expect(days.map((day) => day.entries.length)).toEqual([2, 1]);
 });
 
-it.each([["workspace_build", "Workspace build"], ["api_key", "API key"], ["idp_sync_settings_group", "IdP sync settings group"], ["oauth2_provider_app", "OAuth2 provider app"]])("%s is %s", (name, text) => {
+it.each([
+  ["workspace_build", "Workspace build"],
+  ["api_key", "API key"],
+  ["idp_sync_settings_group", "IdP sync settings group"],
+  ["oauth2_provider_app", "OAuth2 provider app"],
+])("%s is %s", (name, text) => {
   expect(words(name)).toBe(text);
 });
 
-it.each([["coder/v2.34.0", "Coder CLI"], ["Mozilla/5.0 (X11; Linux) AppleWebKit/537.36 Chrome/140.0 Safari/537.36", "Chrome"], ["", ""], ["python-requests/2", "python-requests"]])("%s is %s", (agent, name) => {
+it.each([
+  ["coder/v2.34.0", "Coder CLI"],
+  ["Mozilla/5.0 (X11; Linux) AppleWebKit/537.36 Chrome/140.0 Safari/537.36", "Chrome"],
+  ["", ""],
+  ["python-requests/2", "python-requests"],
+])("%s is %s", (agent, name) => {
   expect(program(agent)).toBe(name);
 });
 
 describe("where an entry leads", () => {
   const nobody = {} as Permissions;
-  const entry = (resource_type: AuditLog["resource_type"], resource_link: string, is_deleted = false) => ({ resource_type, resource_link, is_deleted });
+  const entry = (
+    resource_type: AuditLog["resource_type"],
+    resource_link: string,
+    is_deleted = false,
+  ) => ({ resource_type, resource_link, is_deleted });
   it.each([
     ["a template", entry("template", "/templates/x"), nobody, "/templates/x"],
     ["another's workspace", entry("workspace", "/@bob/dev"), nobody, null],
     ["one's own workspace", entry("workspace", "/@ana/dev"), nobody, "/@ana/dev"],
-    ["a workspace, for who sees all", entry("workspace_build", "/@bob/dev/builds/1"), { viewAnyWorkspace: true } as Permissions, "/@bob/dev/builds/1"],
+    [
+      "a workspace, for who sees all",
+      entry("workspace_build", "/@bob/dev/builds/1"),
+      { viewAnyWorkspace: true } as Permissions,
+      "/@bob/dev/builds/1",
+    ],
     ["what is deleted", entry("template", "/templates/x", true), nobody, null],
     ["another site", entry("template", "//evil.example"), nobody, null],
     ["nothing", entry("api_key", ""), nobody, null],

@@ -11,13 +11,19 @@ const PAGES: readonly (readonly [string, ComponentType, string])[] = [
   ["the connection log", ConnectionLogPage, "/api/v2/connectionlog"],
 ];
 
-it.each(PAGES)("does not ask for %s on behalf of somebody who would be refused", async (what, Log, path) => {
-  const asked = vi.fn(() => ({}));
-  visit([{ path: "/", element: <Log /> }], "/", {
-    "POST /api/v2/authcheck": ({ checks }: { checks: object }) => Object.fromEntries(Object.keys(checks).map((name) => [name, false])),
-    [`GET ${path}`]: asked,
-    "GET /api/v2/organizations": [],
-  });
-  expect(await screen.findByRole("heading", { level: 1, name: `You may not see ${what}` })).toBeVisible();
-  expect(asked).not.toHaveBeenCalled();
-});
+it.each(PAGES)(
+  "does not ask for %s on behalf of somebody who would be refused",
+  async (what, Log, path) => {
+    const asked = vi.fn(() => ({}));
+    visit([{ path: "/", element: <Log /> }], "/", {
+      "POST /api/v2/authcheck": ({ checks }: { checks: object }) =>
+        Object.fromEntries(Object.keys(checks).map((name) => [name, false])),
+      [`GET ${path}`]: asked,
+      "GET /api/v2/organizations": [],
+    });
+    expect(
+      await screen.findByRole("heading", { level: 1, name: `You may not see ${what}` }),
+    ).toBeVisible();
+    expect(asked).not.toHaveBeenCalled();
+  },
+);

@@ -9,7 +9,7 @@ import { ButtonLink } from "../../ui/Button";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
+import { Refused } from "../../ui/Refused";
 import { OrganizationForm } from "./OrganizationForm";
 
 export function CreateOrganizationPage() {
@@ -17,16 +17,25 @@ export function CreateOrganizationPage() {
   const may = usePermissions();
   const queries = useQueryClient();
   const navigate = useNavigate();
-  if (may.known && !may.createOrganization) return <Refused what="the form for new organizations" />;
+  if (may.known && !may.createOrganization)
+    return <Refused what="the form for new organizations" />;
   return (
     <Narrow>
-      <PageHead title="New organization" description="Its own members, groups, templates, provisioners and settings. People may be in several." crumbs={[["Organizations", "/organizations"], ["New"]]} />
-      <OrganizationForm start={{ name: "", display_name: "", description: "", icon: "" }} actions={<ButtonLink to="/organizations">Cancel</ButtonLink>} send={async (values) => {
-        const made = await post<Organization>("/api/v2/organizations", values);
-        toast.done("Organization created.");
-        await queries.invalidateQueries({ queryKey: ["organizations"] });
-        await navigate(`/organizations/${made.name}`);
-      }} />
+      <PageHead
+        title="New organization"
+        description="Its own members, groups, templates, provisioners and settings. People may be in several."
+        crumbs={[["Organizations", "/organizations"], ["New"]]}
+      />
+      <OrganizationForm
+        start={{ name: "", display_name: "", description: "", icon: "" }}
+        actions={<ButtonLink to="/organizations">Cancel</ButtonLink>}
+        send={async (values) => {
+          const made = await post<Organization>("/api/v2/organizations", values);
+          toast.done("Organization created.");
+          await queries.invalidateQueries({ queryKey: ["organizations"] });
+          await navigate(`/organizations/${made.name}`);
+        }}
+      />
     </Narrow>
   );
 }

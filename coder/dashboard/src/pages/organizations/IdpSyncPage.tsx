@@ -3,64 +3,130 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 
 import { get, patch } from "../../api/client";
-import { claimValues, groupSync, organizationRoles, roleSync } from "../../api/queries/organizations";
+import {
+  claimValues,
+  groupSync,
+  organizationRoles,
+  roleSync,
+} from "../../api/queries/organizations";
 import { groupsOf } from "../../api/queries/people";
 import type { GroupSyncSettings, RoleSyncSettings } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Failure } from "../../ui/Failure";
-import { Checkbox, TextField } from "../../ui/forms/Field";
+import { Checkbox } from "../../ui/forms/Toggle";
+import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { ExportPolicy } from "./ExportPolicy";
-import { MappingEditor, readMapping } from "./MappingEditor";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import { Refused } from "../../ui/Refused";
+import { ExportPolicy } from "../../features/organization/ExportPolicy";
+import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export function IdpSyncPage() {
   const view = useOrganization();
   useTitle("IdP Sync", view?.name ?? "");
   const [params, setParams] = useSearchParams();
   const tab = params.get("tab") === "roles" ? "roles" : "groups";
-  const groups = useQuery({ ...groupSync(view?.organization.name ?? ""), enabled: view?.may.viewSync === true });
-  const roles = useQuery({ ...roleSync(view?.organization.name ?? ""), enabled: view?.may.viewSync === true });
+  const groups = useQuery({
+    ...groupSync(view?.organization.name ?? ""),
+    enabled: view?.may.viewSync === true,
+  });
+  const roles = useQuery({
+    ...roleSync(view?.organization.name ?? ""),
+    enabled: view?.may.viewSync === true,
+  });
   if (!view?.known) return null;
   if (!view.may.viewSync) return <Refused what="the sync settings of this organization" />;
   const failed = [groups, roles].find((query) => query.isLoadingError); // a refresh that fails takes nothing away that was typed
   return (
     <>
-      <PageHead title="IdP sync" description="What the identity provider says of somebody becomes groups and roles here, each time they sign in." actions={groups.data && roles.data ? <ExportPolicy name={`${view.organization.name}_${tab}-policy.json`} policy={tab === "groups" ? groups.data : roles.data} /> : null} />
-      {failed?.error ? <Failure error={failed.error} retry={() => { void groups.refetch(); void roles.refetch(); }} /> : !groups.data || !roles.data ? <SkeletonRows rows={3} /> : (
-        <Tabs label="What is synced" value={tab} onChange={(next) => setParams({ tab: next }, { replace: true })} items={[{ value: "groups", text: "Group sync settings" }, { value: "roles", text: "Role sync settings" }]}>
-          <TabPanel value="groups" className="pt-4"><GroupForm view={view} settings={groups.data} /></TabPanel>
-          <TabPanel value="roles" className="pt-4"><RoleForm view={view} settings={roles.data} /></TabPanel>
+      <PageHead
+        title="IdP sync"
+        description="What the identity provider says of somebody becomes groups and roles here, each time they sign in."
+        actions={
+          groups.data && roles.data ? (
+            <ExportPolicy
+              name={`${view.organization.name}_${tab}-policy.json`}
+              policy={tab === "groups" ? groups.data : roles.data}
+            />
+          ) : null
+        }
+      />
+      {failed?.error ? (
+        <Failure
+          error={failed.error}
+          retry={() => {
+            void groups.refetch();
+            void roles.refetch();
+          }}
+        />
+      ) : !groups.data || !roles.data ? (
+        <SkeletonRows rows={3} />
+      ) : (
+        <Tabs
+          label="What is synced"
+          value={tab}
+          onChange={(next) => setParams({ tab: next }, { replace: true })}
+          items={[
+            { value: "groups", text: "Group sync settings" },
+            { value: "roles", text: "Role sync settings" },
+          ]}
+        >
+          <TabPanel value="groups" className="pt-4">
+            <GroupForm view={view} settings={groups.data} />
+          </TabPanel>
+          <TabPanel value="roles" className="pt-4">
+            <RoleForm view={view} settings={roles.data} />
+          </TabPanel>
         </Tabs>
       )}
     </>
   );
 }
 
-const pathOf = (view: OrganizationView, what: "groups" | "roles") => `/api/v2/organizations/${view.organization.id}/settings/idpsync/${what}`;
-const groupFields = (settings: GroupSyncSettings) => ({ field: settings.field, mapping: readMapping(settings.mapping), regex_filter: settings.regex_filter ?? "", auto_create_missing_groups: settings.auto_create_missing_groups });
-const roleFields = (settings: RoleSyncSettings) => ({ field: settings.field, mapping: readMapping(settings.mapping) });
+const pathOf = (view: OrganizationView, what: "groups" | "roles") =>
+  `/api/v2/organizations/${view.organization.id}/settings/idpsync/${what}`;
+const groupFields = (settings: GroupSyncSettings) => ({
+  field: settings.field,
+  mapping: readMapping(settings.mapping),
+  regex_filter: settings.regex_filter ?? "",
+  auto_create_missing_groups: settings.auto_create_missing_groups,
+});
+const roleFields = (settings: RoleSyncSettings) => ({
+  field: settings.field,
+  mapping: readMapping(settings.mapping),
+});
 
 function useSave(view: OrganizationView, what: "groups" | "roles") {
   const queries = useQueryClient();
   return async (body: object) => {
     await patch(pathOf(view, what), body);
     toast.done("IdP sync settings updated.");
-    await queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "idpsync", what] });
+    await queries.invalidateQueries({
+      queryKey: ["organizations", view.organization.name, "idpsync", what],
+    });
   };
 }
 
 function GroupForm({ view, settings }: { view: OrganizationView; settings: GroupSyncSettings }) {
   const save = useSave(view, "groups");
-  const groups = (useQuery(groupsOf(view.organization.name)).data ?? []).filter((group) => group.id !== view.organization.id);
-  const form = useSettingsForm(() => get<GroupSyncSettings>(pathOf(view, "groups")), groupFields, groupFields(settings), (values) => save({ ...values, regex_filter: values.regex_filter || null }));
+  const groups = (useQuery(groupsOf(view.organization.name)).data ?? []).filter(
+    (group) => group.id !== view.organization.id,
+  );
+  const form = useSettingsForm(
+    () => get<GroupSyncSettings>(pathOf(view, "groups")),
+    groupFields,
+    groupFields(settings),
+    (values) => save({ ...values, regex_filter: values.regex_filter || null }),
+  );
   const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
@@ -69,15 +135,55 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
         <FormProblems form={form} />
         <Section title="Where groups come from">
           <Stack>
-            <TextField label="Group sync field" data-testid="sync-field" autoComplete="off" hint="The claim with the names of the groups, such as groups. Empty: nothing is synced." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
-            <TextField label="Regex filter" autoComplete="off" hint="Only names that match it count. Empty: all." value={values.regex_filter} problem={problem("regex_filter")} onChange={(value) => set("regex_filter", value)} />
-            <Checkbox label="Auto create missing groups" hint="A name without a mapping becomes a group of that name." checked={values.auto_create_missing_groups} onChange={(on) => set("auto_create_missing_groups", on)} />
+            <TextField
+              label="Group sync field"
+              data-testid="sync-field"
+              autoComplete="off"
+              hint="The claim with the names of the groups, such as groups. Empty: nothing is synced."
+              value={values.field}
+              problem={problem("field")}
+              onChange={(value) => set("field", value)}
+            />
+            <TextField
+              label="Regex filter"
+              autoComplete="off"
+              hint="Only names that match it count. Empty: all."
+              value={values.regex_filter}
+              problem={problem("regex_filter")}
+              onChange={(value) => set("regex_filter", value)}
+            />
+            <Checkbox
+              label="Auto create missing groups"
+              hint="A name without a mapping becomes a group of that name."
+              checked={values.auto_create_missing_groups}
+              onChange={(on) => set("auto_create_missing_groups", on)}
+            />
           </Stack>
         </Section>
-        <Section title="Mappings" description="A name that is mapped puts people into these groups instead of one of its own name.">
-          <MappingEditor nameLabel="IdP group name" targetLabel="Coder group" readOnly={!view.may.editSync} known={known} value={values.mapping} onChange={(next) => set("mapping", next)} targets={groups.map((group) => ({ value: group.id, text: group.display_name || group.name }))} />
+        <Section
+          title="Mappings"
+          description="A name that is mapped puts people into these groups instead of one of its own name."
+        >
+          <MappingEditor
+            nameLabel="IdP group name"
+            targetLabel="Coder group"
+            readOnly={!view.may.editSync}
+            known={known}
+            value={values.mapping}
+            onChange={(next) => set("mapping", next)}
+            targets={groups.map((group) => ({
+              value: group.id,
+              text: group.display_name || group.name,
+            }))}
+          />
         </Section>
-        {view.may.editSync ? <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div> : null}
+        {view.may.editSync ? (
+          <div className="flex justify-end">
+            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+              Save
+            </Button>
+          </div>
+        ) : null}
       </Stack>
     </form>
   );
@@ -86,7 +192,12 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
 function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSyncSettings }) {
   const save = useSave(view, "roles");
   const roles = useQuery(organizationRoles(view.organization.name)).data ?? [];
-  const form = useSettingsForm(() => get<RoleSyncSettings>(pathOf(view, "roles")), roleFields, roleFields(settings), save);
+  const form = useSettingsForm(
+    () => get<RoleSyncSettings>(pathOf(view, "roles")),
+    roleFields,
+    roleFields(settings),
+    save,
+  );
   const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
@@ -94,12 +205,39 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
       <Stack>
         <FormProblems form={form} />
         <Section title="Where roles come from">
-          <TextField label="Role sync field" autoComplete="off" hint="The claim with the names of the roles, such as roles. Empty: nothing is synced, and roles are given by hand." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
+          <TextField
+            label="Role sync field"
+            autoComplete="off"
+            hint="The claim with the names of the roles, such as roles. Empty: nothing is synced, and roles are given by hand."
+            value={values.field}
+            problem={problem("field")}
+            onChange={(value) => set("field", value)}
+          />
         </Section>
-        <Section title="Mappings" description="A name without a mapping gives nothing. Roles somebody has by hand are taken away when they sign in.">
-          <MappingEditor nameLabel="IdP role name" targetLabel="Coder role" readOnly={!view.may.editSync} known={known} value={values.mapping} onChange={(next) => set("mapping", next)} targets={roles.map((role) => ({ value: role.name, text: role.display_name || role.name }))} />
+        <Section
+          title="Mappings"
+          description="A name without a mapping gives nothing. Roles somebody has by hand are taken away when they sign in."
+        >
+          <MappingEditor
+            nameLabel="IdP role name"
+            targetLabel="Coder role"
+            readOnly={!view.may.editSync}
+            known={known}
+            value={values.mapping}
+            onChange={(next) => set("mapping", next)}
+            targets={roles.map((role) => ({
+              value: role.name,
+              text: role.display_name || role.name,
+            }))}
+          />
         </Section>
-        {view.may.editSync ? <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div> : null}
+        {view.may.editSync ? (
+          <div className="flex justify-end">
+            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+              Save
+            </Button>
+          </div>
+        ) : null}
       </Stack>
     </form>
   );

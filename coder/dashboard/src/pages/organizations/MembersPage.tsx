@@ -7,7 +7,7 @@ import { ApiError, post, put, remove } from "../../api/client";
 import { members, organizationRoles } from "../../api/queries/organizations";
 import { groupsOf, PEOPLE_SHOWN } from "../../api/queries/people";
 import type { AssignableRoles, OrganizationMemberWithUserData } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
@@ -19,14 +19,17 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
-import { Person } from "../../ui/lists/Person";
-import { PersonSearch } from "../../ui/forms/PersonSearch";
+import { Person } from "../../features/person/Person";
+import { PersonSearch } from "../../features/person/PersonSearch";
 import { useChoice } from "../../ui/forms/choice";
-import { RolePicker } from "../../ui/forms/RolePicker";
+import { RolePicker } from "../../features/person/RolePicker";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { ORGANIZATION_ROLE_HINTS } from "../people/roles";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import { ORGANIZATION_ROLE_HINTS } from "../../features/person/roles";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 type Member = OrganizationMemberWithUserData;
 
@@ -39,73 +42,207 @@ export function MembersPage() {
 function Members({ view }: { view: OrganizationView }) {
   const { organization, may, home } = view;
   const { filter, page, show } = useListAddress();
-  const list = useQuery({ ...members(organization.name, filter, page), placeholderData: keepPreviousData });
+  const list = useQuery({
+    ...members(organization.name, filter, page),
+    placeholderData: keepPreviousData,
+  });
   const roles = useQuery(organizationRoles(organization.name)).data ?? [];
-  const groups = useQuery({ ...groupsOf(organization.name), enabled: may.viewGroups === true }).data ?? [];
+  const groups =
+    useQuery({ ...groupsOf(organization.name), enabled: may.viewGroups === true }).data ?? [];
   const queries = useQueryClient();
   const [leaving, setLeaving] = useState<Member | null>(null);
-  const changed = () => queries.invalidateQueries({ queryKey: ["organizations", organization.name, "members"] });
-  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  const changed = () =>
+    queries.invalidateQueries({ queryKey: ["organizations", organization.name, "members"] });
+  const problem =
+    list.error instanceof ApiError && list.error.status === 400
+      ? (list.error.validations[0]?.detail ?? list.error.message)
+      : undefined;
   const columns: Column<Member>[] = [
     {
-      id: "user", header: "User",
+      id: "user",
+      header: "User",
       cell: (member) => <Person person={member} />,
     },
-    { id: "roles", header: "Roles", extra: true, cell: (row) => <MemberRoles view={view} member={row} roles={roles} /> },
-    ...(may.viewGroups ? [{
-      id: "groups", header: "Groups", extra: true,
-      cell: (row) => {
-        const mine = groups.filter((group) => group.id !== organization.id && group.members.some((member) => member.id === row.user_id));
-        return mine.length === 0 ? <span className="text-muted">None</span> : <span className="flex min-w-24 flex-wrap gap-x-2 [overflow-wrap:anywhere]">{mine.map((group) => <TextLink key={group.id} to={`${home}/groups/${group.name}`}>{group.display_name || group.name}</TextLink>)}</span>;
-      },
-    } satisfies Column<Member>] : []),
     {
-      id: "actions", header: "Actions", hidden: true, align: "right",
-      cell: (member) => may.removeMembers ? (
-        <Menu label={`Actions for ${member.username}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
-          <MenuItem danger icon={<UserMinus />} onSelect={() => setLeaving(member)}>Remove…</MenuItem>
-        </Menu>
-      ) : null,
+      id: "roles",
+      header: "Roles",
+      extra: true,
+      cell: (row) => <MemberRoles view={view} member={row} roles={roles} />,
+    },
+    ...(may.viewGroups
+      ? [
+          {
+            id: "groups",
+            header: "Groups",
+            extra: true,
+            cell: (row) => {
+              const mine = groups.filter(
+                (group) =>
+                  group.id !== organization.id &&
+                  group.members.some((member) => member.id === row.user_id),
+              );
+              return mine.length === 0 ? (
+                <span className="text-muted">None</span>
+              ) : (
+                <span className="flex min-w-24 flex-wrap gap-x-2 [overflow-wrap:anywhere]">
+                  {mine.map((group) => (
+                    <TextLink key={group.id} to={`${home}/groups/${group.name}`}>
+                      {group.display_name || group.name}
+                    </TextLink>
+                  ))}
+                </span>
+              );
+            },
+          } satisfies Column<Member>,
+        ]
+      : []),
+    {
+      id: "actions",
+      header: "Actions",
+      hidden: true,
+      align: "right",
+      cell: (member) =>
+        may.removeMembers ? (
+          <Menu
+            label={`Actions for ${member.username}`}
+            trigger={
+              <IconButton size="sm" label="Open menu">
+                <EllipsisVertical />
+              </IconButton>
+            }
+          >
+            <MenuItem danger icon={<UserMinus />} onSelect={() => setLeaving(member)}>
+              Remove…
+            </MenuItem>
+          </Menu>
+        ) : null,
     },
   ];
-  const add = (id: string, name: string) => post(`/api/v2/organizations/${organization.name}/members/${id}`).then(
-    () => { toast.done(`${name} is a member now.`); return changed(); },
-    (error: unknown) => { toast.failed(`${name} could not be added`, error); throw error; },
-  );
+  const add = (id: string, name: string) =>
+    post(`/api/v2/organizations/${organization.name}/members/${id}`).then(
+      () => {
+        toast.done(`${name} is a member now.`);
+        return changed();
+      },
+      (error: unknown) => {
+        toast.failed(`${name} could not be added`, error);
+        throw error;
+      },
+    );
   return (
     <>
-      <PageHead title="Members" description={<span role="status">{list.data ? `${list.data.count} in ${view.name}` : " "}</span>} />
-      {may.addMembers ? <PersonSearch without={new Set((list.data?.members ?? []).map((member) => member.user_id))} onAdd={(person) => add(person.id, person.username)} /> : null}
-      <FilterBar label="Search members" placeholder="Search by name or email" filter={filter} onChange={(next) => show(next)} problem={problem} />
+      <PageHead
+        title="Members"
+        description={
+          <span role="status">{list.data ? `${list.data.count} in ${view.name}` : " "}</span>
+        }
+      />
+      {may.addMembers ? (
+        <PersonSearch
+          without={new Set((list.data?.members ?? []).map((member) => member.user_id))}
+          onAdd={(person) => add(person.id, person.username)}
+        />
+      ) : null}
+      <FilterBar
+        label="Search members"
+        placeholder="Search by name or email"
+        filter={filter}
+        onChange={(next) => show(next)}
+        problem={problem}
+      />
       {list.isPending ? <SkeletonRows /> : null}
-      {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      {list.data ? <DataTable label="Members" data={list.data.members} columns={columns} rowKey={(member) => member.user_id}
-        empty={<Empty icon={UsersRound} title={filter ? "Nobody matches" : "No members yet"}>{filter ? "Change the search above." : "Members may use the templates of this organization and have workspaces in it."}</Empty>} /> : null}
-      {list.data ? <Pager page={page} stale={list.isPlaceholderData} size={PEOPLE_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
-      <Confirm open={leaving !== null} onClose={() => setLeaving(null)} title={`Remove ${leaving?.username ?? ""} from ${view.name}?`} confirm="Remove" onConfirm={async () => {
-        await remove(`/api/v2/organizations/${organization.name}/members/${leaving?.user_id}`);
-        toast.done("User removed from organization successfully!");
-        await changed();
-      }}>
-        <p>They lose its templates, their roles and groups in it. Their account stays, and so do their workspaces, until somebody deletes them.</p>
+      {list.isError && !problem ? (
+        <div className="mb-4">
+          <Failure error={list.error} retry={() => void list.refetch()} />
+        </div>
+      ) : null}
+      {list.data ? (
+        <DataTable
+          label="Members"
+          data={list.data.members}
+          columns={columns}
+          rowKey={(member) => member.user_id}
+          empty={
+            <Empty icon={UsersRound} title={filter ? "Nobody matches" : "No members yet"}>
+              {filter
+                ? "Change the search above."
+                : "Members may use the templates of this organization and have workspaces in it."}
+            </Empty>
+          }
+        />
+      ) : null}
+      {list.data ? (
+        <Pager
+          page={page}
+          stale={list.isPlaceholderData}
+          size={PEOPLE_SHOWN}
+          total={list.data.count}
+          onChange={(next) => show(filter, next)}
+        />
+      ) : null}
+      <Confirm
+        open={leaving !== null}
+        onClose={() => setLeaving(null)}
+        title={`Remove ${leaving?.username ?? ""} from ${view.name}?`}
+        confirm="Remove"
+        onConfirm={async () => {
+          await remove(`/api/v2/organizations/${organization.name}/members/${leaving?.user_id}`);
+          toast.done("User removed from organization successfully!");
+          await changed();
+        }}
+      >
+        <p>
+          They lose its templates, their roles and groups in it. Their account stays, and so do
+          their workspaces, until somebody deletes them.
+        </p>
       </Confirm>
     </>
   );
 }
 
-function MemberRoles({ view, member, roles }: { view: OrganizationView; member: Member; roles: readonly AssignableRoles[] }) {
+function MemberRoles({
+  view,
+  member,
+  roles,
+}: {
+  view: OrganizationView;
+  member: Member;
+  roles: readonly AssignableRoles[];
+}) {
   const self = useMe().id === member.user_id;
-  const { value: chosen, choose } = useChoice(member.roles.map((role) => role.name), {
-    send: (next) => put(`/api/v2/organizations/${view.organization.name}/members/${member.user_id}/roles`, { roles: next }),
-    seen: ["organizations", view.organization.name, "members"],
-    failed: `The roles of ${member.username} could not be changed`,
-  });
+  const { value: chosen, choose } = useChoice(
+    member.roles.map((role) => role.name),
+    {
+      send: (next) =>
+        put(`/api/v2/organizations/${view.organization.name}/members/${member.user_id}/roles`, {
+          roles: next,
+        }),
+      seen: ["organizations", view.organization.name, "members"],
+      failed: `The roles of ${member.username} could not be changed`,
+    },
+  );
   return (
     <div className="flex flex-wrap items-center gap-1">
-      {member.global_roles.filter((role) => role.name !== "member").map((role) => <Tag key={`site ${role.name}`} tone="accent" title="Of the whole deployment">{role.display_name || role.name}</Tag>)}
-      {chosen.map((name) => <Tag key={name}>{roles.find((role) => role.name === name)?.display_name || name}</Tag>)}
+      {member.global_roles
+        .filter((role) => role.name !== "member")
+        .map((role) => (
+          <Tag key={`site ${role.name}`} tone="accent" title="Of the whole deployment">
+            {role.display_name || role.name}
+          </Tag>
+        ))}
+      {chosen.map((name) => (
+        <Tag key={name}>{roles.find((role) => role.name === name)?.display_name || name}</Tag>
+      ))}
       {chosen.length === 0 && member.global_roles.length === 0 ? <Tag>Member</Tag> : null}
-      {view.may.assignRoles && !self ? <RolePicker name={member.username} chosen={chosen} roles={roles} onChange={choose} hints={ORGANIZATION_ROLE_HINTS} /> : null}
+      {view.may.assignRoles && !self ? (
+        <RolePicker
+          name={member.username}
+          chosen={chosen}
+          roles={roles}
+          onChange={choose}
+          hints={ORGANIZATION_ROLE_HINTS}
+        />
+      ) : null}
     </div>
   );
 }

@@ -15,10 +15,25 @@ export interface OrganizationValues {
   icon: string;
 }
 
-const pick = ({ name, display_name, description, icon }: OrganizationValues) => ({ name, display_name, description, icon });
+const pick = ({ name, display_name, description, icon }: OrganizationValues) => ({
+  name,
+  display_name,
+  description,
+  icon,
+});
 
 /** `load`: of an organization that is there already. */
-export function OrganizationForm({ start, load = null, send, actions }: { start: OrganizationValues; load?: (() => Promise<OrganizationValues>) | null; send: (values: OrganizationValues) => Promise<unknown>; actions?: ReactNode }) {
+export function OrganizationForm({
+  start,
+  load = null,
+  send,
+  actions,
+}: {
+  start: OrganizationValues;
+  load?: (() => Promise<OrganizationValues>) | null;
+  send: (values: OrganizationValues) => Promise<unknown>;
+  actions?: ReactNode;
+}) {
   const form = useSettingsForm(load, pick, start, send);
   const { values, set, problem } = form;
   return (
@@ -27,13 +42,42 @@ export function OrganizationForm({ start, load = null, send, actions }: { start:
         <FormProblems form={form} />
         <Section title="Info" description="How people find it.">
           <Stack>
-            <TextField label="Slug" required autoComplete="off" hint="Letters, digits and hyphens. Part of addresses and of the command line." value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-            <TextField label="Display name" autoComplete="off" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
-            <TextArea label="Description" rows={2} value={values.description} problem={problem("description")} onChange={(value) => set("description", value)} />
-            <IconField value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+            <TextField
+              label="Slug"
+              required
+              autoComplete="off"
+              hint="Letters, digits and hyphens. Part of addresses and of the command line."
+              value={values.name}
+              problem={problem("name")}
+              onChange={(value) => set("name", value)}
+            />
+            <TextField
+              label="Display name"
+              autoComplete="off"
+              value={values.display_name}
+              problem={problem("display_name")}
+              onChange={(value) => set("display_name", value)}
+            />
+            <TextArea
+              label="Description"
+              rows={2}
+              value={values.description}
+              problem={problem("description")}
+              onChange={(value) => set("description", value)}
+            />
+            <IconField
+              value={values.icon}
+              problem={problem("icon")}
+              onChange={(value) => set("icon", value)}
+            />
           </Stack>
         </Section>
-        <div className="flex justify-end gap-2">{actions}<Button type="submit" look="primary" busy={form.busy}>Save</Button></div>
+        <div className="flex justify-end gap-2">
+          {actions}
+          <Button type="submit" look="primary" busy={form.busy}>
+            Save
+          </Button>
+        </div>
       </Stack>
     </form>
   );

@@ -5,15 +5,18 @@ import { Outlet } from "react-router";
 
 import { usePermissions } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
-import { SidePage } from "../../layout/SidePage";
+import { SidePage } from "../../features/navigation/SidePage";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Loading } from "../../ui/Loading";
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../../ui/Menu";
-import { NotFoundPage } from "../errors/NotFoundPage";
-import { Refused } from "../deployment/Refused";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import { Refused } from "../../ui/Refused";
 import { organizationPages } from "./nav";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export function OrganizationLayout() {
   const view = useOrganization();
@@ -21,26 +24,47 @@ export function OrganizationLayout() {
   if (view === undefined) return <NotFoundPage />;
   const groups = organizationPages(view.home, view.may);
   if (view.known && groups.length === 0) return <Refused what="this organization's settings" />;
-  return <SidePage label="Organization" groups={groups} head={<OrganizationMenu view={view} />}>{view.known ? <Outlet /> : <Loading />}</SidePage>;
+  return (
+    <SidePage label="Organization" groups={groups} head={<OrganizationMenu view={view} />}>
+      {view.known ? <Outlet /> : <Loading />}
+    </SidePage>
+  );
 }
 
 function OrganizationMenu({ view }: { view: OrganizationView }) {
   const all = useQuery(organizations).data ?? [];
   const may = usePermissions();
   return (
-    <Menu align="start" label="Organizations" trigger={
-      <Button className="w-full justify-start!">
-        <span className="sr-only">Organization: </span>
-        <Avatar name={view.name} src={view.organization.icon} size="xs" square />
-        <span className="min-w-0 flex-1 truncate text-left">{view.name}</span>
-        <ChevronsUpDown className="text-faint" />
-      </Button>
-    }>
+    <Menu
+      align="start"
+      label="Organizations"
+      trigger={
+        <Button className="w-full justify-start!">
+          <span className="sr-only">Organization: </span>
+          <Avatar name={view.name} src={view.organization.icon} size="xs" square />
+          <span className="min-w-0 flex-1 truncate text-left">{view.name}</span>
+          <ChevronsUpDown className="text-faint" />
+        </Button>
+      }
+    >
       <MenuLabel>Organizations</MenuLabel>
       {all.map((one) => (
-        <MenuItem key={one.id} to={`/organizations/${one.name}`} icon={one.id === view.organization.id ? <Check /> : <Building2 />}>{one.display_name || one.name}</MenuItem>
+        <MenuItem
+          key={one.id}
+          to={`/organizations/${one.name}`}
+          icon={one.id === view.organization.id ? <Check /> : <Building2 />}
+        >
+          {one.display_name || one.name}
+        </MenuItem>
       ))}
-      {may.createOrganization ? <><MenuSeparator /><MenuItem to="/organizations/new" icon={<Plus />}>Create organization</MenuItem></> : null}
+      {may.createOrganization ? (
+        <>
+          <MenuSeparator />
+          <MenuItem to="/organizations/new" icon={<Plus />}>
+            Create organization
+          </MenuItem>
+        </>
+      ) : null}
     </Menu>
   );
 }

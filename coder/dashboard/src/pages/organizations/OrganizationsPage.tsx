@@ -7,10 +7,10 @@ import { post } from "../../api/client";
 import { organizations } from "../../api/queries/session";
 import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
-import { Refused } from "../deployment/Refused";
+import { Refused } from "../../ui/Refused";
 import { MembersPage } from "./MembersPage";
 import { organizationPages } from "./nav";
-import { useOrganization } from "./useOrganization";
+import { useOrganization } from "../../features/organization/useOrganization";
 
 export function OrganizationsPage() {
   const all = useQuery(organizations);
@@ -18,15 +18,24 @@ export function OrganizationsPage() {
   const asked = useQueries({
     queries: ordered.map((one) => ({
       queryKey: ["permissions", "organization", one.id],
-      queryFn: () => post<OrganizationPermissions>("/api/v2/authcheck", { checks: organizationChecks(one.id) }),
+      queryFn: () =>
+        post<OrganizationPermissions>("/api/v2/authcheck", { checks: organizationChecks(one.id) }),
       staleTime: 60_000,
     })),
   });
   if (all.isLoadingError) return <Failure error={all.error} retry={() => void all.refetch()} />;
   if (all.isPending || asked.some((one) => one.isPending)) return <Loading />;
-  const pages = ordered.flatMap((one, index) => organizationPages(`/organizations/${one.name}`, asked[index]?.data ?? {}).flatMap((group) => group.items));
+  const pages = ordered.flatMap((one, index) =>
+    organizationPages(`/organizations/${one.name}`, asked[index]?.data ?? {}).flatMap(
+      (group) => group.items,
+    ),
+  );
   const first = pages[0];
-  return first ? <Navigate to={first.to} replace /> : <Refused what="the organizations' settings" />;
+  return first ? (
+    <Navigate to={first.to} replace />
+  ) : (
+    <Refused what="the organizations' settings" />
+  );
 }
 
 /** An organization's own address shows its members; who may not see them goes to the first page they may see. */
@@ -36,5 +45,9 @@ export function OrganizationStart() {
   if (!view?.known) return <Loading />;
   if (view.may.viewMembers) return <MembersPage key={organization} />;
   const first = organizationPages(view.home, view.may).flatMap((group) => group.items)[0];
-  return first ? <Navigate to={first.to} replace /> : <Refused what="this organization's settings" />;
+  return first ? (
+    <Navigate to={first.to} replace />
+  ) : (
+    <Refused what="this organization's settings" />
+  );
 }

@@ -17,88 +17,254 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { NotFoundPage } from "../errors/NotFoundPage";
-import { ACTION_TEXT, beyondGrid, byActions, given, GRID, isGiven, summary } from "./permission-grid";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import { Refused } from "../../ui/Refused";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import {
+  ACTION_TEXT,
+  beyondGrid,
+  byActions,
+  given,
+  GRID,
+  isGiven,
+  summary,
+} from "../../features/organization/permission-grid";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
-const EMPTY: Pick<AssignableRoles, "name" | "display_name" | "organization_permissions" | "organization_member_permissions"> = { name: "", display_name: "", organization_permissions: [], organization_member_permissions: [] };
+const EMPTY: Pick<
+  AssignableRoles,
+  "name" | "display_name" | "organization_permissions" | "organization_member_permissions"
+> = {
+  name: "",
+  display_name: "",
+  organization_permissions: [],
+  organization_member_permissions: [],
+};
 
 export function RoleEditorPage() {
   const { role: name } = useParams();
   const view = useOrganization();
-  const roles = useQuery({ ...organizationRoles(view?.organization.name ?? ""), enabled: view != null });
+  const roles = useQuery({
+    ...organizationRoles(view?.organization.name ?? ""),
+    enabled: view != null,
+  });
   useTitle(name === undefined ? "Create Custom Role" : "Edit Custom Role");
   if (!view?.known || roles.isPending) return <SkeletonRows rows={4} />;
-  if (roles.isLoadingError) return <Failure error={roles.error} retry={() => void roles.refetch()} />;
-  if (name === undefined) return view.may.createRoles ? <Editor view={view} role={EMPTY} create /> : <Refused what="the form for new roles" />;
+  if (roles.isLoadingError)
+    return <Failure error={roles.error} retry={() => void roles.refetch()} />;
+  if (name === undefined)
+    return view.may.createRoles ? (
+      <Editor view={view} role={EMPTY} create />
+    ) : (
+      <Refused what="the form for new roles" />
+    );
   const found = roles.data.find((role) => role.name === name);
-  return found ? <Editor key={name} view={view} role={found} readOnly={found.built_in || !view.may.updateRoles} /> : <NotFoundPage />;
+  return found ? (
+    <Editor
+      key={name}
+      view={view}
+      role={found}
+      readOnly={found.built_in || !view.may.updateRoles}
+    />
+  ) : (
+    <NotFoundPage />
+  );
 }
 
-const fields = ({ name, display_name, organization_permissions, organization_member_permissions }: typeof EMPTY) => ({ name, display_name, organization_permissions, organization_member_permissions });
+const fields = ({
+  name,
+  display_name,
+  organization_permissions,
+  organization_member_permissions,
+}: typeof EMPTY) => ({
+  name,
+  display_name,
+  organization_permissions,
+  organization_member_permissions,
+});
 
-function Editor({ view, role, create = false, readOnly = false }: { view: OrganizationView; role: typeof EMPTY; create?: boolean; readOnly?: boolean }) {
+function Editor({
+  view,
+  role,
+  create = false,
+  readOnly = false,
+}: {
+  view: OrganizationView;
+  role: typeof EMPTY;
+  create?: boolean;
+  readOnly?: boolean;
+}) {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const [tab, setTab] = useState("all");
   const list = `${view.home}/roles`;
   const { name, display_name } = role;
   const path = `/api/v2/organizations/${view.organization.name}/members/roles`;
-  const there = async () => fields((await get<AssignableRoles[]>(path)).find((one) => one.name === name) ?? EMPTY);
-  const form = useSettingsForm(create ? null : there, (found) => found, fields(role), async (values) => {
-    await (create ? post : put)(path, { ...values, site_permissions: [], user_permissions: [] });
-    toast.done(create ? "Custom role created." : "Custom role saved.");
-    await queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "members"] });
-    await navigate(list);
-  });
+  const there = async () =>
+    fields((await get<AssignableRoles[]>(path)).find((one) => one.name === name) ?? EMPTY);
+  const form = useSettingsForm(
+    create ? null : there,
+    (found) => found,
+    fields(role),
+    async (values) => {
+      await (create ? post : put)(path, { ...values, site_permissions: [], user_permissions: [] });
+      toast.done(create ? "Custom role created." : "Custom role saved.");
+      await queries.invalidateQueries({
+        queryKey: ["organizations", view.organization.name, "members"],
+      });
+      await navigate(list);
+    },
+  );
   const { values, set, problem } = form;
   return (
     <>
-      <PageHead title={create ? "Create custom role" : display_name || name} crumbs={[["Roles", list], [create ? "Create" : display_name || name]]} description={readOnly ? "A built-in role, or one you may not change: it can only be looked at." : null} />
+      <PageHead
+        title={create ? "Create custom role" : display_name || name}
+        crumbs={[["Roles", list], [create ? "Create" : display_name || name]]}
+        description={
+          readOnly ? "A built-in role, or one you may not change: it can only be looked at." : null
+        }
+      />
       <form onSubmit={form.submit}>
         <Stack>
           <FormProblems form={form} />
           {readOnly ? null : (
             <Section title="What it is called">
               <Stack>
-                <TextField label="Name" required autoComplete="off" readOnly={!create} hint={create ? "Letters, digits and hyphens. It cannot be changed later." : "It cannot be changed."} value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-                <TextField label="Display name" autoComplete="off" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
+                <TextField
+                  label="Name"
+                  required
+                  autoComplete="off"
+                  readOnly={!create}
+                  hint={
+                    create
+                      ? "Letters, digits and hyphens. It cannot be changed later."
+                      : "It cannot be changed."
+                  }
+                  value={values.name}
+                  problem={problem("name")}
+                  onChange={(value) => set("name", value)}
+                />
+                <TextField
+                  label="Display name"
+                  autoComplete="off"
+                  value={values.display_name}
+                  problem={problem("display_name")}
+                  onChange={(value) => set("display_name", value)}
+                />
               </Stack>
             </Section>
           )}
-          <Section title="Permissions" description={readOnly ? null : "You can give only what you may do yourself."}>
-            <Tabs label="For what" value={tab} onChange={setTab} items={[{ value: "all", text: "Everything in the organization" }, { value: "own", text: "Only what is their own" }]}>
-              <TabPanel value="all" className="pt-4"><Grid label="Permissions in the organization" readOnly={readOnly} value={values.organization_permissions} onChange={(next) => set("organization_permissions", next)} /></TabPanel>
-              <TabPanel value="own" className="pt-4"><Grid label="Permissions for one's own" readOnly={readOnly} value={values.organization_member_permissions} onChange={(next) => set("organization_member_permissions", next)} /></TabPanel>
+          <Section
+            title="Permissions"
+            description={readOnly ? null : "You can give only what you may do yourself."}
+          >
+            <Tabs
+              label="For what"
+              value={tab}
+              onChange={setTab}
+              items={[
+                { value: "all", text: "Everything in the organization" },
+                { value: "own", text: "Only what is their own" },
+              ]}
+            >
+              <TabPanel value="all" className="pt-4">
+                <Grid
+                  label="Permissions in the organization"
+                  readOnly={readOnly}
+                  value={values.organization_permissions}
+                  onChange={(next) => set("organization_permissions", next)}
+                />
+              </TabPanel>
+              <TabPanel value="own" className="pt-4">
+                <Grid
+                  label="Permissions for one's own"
+                  readOnly={readOnly}
+                  value={values.organization_member_permissions}
+                  onChange={(next) => set("organization_member_permissions", next)}
+                />
+              </TabPanel>
             </Tabs>
           </Section>
-          {readOnly ? null : <div className="flex justify-end gap-2"><ButtonLink to={list}>Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy}>Save</Button></div>}
+          {readOnly ? null : (
+            <div className="flex justify-end gap-2">
+              <ButtonLink to={list}>Cancel</ButtonLink>
+              <Button type="submit" look="primary" busy={form.busy}>
+                Save
+              </Button>
+            </div>
+          )}
         </Stack>
       </form>
     </>
   );
 }
 
-function Grid({ label, value, onChange, readOnly }: { label: string; value: readonly Permission[]; onChange: (value: Permission[]) => void; readOnly: boolean }) {
+function Grid({
+  label,
+  value,
+  onChange,
+  readOnly,
+}: {
+  label: string;
+  value: readonly Permission[];
+  onChange: (value: Permission[]) => void;
+  readOnly: boolean;
+}) {
   const others = summary(beyondGrid(value));
   return (
     <>
       <ul aria-label={label} className="divide-y divide-line rounded-lg border border-line">
         {GRID.map((row) => {
           const count = row.actions.filter((action) => isGiven(value, row.kind, action)).length;
-          const everything = (on: boolean) => onChange(row.actions.reduce<Permission[]>((sum, action) => given(sum, row.kind, action, on), [...value]));
+          const everything = (on: boolean) =>
+            onChange(
+              row.actions.reduce<Permission[]>(
+                (sum, action) => given(sum, row.kind, action, on),
+                [...value],
+              ),
+            );
           return (
-            <li key={row.kind} className="grid grid-cols-[14rem_minmax(0,1fr)] gap-x-4 gap-y-2 px-3.5 py-2.5 max-md:grid-cols-1">
+            <li
+              key={row.kind}
+              className="grid grid-cols-[14rem_minmax(0,1fr)] gap-x-4 gap-y-2 px-3.5 py-2.5 max-md:grid-cols-1"
+            >
               <label className="flex items-start gap-2.5">
-                <input type="checkbox" data-testid={row.kind} aria-label={`${row.text}: everything`} disabled={readOnly} className="mt-0.5 shrink-0" checked={count === row.actions.length}
-                  ref={(input) => { if (input) input.indeterminate = count > 0 && count < row.actions.length; }} onChange={(event) => everything(event.target.checked)} />
-                <span><span className="block font-medium">{row.text}</span>{row.hint ? <span className="block text-sm text-muted">{row.hint}</span> : null}</span>
+                <input
+                  type="checkbox"
+                  data-testid={row.kind}
+                  aria-label={`${row.text}: everything`}
+                  disabled={readOnly}
+                  className="mt-0.5 shrink-0"
+                  checked={count === row.actions.length}
+                  ref={(input) => {
+                    if (input) input.indeterminate = count > 0 && count < row.actions.length;
+                  }}
+                  onChange={(event) => everything(event.target.checked)}
+                />
+                <span>
+                  <span className="block font-medium">{row.text}</span>
+                  {row.hint ? <span className="block text-sm text-muted">{row.hint}</span> : null}
+                </span>
               </label>
-              <div role="group" aria-label={row.text} className="flex flex-wrap content-start gap-x-4 gap-y-1.5">
+              <div
+                role="group"
+                aria-label={row.text}
+                className="flex flex-wrap content-start gap-x-4 gap-y-1.5"
+              >
                 {row.actions.map((action) => (
                   <label key={action} className="flex items-center gap-1.5 text-sm">
-                    <input type="checkbox" data-testid={`${row.kind}-${action}`} disabled={readOnly} checked={isGiven(value, row.kind, action)} onChange={(event) => onChange(given(value, row.kind, action, event.target.checked))} />
+                    <input
+                      type="checkbox"
+                      data-testid={`${row.kind}-${action}`}
+                      disabled={readOnly}
+                      checked={isGiven(value, row.kind, action)}
+                      onChange={(event) =>
+                        onChange(given(value, row.kind, action, event.target.checked))
+                      }
+                    />
                     {ACTION_TEXT[action] ?? action.replaceAll("_", " ")}
                   </label>
                 ))}
@@ -107,7 +273,20 @@ function Grid({ label, value, onChange, readOnly }: { label: string; value: read
           );
         })}
       </ul>
-      {others.length > 0 ? <div className="mt-3"><Notice kind="info" title="Besides what the grid shows">{byActions(others).map((row) => <p key={`${row.actions} ${row.negate}`}><strong className="font-medium text-text">{row.negate ? "Takes away" : "Gives"} {row.actions}</strong>: {row.texts.join(", ")}</p>)}</Notice></div> : null}
+      {others.length > 0 ? (
+        <div className="mt-3">
+          <Notice kind="info" title="Besides what the grid shows">
+            {byActions(others).map((row) => (
+              <p key={`${row.actions} ${row.negate}`}>
+                <strong className="font-medium text-text">
+                  {row.negate ? "Takes away" : "Gives"} {row.actions}
+                </strong>
+                : {row.texts.join(", ")}
+              </p>
+            ))}
+          </Notice>
+        </div>
+      ) : null}
     </>
   );
 }

@@ -16,9 +16,12 @@ import { Menu, MenuItem } from "../../ui/Menu";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { ORGANIZATION_ROLE_HINTS } from "../people/roles";
-import { summary } from "./permission-grid";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import { ORGANIZATION_ROLE_HINTS } from "../../features/person/roles";
+import { summary } from "../../features/organization/permission-grid";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export function RolesPage() {
   const view = useOrganization();
@@ -32,36 +35,111 @@ function Roles({ view }: { view: OrganizationView }) {
   const queries = useQueryClient();
   const [deleting, setDeleting] = useState<AssignableRoles | null>(null);
   const own = (list.data ?? []).filter((role) => !role.built_in);
-  const create = may.createRoles ? <ButtonLink look="primary" to={`${home}/roles/create`} icon={<Plus />}>Create custom role</ButtonLink> : null;
+  const create = may.createRoles ? (
+    <ButtonLink look="primary" to={`${home}/roles/create`} icon={<Plus />}>
+      Create custom role
+    </ButtonLink>
+  ) : null;
   return (
     <>
-      <PageHead title="Roles" description="What members may do. A person may have several; they add up." actions={create} />
+      <PageHead
+        title="Roles"
+        description="What members may do. A person may have several; they add up."
+        actions={create}
+      />
       {list.isPending ? <SkeletonRows rows={4} /> : null}
       {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       {list.data ? (
         <Stack>
           <Section title="Custom roles" padded={false}>
-            {own.length === 0 ? <Empty level={3} icon={ShieldCheck} title="No custom roles yet" actions={create}>Make one for what the built-in roles give too much or too little of.</Empty> : (
-              <ul className="divide-y divide-line">{own.map((role) => (
-                <RoleRow key={role.name} role={role} home={home} menu={may.updateRoles || may.deleteRoles ? (
-                  <Menu label={`Actions for ${role.display_name || role.name}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
-                    {may.updateRoles ? <MenuItem icon={<Pencil />} to={`${home}/roles/${role.name}`}>Edit</MenuItem> : null}
-                    {may.deleteRoles ? <MenuItem danger icon={<Trash2 />} onSelect={() => setDeleting(role)}>Delete…</MenuItem> : null}
-                  </Menu>
-                ) : null} />
-              ))}</ul>
+            {own.length === 0 ? (
+              <Empty level={3} icon={ShieldCheck} title="No custom roles yet" actions={create}>
+                Make one for what the built-in roles give too much or too little of.
+              </Empty>
+            ) : (
+              <ul className="divide-y divide-line">
+                {own.map((role) => (
+                  <RoleRow
+                    key={role.name}
+                    role={role}
+                    home={home}
+                    menu={
+                      may.updateRoles || may.deleteRoles ? (
+                        <Menu
+                          label={`Actions for ${role.display_name || role.name}`}
+                          trigger={
+                            <IconButton size="sm" label="Open menu">
+                              <EllipsisVertical />
+                            </IconButton>
+                          }
+                        >
+                          {may.updateRoles ? (
+                            <MenuItem icon={<Pencil />} to={`${home}/roles/${role.name}`}>
+                              Edit
+                            </MenuItem>
+                          ) : null}
+                          {may.deleteRoles ? (
+                            <MenuItem danger icon={<Trash2 />} onSelect={() => setDeleting(role)}>
+                              Delete…
+                            </MenuItem>
+                          ) : null}
+                        </Menu>
+                      ) : null
+                    }
+                  />
+                ))}
+              </ul>
             )}
           </Section>
-          <Section title="Built-in roles" description="The same in every organization." padded={false}>
-            <ul className="divide-y divide-line">{list.data.filter((role) => role.built_in).map((role) => <RoleRow key={role.name} role={role} home={home} menu={<ButtonLink size="sm" look="quiet" to={`${home}/roles/${role.name}`} icon={<Eye />} aria-label={`View what ${role.display_name || role.name} may do`}>View</ButtonLink>} />)}</ul>
+          <Section
+            title="Built-in roles"
+            description="The same in every organization."
+            padded={false}
+          >
+            <ul className="divide-y divide-line">
+              {list.data
+                .filter((role) => role.built_in)
+                .map((role) => (
+                  <RoleRow
+                    key={role.name}
+                    role={role}
+                    home={home}
+                    menu={
+                      <ButtonLink
+                        size="sm"
+                        look="quiet"
+                        to={`${home}/roles/${role.name}`}
+                        icon={<Eye />}
+                        aria-label={`View what ${role.display_name || role.name} may do`}
+                      >
+                        View
+                      </ButtonLink>
+                    }
+                  />
+                ))}
+            </ul>
           </Section>
         </Stack>
       ) : null}
-      <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title={`Delete the role ${deleting?.display_name || deleting?.name || ""}?`} confirm="Delete" typed={deleting?.name} typedLabel="Name of the role to delete" onConfirm={async () => {
-        await remove(`/api/v2/organizations/${organization.name}/members/roles/${seg(deleting?.name ?? "")}`);
-        toast.done("Custom role deleted.");
-        await queries.invalidateQueries({ queryKey: ["organizations", organization.name, "members"] });
-      }}><p>Members who have it lose what it gives them, at once.</p></Confirm>
+      <Confirm
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete the role ${deleting?.display_name || deleting?.name || ""}?`}
+        confirm="Delete"
+        typed={deleting?.name}
+        typedLabel="Name of the role to delete"
+        onConfirm={async () => {
+          await remove(
+            `/api/v2/organizations/${organization.name}/members/roles/${seg(deleting?.name ?? "")}`,
+          );
+          toast.done("Custom role deleted.");
+          await queries.invalidateQueries({
+            queryKey: ["organizations", organization.name, "members"],
+          });
+        }}
+      >
+        <p>Members who have it lose what it gives them, at once.</p>
+      </Confirm>
     </>
   );
 }
@@ -71,11 +149,20 @@ function RoleRow({ role, home, menu }: { role: AssignableRoles; home: string; me
   return (
     <li className="flex items-start gap-3 px-5 py-3" data-testid={`role-${role.name}`}>
       <div className="min-w-0 flex-1">
-        <TextLink to={`${home}/roles/${role.name}`} className="text-text">{role.display_name || role.name}</TextLink>
-        <p className="text-sm text-muted [overflow-wrap:anywhere]">{ORGANIZATION_ROLE_HINTS[role.name] ?? (rows.length === 0 ? "Gives nothing yet." : rows.slice(0, 4).map((row) => `${row.negate ? "not " : ""}${row.text}: ${row.actions}`).join(" · ") + (rows.length > 4 ? ` · ${rows.length - 4} more` : ""))}</p>
+        <TextLink to={`${home}/roles/${role.name}`} className="text-text">
+          {role.display_name || role.name}
+        </TextLink>
+        <p className="text-sm text-muted [overflow-wrap:anywhere]">
+          {ORGANIZATION_ROLE_HINTS[role.name] ??
+            (rows.length === 0
+              ? "Gives nothing yet."
+              : rows
+                  .slice(0, 4)
+                  .map((row) => `${row.negate ? "not " : ""}${row.text}: ${row.actions}`)
+                  .join(" · ") + (rows.length > 4 ? ` · ${rows.length - 4} more` : ""))}
+        </p>
       </div>
       {menu}
     </li>
   );
 }
-

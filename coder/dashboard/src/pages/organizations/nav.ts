@@ -1,6 +1,6 @@
 // The pages of one organization; each for those who may see it.
 import type { OrganizationPermissions } from "../../api/permissions";
-import type { SideGroup } from "../../layout/SidePage";
+import type { SideGroup } from "../../features/navigation/SidePage";
 
 interface Entry {
   rest: string;
@@ -14,7 +14,11 @@ const PAGES: readonly { title: string; items: readonly Entry[] }[] = [
     items: [
       { rest: "", text: "Members", allowed: (may) => may.viewMembers },
       { rest: "/groups", text: "Groups", allowed: (may) => may.viewGroups },
-      { rest: "/roles", text: "Roles", allowed: (may) => may.assignRoles || may.createRoles || may.viewMembers },
+      {
+        rest: "/roles",
+        text: "Roles",
+        allowed: (may) => may.assignRoles || may.createRoles || may.viewMembers,
+      },
       { rest: "/idp-sync", text: "IdP sync", allowed: (may) => may.viewSync },
     ],
   },
@@ -26,9 +30,17 @@ const PAGES: readonly { title: string; items: readonly Entry[] }[] = [
       { rest: "/provisioner-jobs", text: "Provisioner jobs", allowed: (may) => may.viewJobs },
     ],
   },
-  { title: "Organization", items: [{ rest: "/settings", text: "Settings", allowed: (may) => may.update }] },
+  {
+    title: "Organization",
+    items: [{ rest: "/settings", text: "Settings", allowed: (may) => may.update }],
+  },
 ];
 
 export function organizationPages(home: string, may: OrganizationPermissions): SideGroup[] {
-  return PAGES.map((group) => ({ title: group.title, items: group.items.filter((item) => item.allowed(may)).map((item) => ({ to: `${home}${item.rest}`, text: item.text })) })).filter((group) => group.items.length > 0);
+  return PAGES.map((group) => ({
+    title: group.title,
+    items: group.items
+      .filter((item) => item.allowed(may))
+      .map((item) => ({ to: `${home}${item.rest}`, text: item.text })),
+  })).filter((group) => group.items.length > 0);
 }

@@ -12,17 +12,26 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 import { Combobox, type Choice } from "../../ui/forms/Combobox";
-import { Checkbox, TextField } from "../../ui/forms/Field";
+import { Checkbox } from "../../ui/forms/Toggle";
+import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Notice } from "../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { randomPassword, SITE_ROLE_HINTS } from "./roles";
+import { Refused } from "../../ui/Refused";
+import { randomPassword, SITE_ROLE_HINTS } from "../../features/person/roles";
 
-const START = { username: "", name: "", email: "", login_type: "password", password: "", organization_ids: [] as string[], roles: [] as string[] };
+const START = {
+  username: "",
+  name: "",
+  email: "",
+  login_type: "password",
+  password: "",
+  organization_ids: [] as string[],
+  roles: [] as string[],
+};
 const LIST = "/deployment/users";
 
 export function CreateUserPage() {
@@ -35,20 +44,32 @@ export function CreateUserPage() {
   const usual = orgs.filter((org) => org.is_default).map((org) => org.id);
   const [generated, setGenerated] = useState("");
   const [made, setMade] = useState<{ username: string; password: string } | null>(null);
-  const assignable = (useQuery({ ...siteRoles, enabled: may.updateUsers }).data ?? []).filter((role) => role.assignable);
+  const assignable = (useQuery({ ...siteRoles, enabled: may.updateUsers }).data ?? []).filter(
+    (role) => role.assignable,
+  );
   const form = useForm(START, async ({ roles, ...values }) => {
     const service = values.login_type === "service";
     const known = await queries.ensureQueryData(organizations); // whoever is quick is not refused for what the page waits for
     const first = known.filter((org) => org.is_default).map((org) => org.id);
     const user = await post<User>("/api/v2/users", {
-      ...values, organization_ids: values.organization_ids.length > 0 ? values.organization_ids : first, user_status: null,
-      ...(service ? { login_type: "none", service_account: true, email: "", password: "" } : values.login_type === "password" ? {} : { password: "" }),
+      ...values,
+      organization_ids: values.organization_ids.length > 0 ? values.organization_ids : first,
+      user_status: null,
+      ...(service
+        ? { login_type: "none", service_account: true, email: "", password: "" }
+        : values.login_type === "password"
+          ? {}
+          : { password: "" }),
     });
     toast.done("Successfully created user.");
     // The account is there whatever becomes of its roles: sending the form again would be refused.
-    if (roles.length > 0) await put(`/api/v2/users/${user.id}/roles`, { roles }).catch((error: unknown) => toast.failed(`${values.username} has an account, but not the roles you chose`, error));
+    if (roles.length > 0)
+      await put(`/api/v2/users/${user.id}/roles`, { roles }).catch((error: unknown) =>
+        toast.failed(`${values.username} has an account, but not the roles you chose`, error),
+      );
     await queries.invalidateQueries({ queryKey: ["users"] });
-    if (values.login_type === "password" && values.password === generated) setMade({ username: values.username, password: generated });
+    if (values.login_type === "password" && values.password === generated)
+      setMade({ username: values.username, password: generated });
     else await navigate(LIST);
   });
   if (may.known && !may.createUser) return <Refused what="the form for new users" />;
@@ -67,30 +88,112 @@ export function CreateUserPage() {
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
           <Section title="How they sign in">
-            <Combobox label="Login type" testId="login-type-input" value={values.login_type} onChange={(value) => set("login_type", value)} options={loginTypes(methods)} />
+            <Combobox
+              label="Login type"
+              testId="login-type-input"
+              value={values.login_type}
+              onChange={(value) => set("login_type", value)}
+              options={loginTypes(methods)}
+            />
           </Section>
           <Section title="Who it is">
             <Stack>
-              <TextField label="Username" required autoComplete="off" hint="Letters, digits and hyphens. Part of the addresses of their workspaces." value={values.username} problem={problem("username")} onChange={(value) => set("username", value)} />
-              <TextField label="Full name" autoComplete="off" value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-              {values.login_type === "service" ? null : <TextField label="Email" type="email" required autoComplete="off" value={values.email} problem={problem("email")} onChange={(value) => set("email", value)} />}
+              <TextField
+                label="Username"
+                required
+                autoComplete="off"
+                hint="Letters, digits and hyphens. Part of the addresses of their workspaces."
+                value={values.username}
+                problem={problem("username")}
+                onChange={(value) => set("username", value)}
+              />
+              <TextField
+                label="Full name"
+                autoComplete="off"
+                value={values.name}
+                problem={problem("name")}
+                onChange={(value) => set("name", value)}
+              />
+              {values.login_type === "service" ? null : (
+                <TextField
+                  label="Email"
+                  type="email"
+                  required
+                  autoComplete="off"
+                  value={values.email}
+                  problem={problem("email")}
+                  onChange={(value) => set("email", value)}
+                />
+              )}
               {values.login_type === "password" ? (
-                <TextField label="Password" name="password" required autoComplete="new-password" spellCheck={false} hint="They need it for the first time they sign in." value={values.password} problem={problem("password")} onChange={(value) => set("password", value)}
-                  beside={<Button onClick={generate}>Generate</Button>} />
+                <TextField
+                  label="Password"
+                  name="password"
+                  required
+                  autoComplete="new-password"
+                  spellCheck={false}
+                  hint="They need it for the first time they sign in."
+                  value={values.password}
+                  problem={problem("password")}
+                  onChange={(value) => set("password", value)}
+                  beside={<Button onClick={generate}>Generate</Button>}
+                />
               ) : null}
             </Stack>
           </Section>
           {orgs.length > 1 ? (
-            <Section title="Organizations" description="Whose templates they may use and where their workspaces are.">
-              <Stack className="gap-2.5">{orgs.map((org) => <Checkbox key={org.id} label={org.display_name || org.name} checked={picked.includes(org.id)} onChange={(on) => set("organization_ids", on ? [...picked, org.id] : picked.filter((id) => id !== org.id))} />)}</Stack>
+            <Section
+              title="Organizations"
+              description="Whose templates they may use and where their workspaces are."
+            >
+              <Stack className="gap-2.5">
+                {orgs.map((org) => (
+                  <Checkbox
+                    key={org.id}
+                    label={org.display_name || org.name}
+                    checked={picked.includes(org.id)}
+                    onChange={(on) =>
+                      set(
+                        "organization_ids",
+                        on ? [...picked, org.id] : picked.filter((id) => id !== org.id),
+                      )
+                    }
+                  />
+                ))}
+              </Stack>
             </Section>
           ) : null}
           {assignable.length > 0 ? (
-            <Section title="Roles" description="What they may do in the whole deployment. Everybody is a member besides: they may use what is shared with them.">
-              <Stack className="gap-2.5">{assignable.map((role) => <Checkbox key={role.name} label={role.display_name || role.name} hint={SITE_ROLE_HINTS[role.name]} checked={values.roles.includes(role.name)} onChange={(on) => set("roles", on ? [...values.roles, role.name] : values.roles.filter((name) => name !== role.name))} />)}</Stack>
+            <Section
+              title="Roles"
+              description="What they may do in the whole deployment. Everybody is a member besides: they may use what is shared with them."
+            >
+              <Stack className="gap-2.5">
+                {assignable.map((role) => (
+                  <Checkbox
+                    key={role.name}
+                    label={role.display_name || role.name}
+                    hint={SITE_ROLE_HINTS[role.name]}
+                    checked={values.roles.includes(role.name)}
+                    onChange={(on) =>
+                      set(
+                        "roles",
+                        on
+                          ? [...values.roles, role.name]
+                          : values.roles.filter((name) => name !== role.name),
+                      )
+                    }
+                  />
+                ))}
+              </Stack>
             </Section>
           ) : null}
-          <div className="flex justify-end gap-2"><ButtonLink to={LIST}>Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy}>Save</Button></div>
+          <div className="flex justify-end gap-2">
+            <ButtonLink to={LIST}>Cancel</ButtonLink>
+            <Button type="submit" look="primary" busy={form.busy}>
+              Save
+            </Button>
+          </div>
         </Stack>
       </form>
     </Narrow>
@@ -99,15 +202,29 @@ export function CreateUserPage() {
 
 /** A password nobody chose is in nobody's head: it stands here until whoever made the account says that it is kept. */
 function Made({ username, password }: { username: string; password: string }) {
-  useEffect(() => { window.scrollTo(0, 0); }, []); // the form is longer
+  useEffect(() => {
+    window.scrollTo(0, 0);
+  }, []); // the form is longer
   return (
     <Narrow>
       <PageHead title={`${username} has an account`} crumbs={[["Users", LIST], ["Create"]]} />
       <Section title="Their password">
         <Stack>
-          <Notice kind="warning" title="Copy it now: it is not shown again.">Send it in a way that nobody else can read. They sign in at <strong>{window.location.origin}</strong> and can change it in their own settings.</Notice>
-          <CodeBox label={`Password of ${username}`} command={password} secret testId="new-password" />
-          <div className="flex justify-end"><ButtonLink look="primary" to={LIST}>I have saved it</ButtonLink></div>
+          <Notice kind="warning" title="Copy it now: it is not shown again.">
+            Send it in a way that nobody else can read. They sign in at{" "}
+            <strong>{window.location.origin}</strong> and can change it in their own settings.
+          </Notice>
+          <CodeBox
+            label={`Password of ${username}`}
+            command={password}
+            secret
+            testId="new-password"
+          />
+          <div className="flex justify-end">
+            <ButtonLink look="primary" to={LIST}>
+              I have saved it
+            </ButtonLink>
+          </div>
         </Stack>
       </Section>
     </Narrow>
@@ -118,8 +235,22 @@ function Made({ username, password }: { username: string; password: string }) {
 function loginTypes(methods: AuthMethods | undefined): Choice[] {
   return [
     { value: "password", text: "Password", hint: "You choose the first one; they can change it." },
-    ...(methods?.oidc.enabled ? [{ value: "oidc", text: methods.oidc.signInText || "OpenID Connect", hint: "By the organization's identity provider." }] : []),
-    ...(methods?.github.enabled ? [{ value: "github", text: "GitHub", hint: "By their GitHub account." }] : []),
-    { value: "service", text: "Service account", hint: "For programs: it has no mail and signs in by tokens alone." },
+    ...(methods?.oidc.enabled
+      ? [
+          {
+            value: "oidc",
+            text: methods.oidc.signInText || "OpenID Connect",
+            hint: "By the organization's identity provider.",
+          },
+        ]
+      : []),
+    ...(methods?.github.enabled
+      ? [{ value: "github", text: "GitHub", hint: "By their GitHub account." }]
+      : []),
+    {
+      value: "service",
+      text: "Service account",
+      hint: "For programs: it has no mail and signs in by tokens alone.",
+    },
   ];
 }

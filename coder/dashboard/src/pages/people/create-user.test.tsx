@@ -6,13 +6,42 @@ import { expect, it } from "vitest";
 import { Refusal, visit, type Answers } from "../../test/world";
 import { CreateUserPage } from "./CreateUserPage";
 
-const role = (name: string, assignable: boolean) => ({ name, display_name: name, organization_id: "", assignable, built_in: true, site_permissions: [], user_permissions: [], organization_permissions: [], organization_member_permissions: [] });
+const role = (name: string, assignable: boolean) => ({
+  name,
+  display_name: name,
+  organization_id: "",
+  assignable,
+  built_in: true,
+  site_permissions: [],
+  user_permissions: [],
+  organization_permissions: [],
+  organization_member_permissions: [],
+});
 
 function open(answers: Answers = {}) {
-  return visit([{ path: "/create", Component: CreateUserPage }, { path: "*", element: "the list" }], "/create", {
-    "GET /api/v2/users/authmethods": { password: { enabled: true }, github: { enabled: false }, oidc: { enabled: false } }, "GET /api/v2/organizations": [],
-    "GET /api/v2/users/roles": [role("owner", false), role("template-admin", true), role("auditor", true)], "POST /api/v2/users": { id: "u" }, "PUT /api/v2/users/u/roles": {}, ...answers,
-  });
+  return visit(
+    [
+      { path: "/create", Component: CreateUserPage },
+      { path: "*", element: "the list" },
+    ],
+    "/create",
+    {
+      "GET /api/v2/users/authmethods": {
+        password: { enabled: true },
+        github: { enabled: false },
+        oidc: { enabled: false },
+      },
+      "GET /api/v2/organizations": [],
+      "GET /api/v2/users/roles": [
+        role("owner", false),
+        role("template-admin", true),
+        role("auditor", true),
+      ],
+      "POST /api/v2/users": { id: "u" },
+      "PUT /api/v2/users/u/roles": {},
+      ...answers,
+    },
+  );
 }
 
 async function fill() {

@@ -8,9 +8,16 @@ import { CreateUserPage } from "./CreateUserPage";
 import { UserDialog } from "./UserDialogs";
 
 const LIST = { path: "/deployment/users", element: <p>The list</p> };
-const open = () => visit([{ path: "/create", Component: CreateUserPage }, LIST], "/create", {
-  "GET /api/v2/users/authmethods": { password: { enabled: true }, github: { enabled: false }, oidc: { enabled: false } }, "GET /api/v2/organizations": [], "POST /api/v2/users": {},
-});
+const open = () =>
+  visit([{ path: "/create", Component: CreateUserPage }, LIST], "/create", {
+    "GET /api/v2/users/authmethods": {
+      password: { enabled: true },
+      github: { enabled: false },
+      oidc: { enabled: false },
+    },
+    "GET /api/v2/organizations": [],
+    "POST /api/v2/users": {},
+  });
 
 async function filled() {
   await userEvent.type(await screen.findByLabelText(/^Username/), "bob");
@@ -43,10 +50,27 @@ it("goes on to the list after a password somebody chose", async () => {
 
 it("shows the password of a reset before and after it counts", async () => {
   const closed: string[] = [];
-  const page = visit([{ path: "/", element: <UserDialog user={{ id: "u", username: "bob" } as User} action="password" onClose={() => closed.push("closed")} /> }], "/", { "PUT /api/v2/users/u/password": {} });
+  const page = visit(
+    [
+      {
+        path: "/",
+        element: (
+          <UserDialog
+            user={{ id: "u", username: "bob" } as User}
+            action="password"
+            onClose={() => closed.push("closed")}
+          />
+        ),
+      },
+    ],
+    "/",
+    { "PUT /api/v2/users/u/password": {} },
+  );
   const before = (await screen.findByTestId("command")).textContent;
   await userEvent.click(screen.getByTestId("confirm-button"));
-  expect(await screen.findByRole("dialog", { name: "The new password of bob" })).toHaveTextContent(before ?? "-");
+  expect(await screen.findByRole("dialog", { name: "The new password of bob" })).toHaveTextContent(
+    before ?? "-",
+  );
   expect(page.sent.map((one) => one.body)).toEqual([{ old_password: "", password: before }]);
   expect(closed).toEqual([]);
   await userEvent.click(screen.getByRole("button", { name: "I have saved it" }));

@@ -5,15 +5,35 @@ import { expect, it, vi } from "vitest";
 import { visit } from "../../test/world";
 import { UsersPage } from "./UsersPage";
 
-vi.mock("../../app/guards", () => ({ useMe: () => ({ id: "old", username: "old", roles: [] }) }));
+vi.mock("../../features/session/useMe", () => ({
+  useMe: () => ({ id: "old", username: "old", roles: [] }),
+}));
 
-const person = (username: string, status: string, last_seen_at: string) => ({ id: username, username, name: username === "new" ? "Nora New" : "", email: `${username}@example.com`, avatar_url: "", status, last_seen_at, login_type: "password", roles: [], organization_ids: [] });
+const person = (username: string, status: string, last_seen_at: string) => ({
+  id: username,
+  username,
+  name: username === "new" ? "Nora New" : "",
+  email: `${username}@example.com`,
+  avatar_url: "",
+  status,
+  last_seen_at,
+  login_type: "password",
+  roles: [],
+  organization_ids: [],
+});
 
 it("says in words that somebody has not signed in yet", async () => {
   visit([{ path: "/", element: <UsersPage /> }], "/", {
-    "GET /api/v2/users": { users: [person("new", "dormant", "0001-01-01T00:00:00Z"), person("old", "active", new Date().toISOString())], count: 2 },
+    "GET /api/v2/users": {
+      users: [
+        person("new", "dormant", "0001-01-01T00:00:00Z"),
+        person("old", "active", new Date().toISOString()),
+      ],
+      count: 2,
+    },
     "GET /api/v2/users/me": person("old", "active", new Date().toISOString()),
-    "GET /api/v2/users/roles": [], "GET /api/v2/organizations": [],
+    "GET /api/v2/users/roles": [],
+    "GET /api/v2/organizations": [],
   });
   expect(await screen.findByText("has not signed in yet")).toBeVisible();
   expect(screen.getByText("just now")).toBeVisible();
@@ -23,17 +43,35 @@ it("says in words that somebody has not signed in yet", async () => {
 });
 
 it("ends a session of somebody else", async () => {
-  let there = [{ id: "laptop", ip_address: "10.0.0.2", user_agent: "", current: false, created_at: "2026-01-01T00:00:00Z", last_used: "2026-01-02T00:00:00Z", expires_at: "2030-01-01T00:00:00Z", login_type: "password", scopes: ["coder:all"] }];
+  let there = [
+    {
+      id: "laptop",
+      ip_address: "10.0.0.2",
+      user_agent: "",
+      current: false,
+      created_at: "2026-01-01T00:00:00Z",
+      last_used: "2026-01-02T00:00:00Z",
+      expires_at: "2030-01-01T00:00:00Z",
+      login_type: "password",
+      scopes: ["coder:all"],
+    },
+  ];
   const page = visit([{ path: "/", element: <UsersPage /> }], "/", {
     "GET /api/v2/users": { users: [person("new", "active", "2026-01-01T00:00:00Z")], count: 1 },
     "GET /api/v2/users/me": person("old", "active", new Date().toISOString()),
-    "GET /api/v2/users/roles": [], "GET /api/v2/organizations": [],
+    "GET /api/v2/users/roles": [],
+    "GET /api/v2/organizations": [],
     "GET /api/v2/users/new/sessions": () => there,
-    "DELETE /api/v2/users/new/keys/laptop": () => { there = []; return {}; },
+    "DELETE /api/v2/users/new/keys/laptop": () => {
+      there = [];
+      return {};
+    },
   });
   await userEvent.click(await screen.findByRole("button", { name: "Open menu" }));
   await userEvent.click(await screen.findByRole("menuitem", { name: "Sessions…" }));
-  await userEvent.click(await screen.findByRole("button", { name: "End the session from 10.0.0.2" }));
+  await userEvent.click(
+    await screen.findByRole("button", { name: "End the session from 10.0.0.2" }),
+  );
   await userEvent.click(await screen.findByRole("button", { name: "End session" }));
   expect(await screen.findByText(/^Nowhere at the moment/)).toBeVisible();
   expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/new/keys/laptop"]);

@@ -16,59 +16,156 @@ import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
-import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
-import { Tags } from "./tags";
-import { counted } from "../../ui/words";
+import { Refused } from "../../ui/Refused";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
+import { Tags } from "../../features/provisioner/tags";
+import { counted } from "../../lib/words";
 
-const STATUS: Readonly<Record<"busy" | "idle" | "offline", readonly [string, Tone]>> = { idle: ["Idle", "good"], busy: ["Busy", "busy"], offline: ["Offline", "warn"] };
-const CHOICES = [["", "All"], ["idle", "Idle"], ["busy", "Busy"], ["offline", "Offline"]] as const;
+const STATUS: Readonly<Record<"busy" | "idle" | "offline", readonly [string, Tone]>> = {
+  idle: ["Idle", "good"],
+  busy: ["Busy", "busy"],
+  offline: ["Offline", "warn"],
+};
+const CHOICES = [
+  ["", "All"],
+  ["idle", "Idle"],
+  ["busy", "Busy"],
+  ["offline", "Offline"],
+] as const;
 
 export function DaemonsPage() {
   const view = useOrganization();
   useTitle("Provisioners", view?.name ?? "");
   if (!view?.known) return null;
   // The list asks for the right to the queue, as the jobs do: to read a daemon is less.
-  return view.may.viewJobs ? <Daemons view={view} /> : <Refused what="the provisioners of this organization" />;
+  return view.may.viewJobs ? (
+    <Daemons view={view} />
+  ) : (
+    <Refused what="the provisioners of this organization" />
+  );
 }
 
 function Daemons({ view }: { view: OrganizationView }) {
   const [params, setParams] = useSearchParams();
   const status = params.get("status") ?? "";
   const ids = params.get("ids") ?? "";
-  const list = useQuery(daemons(view.organization.name, { status: status || undefined, ids: ids || undefined }));
+  const list = useQuery(
+    daemons(view.organization.name, { status: status || undefined, ids: ids || undefined }),
+  );
   const health = useQuery(daemonHealth(view.organization.name)).data;
   const version = useQuery(buildInfo).data?.version;
   const columns: Column<ProvisionerDaemon>[] = [
     {
-      id: "name", header: "Name",
+      id: "name",
+      header: "Name",
       cell: (daemon) => (
         <div className="min-w-32">
           <p className="font-medium [overflow-wrap:anywhere]">{daemon.name}</p>
-          <p className="text-sm text-muted">{daemon.version}{version && daemon.version !== version ? <> <Tag tone="warn" title={`The server is ${version}.`}>Another version</Tag></> : null}</p>
+          <p className="text-sm text-muted">
+            {daemon.version}
+            {version && daemon.version !== version ? (
+              <>
+                {" "}
+                <Tag tone="warn" title={`The server is ${version}.`}>
+                  Another version
+                </Tag>
+              </>
+            ) : null}
+          </p>
         </div>
       ),
     },
-    { id: "status", header: "Status", cell: (row) => <DaemonState daemon={row} jobs={`${view.home}/provisioner-jobs`} /> },
-    { id: "key", header: "Key", extra: true, cell: (row) => row.key_name ?? <span className="text-muted">–</span> },
-    { id: "tags", header: "Tags", extra: true, cell: (row) => <Tags tags={row.tags} none="untagged" /> },
-    { id: "machine", header: "Machine", extra: true, cell: (row) => <Machine health={health?.find((one) => one.daemon_id === row.id)} /> },
-    { id: "seen", header: "Last seen", extra: true, cell: (row) => <span className="whitespace-nowrap text-muted"><Ago at={row.last_seen_at} /></span> },
+    {
+      id: "status",
+      header: "Status",
+      cell: (row) => <DaemonState daemon={row} jobs={`${view.home}/provisioner-jobs`} />,
+    },
+    {
+      id: "key",
+      header: "Key",
+      extra: true,
+      cell: (row) => row.key_name ?? <span className="text-muted">–</span>,
+    },
+    {
+      id: "tags",
+      header: "Tags",
+      extra: true,
+      cell: (row) => <Tags tags={row.tags} none="untagged" />,
+    },
+    {
+      id: "machine",
+      header: "Machine",
+      extra: true,
+      cell: (row) => <Machine health={health?.find((one) => one.daemon_id === row.id)} />,
+    },
+    {
+      id: "seen",
+      header: "Last seen",
+      extra: true,
+      cell: (row) => (
+        <span className="whitespace-nowrap text-muted">
+          <Ago at={row.last_seen_at} />
+        </span>
+      ),
+    },
   ];
   return (
     <>
-      <PageHead title="Provisioners" description="Programs that run Terraform. A job is taken by one that has all of the job's tags."
-        actions={<ButtonLink to={`${view.home}/provisioner-jobs`}>Jobs</ButtonLink>} />
+      <PageHead
+        title="Provisioners"
+        description="Programs that run Terraform. A job is taken by one that has all of the job's tags."
+        actions={<ButtonLink to={`${view.home}/provisioner-jobs`}>Jobs</ButtonLink>}
+      />
       <div className="mb-4 flex flex-wrap items-end gap-3">
-        <div className="w-36"><SelectField label="Status" value={status} options={CHOICES} onChange={(value) => setParams(value ? { status: value } : {}, { replace: true })} /></div>
-        {ids ? <Button onClick={() => setParams({}, { replace: true })}>Show all provisioners</Button> : null}
+        <div className="w-36">
+          <SelectField
+            label="Status"
+            value={status}
+            options={CHOICES}
+            onChange={(value) => setParams(value ? { status: value } : {}, { replace: true })}
+          />
+        </div>
+        {ids ? (
+          <Button onClick={() => setParams({}, { replace: true })}>Show all provisioners</Button>
+        ) : null}
       </div>
       {list.isPending ? <SkeletonRows rows={3} /> : null}
-      {list.isError ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      {list.data !== undefined ? <DataTable label="Provisioners" data={list.data ?? []} columns={columns} rowKey={(daemon) => daemon.id} rowTestId={(daemon) => `provisioner-${daemon.name}`}
-        empty={<Empty icon={ServerCog} title={status || ids ? "None of these" : "No provisioner is here"} command={status || ids ? "" : "coder provisioner start --key <key>"} actions={view.may.createKeys && !status ? <ButtonLink look="primary" to={`${view.home}/provisioner-keys`}>Make a key</ButtonLink> : null}>
-          {status || ids ? "Choose another status." : "Without one no workspace can be built. Make a key, then start a provisioner with it on a machine that may reach your infrastructure."}
-        </Empty>} /> : null}
+      {list.isError ? (
+        <div className="mb-4">
+          <Failure error={list.error} retry={() => void list.refetch()} />
+        </div>
+      ) : null}
+      {list.data !== undefined ? (
+        <DataTable
+          label="Provisioners"
+          data={list.data ?? []}
+          columns={columns}
+          rowKey={(daemon) => daemon.id}
+          rowTestId={(daemon) => `provisioner-${daemon.name}`}
+          empty={
+            <Empty
+              icon={ServerCog}
+              title={status || ids ? "None of these" : "No provisioner is here"}
+              command={status || ids ? "" : "coder provisioner start --key <key>"}
+              actions={
+                view.may.createKeys && !status ? (
+                  <ButtonLink look="primary" to={`${view.home}/provisioner-keys`}>
+                    Make a key
+                  </ButtonLink>
+                ) : null
+              }
+            >
+              {status || ids
+                ? "Choose another status."
+                : "Without one no workspace can be built. Make a key, then start a provisioner with it " +
+                  "on a machine that may reach your infrastructure."}
+            </Empty>
+          }
+        />
+      ) : null}
     </>
   );
 }
@@ -79,8 +176,15 @@ function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string
   const what = job ? job.template_display_name || job.template_name || "a job" : "";
   return (
     <div>
-      <StatusText tone={tone} pulse={daemon.status === "busy"}>{text}</StatusText>
-      {job ? <p className="text-sm text-muted">{daemon.current_job ? "works on " : `last: ${job.status}, `}<TextLink to={`${jobs}?ids=${job.id}`}>{what}</TextLink></p> : null}
+      <StatusText tone={tone} pulse={daemon.status === "busy"}>
+        {text}
+      </StatusText>
+      {job ? (
+        <p className="text-sm text-muted">
+          {daemon.current_job ? "works on " : `last: ${job.status}, `}
+          <TextLink to={`${jobs}?ids=${job.id}`}>{what}</TextLink>
+        </p>
+      ) : null}
     </div>
   );
 }
@@ -88,15 +192,23 @@ function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string
 function Machine({ health }: { health: ProvisionerDaemonHealth | undefined }) {
   if (!health) return <span className="text-muted">–</span>;
   const parts = [
-    health.host?.cpu == null ? "" : `CPU ${Math.round((100 * health.host.cpu) / Math.max(1, health.host.cores))} %`,
-    health.host?.memory_total && health.host.memory_used != null ? `memory ${Math.round((100 * health.host.memory_used) / health.host.memory_total)} %` : "",
+    health.host?.cpu == null
+      ? ""
+      : `CPU ${Math.round((100 * health.host.cpu) / Math.max(1, health.host.cores))} %`,
+    health.host?.memory_total && health.host.memory_used != null
+      ? `memory ${Math.round((100 * health.host.memory_used) / health.host.memory_total)} %`
+      : "",
     health.latency_ms == null ? "" : `${Math.round(health.latency_ms)} ms away`,
   ].filter(Boolean);
   return (
     <div className="text-sm text-muted">
-      <p className="tabular-nums">{health.slots.busy} of {counted(health.slots.total, "slot")} busy</p>
+      <p className="tabular-nums">
+        {health.slots.busy} of {counted(health.slots.total, "slot")} busy
+      </p>
       {parts.length > 0 ? <p className="tabular-nums">{parts.join(", ")}</p> : null}
-      {health.problem ? <p className="text-bad [overflow-wrap:anywhere]">{health.problem}</p> : null}
+      {health.problem ? (
+        <p className="text-bad [overflow-wrap:anywhere]">{health.problem}</p>
+      ) : null}
     </div>
   );
 }

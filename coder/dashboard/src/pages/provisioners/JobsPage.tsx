@@ -19,82 +19,198 @@ import { Failure } from "../../ui/Failure";
 import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
-import { duration } from "../../ui/time";
+import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
+import { Refused } from "../../ui/Refused";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 import { JobReasons } from "./JobReasons";
-import { JOB_TONES, JOB_WORDS } from "./job-states";
+import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 import { cancelPath, jobLink, jobTitle } from "./jobs";
-import { Tags } from "./tags";
+import { Tags } from "../../features/provisioner/tags";
 
-const CHOICES = [["", "All"], ...(["pending", "running", "succeeded", "failed", "canceling", "canceled"] as const).map((key) => [key, JOB_WORDS[key]] as const)] as const;
+const CHOICES = [
+  ["", "All"],
+  ...(["pending", "running", "succeeded", "failed", "canceling", "canceled"] as const).map(
+    (key) => [key, JOB_WORDS[key]] as const,
+  ),
+] as const;
 
 export function JobsPage() {
   const view = useOrganization();
   useTitle("Provisioner Jobs", view?.name ?? "");
   if (!view?.known) return null;
-  return view.may.viewJobs ? <Jobs view={view} /> : <Refused what="the jobs of this organization" />;
+  return view.may.viewJobs ? (
+    <Jobs view={view} />
+  ) : (
+    <Refused what="the jobs of this organization" />
+  );
 }
 
 function Jobs({ view }: { view: OrganizationView }) {
   const [params, setParams] = useSearchParams();
   const status = params.get("status") ?? "";
   const ids = params.get("ids") ?? "";
-  const list = useQuery(provisionerJobs(view.organization.name, { status: status || undefined, ids: ids || undefined }));
+  const list = useQuery(
+    provisionerJobs(view.organization.name, { status: status || undefined, ids: ids || undefined }),
+  );
   const found = list.data ?? [];
   return (
     <>
-      <PageHead title="Provisioner jobs" description="Each build of a workspace and each import of a template is a job. The newest hundred are here."
-        actions={<ButtonLink to={`${view.home}/provisioners`}>Provisioners</ButtonLink>} />
+      <PageHead
+        title="Provisioner jobs"
+        description="Each build of a workspace and each import of a template is a job. The newest hundred are here."
+        actions={<ButtonLink to={`${view.home}/provisioners`}>Provisioners</ButtonLink>}
+      />
       <div className="mb-4 flex flex-wrap items-end gap-3">
-        <div className="w-36"><SelectField label="Status" value={status} options={CHOICES} onChange={(value) => setParams(value ? { status: value } : {}, { replace: true })} /></div>
-        {ids ? <Button onClick={() => setParams({}, { replace: true })}>Show all jobs</Button> : null}
+        <div className="w-36">
+          <SelectField
+            label="Status"
+            value={status}
+            options={CHOICES}
+            onChange={(value) => setParams(value ? { status: value } : {}, { replace: true })}
+          />
+        </div>
+        {ids ? (
+          <Button onClick={() => setParams({}, { replace: true })}>Show all jobs</Button>
+        ) : null}
       </div>
       {list.isPending ? <SkeletonRows /> : null}
-      {list.isError ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      {list.data !== undefined && found.length === 0 ? (
-        <div className="rounded-xl border border-line bg-surface"><Empty icon={ListChecks} title={status || ids ? "None of these" : "No jobs yet"} actions={status || ids ? null : <ButtonLink to="/templates">Templates</ButtonLink>}>{status || ids ? "Choose another status." : "Creating a workspace or a template makes the first one."}</Empty></div>
+      {list.isError ? (
+        <div className="mb-4">
+          <Failure error={list.error} retry={() => void list.refetch()} />
+        </div>
       ) : null}
-      {found.length > 0 ? <ul aria-label="Jobs" className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-surface shadow-card">{found.map((job) => <Job key={job.id} job={job} view={view} open={ids === job.id} />)}</ul> : null}
+      {list.data !== undefined && found.length === 0 ? (
+        <div className="rounded-xl border border-line bg-surface">
+          <Empty
+            icon={ListChecks}
+            title={status || ids ? "None of these" : "No jobs yet"}
+            actions={status || ids ? null : <ButtonLink to="/templates">Templates</ButtonLink>}
+          >
+            {status || ids
+              ? "Choose another status."
+              : "Creating a workspace or a template makes the first one."}
+          </Empty>
+        </div>
+      ) : null}
+      {found.length > 0 ? (
+        <ul
+          aria-label="Jobs"
+          className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-surface shadow-card"
+        >
+          {found.map((job) => (
+            <Job key={job.id} job={job} view={view} open={ids === job.id} />
+          ))}
+        </ul>
+      ) : null}
     </>
   );
 }
 
-function Job({ job, view, open: first }: { job: ProvisionerJob; view: OrganizationView; open: boolean }) {
+function Job({
+  job,
+  view,
+  open: first,
+}: {
+  job: ProvisionerJob;
+  view: OrganizationView;
+  open: boolean;
+}) {
   const [open, setOpen] = useState(first);
   const id = useId();
   const title = jobTitle(job);
   const link = jobLink(job, view.organization.name);
-  const took = job.started_at && job.completed_at ? Date.parse(job.completed_at) - Date.parse(job.started_at) : null;
+  const took =
+    job.started_at && job.completed_at
+      ? Date.parse(job.completed_at) - Date.parse(job.started_at)
+      : null;
   return (
     <li data-testid={`job-${job.id}`}>
       <div className="flex items-start gap-3 px-4 py-2.5">
-        <Avatar name={job.metadata.template_name || "?"} src={job.metadata.template_icon} size="sm" square />
+        <Avatar
+          name={job.metadata.template_name || "?"}
+          src={job.metadata.template_icon}
+          size="sm"
+          square
+        />
         <div className="flex min-w-0 flex-1 items-start gap-x-3 max-sm:flex-col">
           <div className="min-w-0 flex-1">
-            <p className="[overflow-wrap:anywhere]">{link ? <TextLink to={link} className="text-text">{title}</TextLink> : <span className="font-medium">{title}</span>}</p>
-            <p className="text-sm text-muted"><Ago at={job.created_at} />{took === null ? null : <>, took {duration(took)}</>}{job.worker_name ? <>, by {job.worker_name}</> : null}</p>
-            {job.status === "pending" ? <Why organization={view.organization.id} job={job} /> : null}
-            {job.error ? <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p> : null}
+            <p className="[overflow-wrap:anywhere]">
+              {link ? (
+                <TextLink to={link} className="text-text">
+                  {title}
+                </TextLink>
+              ) : (
+                <span className="font-medium">{title}</span>
+              )}
+            </p>
+            <p className="text-sm text-muted">
+              <Ago at={job.created_at} />
+              {took === null ? null : <>, took {duration(took)}</>}
+              {job.worker_name ? <>, by {job.worker_name}</> : null}
+            </p>
+            {job.status === "pending" ? (
+              <Why organization={view.organization.id} job={job} />
+            ) : null}
+            {job.error ? (
+              <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p>
+            ) : null}
           </div>
-          <div className="whitespace-nowrap"><StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>{JOB_WORDS[job.status]}</StatusText></div>
+          <div className="whitespace-nowrap">
+            <StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>
+              {JOB_WORDS[job.status]}
+            </StatusText>
+          </div>
         </div>
-        <button type="button" className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover" aria-expanded={open} aria-controls={id} aria-label={`Details of ${title}`} onClick={() => setOpen(!open)}>
-          <ChevronRight className={`size-4 transition-transform duration-(--quick) ${open ? "rotate-90" : ""}`} aria-hidden="true" />
+        <button
+          type="button"
+          className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover"
+          aria-expanded={open}
+          aria-controls={id}
+          aria-label={`Details of ${title}`}
+          onClick={() => setOpen(!open)}
+        >
+          <ChevronRight
+            className={`size-4 transition-transform duration-(--quick) ${open ? "rotate-90" : ""}`}
+            aria-hidden="true"
+          />
         </button>
       </div>
       {open ? (
-        <div id={id} className="flex flex-col gap-4 border-t border-line bg-inset px-4 py-3.5 sm:pl-13">
-          {job.status === "pending" ? <JobReasons organization={view.organization.id} job={job.id} home={view.home} /> : null}
-          <Facts items={[
-            ["Tags it wants", <Tags key="tags" tags={job.tags} none="none: any provisioner" />],
-            ...(job.worker_id && job.worker_name ? [["Provisioner", <TextLink key="worker" to={`${view.home}/provisioners?ids=${job.worker_id}`}>{job.worker_name}</TextLink>] as const] : []),
-            ["Template", job.metadata.template_display_name || job.metadata.template_name || "–"],
-            ["Version", job.metadata.template_version_name || "–"],
-            ["Job", <code key="id" className="text-sm">{job.id}</code>],
-          ]} />
+        <div
+          id={id}
+          className="flex flex-col gap-4 border-t border-line bg-inset px-4 py-3.5 sm:pl-13"
+        >
+          {job.status === "pending" ? (
+            <JobReasons organization={view.organization.id} job={job.id} home={view.home} />
+          ) : null}
+          <Facts
+            items={[
+              ["Tags it wants", <Tags key="tags" tags={job.tags} none="none: any provisioner" />],
+              ...(job.worker_id && job.worker_name
+                ? [
+                    [
+                      "Provisioner",
+                      <TextLink key="worker" to={`${view.home}/provisioners?ids=${job.worker_id}`}>
+                        {job.worker_name}
+                      </TextLink>,
+                    ] as const,
+                  ]
+                : []),
+              ["Template", job.metadata.template_display_name || job.metadata.template_name || "–"],
+              ["Version", job.metadata.template_version_name || "–"],
+              [
+                "Job",
+                <code key="id" className="text-sm">
+                  {job.id}
+                </code>,
+              ],
+            ]}
+          />
           <Cancel job={job} />
         </div>
       ) : null}
@@ -105,7 +221,11 @@ function Job({ job, view, open: first }: { job: ProvisionerJob; view: Organizati
 function Why({ organization, job }: { organization: string; job: ProvisionerJob }) {
   const why = useQuery(jobWhy(organization, job.id));
   if (!why.data) return null;
-  return <p data-testid="job-why" className="mt-0.5 text-sm text-warn [overflow-wrap:anywhere]">{why.data.summary}</p>;
+  return (
+    <p data-testid="job-why" className="mt-0.5 text-sm text-warn [overflow-wrap:anywhere]">
+      {why.data.summary}
+    </p>
+  );
 }
 
 function Cancel({ job }: { job: ProvisionerJob }) {
@@ -115,13 +235,26 @@ function Cancel({ job }: { job: ProvisionerJob }) {
   if (path === null || (job.status !== "pending" && job.status !== "running")) return null;
   return (
     <div>
-      <Button size="sm" onClick={() => setAsked(true)}>Cancel job…</Button>
-      <Confirm open={asked} onClose={() => setAsked(false)} title="Cancel this job?" confirm="Cancel job" onConfirm={async () => {
-        await patch(path);
-        toast.done("The job is being canceled.");
-        await queries.invalidateQueries({ queryKey: ["organizations"] });
-      }}>
-        <p>{job.status === "pending" ? "It has not begun: nothing is lost." : "Terraform is interrupted. What it has made so far may be left behind, and a workspace may have to be started or deleted again."}</p>
+      <Button size="sm" onClick={() => setAsked(true)}>
+        Cancel job…
+      </Button>
+      <Confirm
+        open={asked}
+        onClose={() => setAsked(false)}
+        title="Cancel this job?"
+        confirm="Cancel job"
+        onConfirm={async () => {
+          await patch(path);
+          toast.done("The job is being canceled.");
+          await queries.invalidateQueries({ queryKey: ["organizations"] });
+        }}
+      >
+        <p>
+          {job.status === "pending"
+            ? "It has not begun: nothing is lost."
+            : "Terraform is interrupted. What it has made so far may be left behind, and a " +
+              "workspace may have to be started or deleted again."}
+        </p>
       </Confirm>
     </div>
   );

@@ -20,10 +20,13 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
-import { readTags, Tags } from "./tags";
-import { counted } from "../../ui/words";
+import { Refused } from "../../ui/Refused";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
+import { readTags, Tags } from "../../features/provisioner/tags";
+import { counted } from "../../lib/words";
 
 /** Ways in that are no keys of their own, but listed with them. */
 const BUILT_IN: Readonly<Record<string, string>> = {
@@ -31,13 +34,18 @@ const BUILT_IN: Readonly<Record<string, string>> = {
   "user-auth": "Started by somebody who is signed in.",
   psk: "Come with the server's pre-shared key.",
 };
-const isBuiltIn = (entry: ProvisionerKeyDaemons) => entry.key.id.startsWith("00000000-0000-0000-0000-");
+const isBuiltIn = (entry: ProvisionerKeyDaemons) =>
+  entry.key.id.startsWith("00000000-0000-0000-0000-");
 
 export function KeysPage() {
   const view = useOrganization();
   useTitle("Provisioner Keys", view?.name ?? "");
   if (!view?.known) return null;
-  return view.may.viewDaemons ? <Keys view={view} /> : <Refused what="the provisioner keys of this organization" />;
+  return view.may.viewDaemons ? (
+    <Keys view={view} />
+  ) : (
+    <Refused what="the provisioner keys of this organization" />
+  );
 }
 
 function Keys({ view }: { view: OrganizationView }) {
@@ -45,61 +53,221 @@ function Keys({ view }: { view: OrganizationView }) {
   const queries = useQueryClient();
   const [making, setMaking] = useState(false);
   const [deleting, setDeleting] = useState<ProvisionerKeyDaemons | null>(null);
-  const changed = () => queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "provisionerkeys"] });
+  const changed = () =>
+    queries.invalidateQueries({
+      queryKey: ["organizations", view.organization.name, "provisionerkeys"],
+    });
   const shown = (list.data ?? []).filter((entry) => !isBuiltIn(entry) || entry.daemons.length > 0);
   const columns: Column<ProvisionerKeyDaemons>[] = [
-    { id: "name", header: "Name", cell: (entry) => <div className="min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{entry.key.name}</p>{isBuiltIn(entry) ? <p className="text-sm text-muted">{BUILT_IN[entry.key.name]}</p> : null}</div> },
-    { id: "tags", header: "Tags", extra: true, cell: (row) => <Tags tags={row.key.tags} none="untagged" /> },
     {
-      id: "daemons", header: "Provisioners",
-      cell: (entry) => entry.daemons.length === 0 ? <span className="text-muted">None now</span> : <TextLink to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}>{counted(entry.daemons.length, "provisioner")}</TextLink>,
+      id: "name",
+      header: "Name",
+      cell: (entry) => (
+        <div className="min-w-32">
+          <p className="font-medium [overflow-wrap:anywhere]">{entry.key.name}</p>
+          {isBuiltIn(entry) ? (
+            <p className="text-sm text-muted">{BUILT_IN[entry.key.name]}</p>
+          ) : null}
+        </div>
+      ),
     },
-    { id: "made", header: "Created", extra: true, cell: (row) => <span className="text-muted">{isBuiltIn(row) ? "–" : <Ago at={row.key.created_at} />}</span> },
-    { id: "actions", header: "Actions", hidden: true, align: "right", cell: (entry) => view.may.deleteKeys && !isBuiltIn(entry) ? <IconButton size="sm" label={`Delete key ${entry.key.name}`} onClick={() => setDeleting(entry)}><Trash2 /></IconButton> : null },
+    {
+      id: "tags",
+      header: "Tags",
+      extra: true,
+      cell: (row) => <Tags tags={row.key.tags} none="untagged" />,
+    },
+    {
+      id: "daemons",
+      header: "Provisioners",
+      cell: (entry) =>
+        entry.daemons.length === 0 ? (
+          <span className="text-muted">None now</span>
+        ) : (
+          <TextLink
+            to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}
+          >
+            {counted(entry.daemons.length, "provisioner")}
+          </TextLink>
+        ),
+    },
+    {
+      id: "made",
+      header: "Created",
+      extra: true,
+      cell: (row) => (
+        <span className="text-muted">{isBuiltIn(row) ? "–" : <Ago at={row.key.created_at} />}</span>
+      ),
+    },
+    {
+      id: "actions",
+      header: "Actions",
+      hidden: true,
+      align: "right",
+      cell: (entry) =>
+        view.may.deleteKeys && !isBuiltIn(entry) ? (
+          <IconButton
+            size="sm"
+            label={`Delete key ${entry.key.name}`}
+            onClick={() => setDeleting(entry)}
+          >
+            <Trash2 />
+          </IconButton>
+        ) : null,
+    },
   ];
   return (
     <>
-      <PageHead title="Provisioner keys" description="A provisioner started with a key belongs to this organization and has the key's tags." actions={view.may.createKeys ? <Button look="primary" icon={<Plus />} onClick={() => setMaking(true)}>Create key</Button> : null} />
+      <PageHead
+        title="Provisioner keys"
+        description="A provisioner started with a key belongs to this organization and has the key's tags."
+        actions={
+          view.may.createKeys ? (
+            <Button look="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+              Create key
+            </Button>
+          ) : null
+        }
+      />
       {list.isPending ? <SkeletonRows rows={3} /> : null}
-      {list.isError ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      {list.data ? <DataTable label="Provisioner keys" data={shown} columns={columns} rowKey={(entry) => entry.key.id} rowTestId={(entry) => `key-${entry.key.name}`}
-        empty={<Empty icon={KeyRound} title="No keys yet" command="coder provisioner keys create my-key --tag os=linux">A key lets a provisioner outside of the server work for this organization.</Empty>} /> : null}
+      {list.isError ? (
+        <div className="mb-4">
+          <Failure error={list.error} retry={() => void list.refetch()} />
+        </div>
+      ) : null}
+      {list.data ? (
+        <DataTable
+          label="Provisioner keys"
+          data={shown}
+          columns={columns}
+          rowKey={(entry) => entry.key.id}
+          rowTestId={(entry) => `key-${entry.key.name}`}
+          empty={
+            <Empty
+              icon={KeyRound}
+              title="No keys yet"
+              command="coder provisioner keys create my-key --tag os=linux"
+            >
+              A key lets a provisioner outside of the server work for this organization.
+            </Empty>
+          }
+        />
+      ) : null}
       {making ? <NewKey view={view} onClose={() => setMaking(false)} onMade={changed} /> : null}
-      <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title={`Delete the key ${deleting?.key.name ?? ""}?`} confirm="Delete" typed={deleting?.key.name} typedLabel="Name of the provisioner key to delete" onConfirm={async () => {
-        await remove(`/api/v2/organizations/${view.organization.name}/provisionerkeys/${seg(deleting?.key.name ?? "")}`);
-        toast.done("Provisioner key deleted.");
-        await changed();
-      }}>
-        <p>{deleting && deleting.daemons.length > 0 ? `${counted(deleting.daemons.length, "provisioner uses", "provisioners use")} it and will be shown out: jobs with its tags wait until another one comes.` : "No provisioner uses it now. Those started with it later are refused."}</p>
+      <Confirm
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete the key ${deleting?.key.name ?? ""}?`}
+        confirm="Delete"
+        typed={deleting?.key.name}
+        typedLabel="Name of the provisioner key to delete"
+        onConfirm={async () => {
+          await remove(
+            `/api/v2/organizations/${view.organization.name}/provisionerkeys/${seg(deleting?.key.name ?? "")}`,
+          );
+          toast.done("Provisioner key deleted.");
+          await changed();
+        }}
+      >
+        <p>
+          {deleting && deleting.daemons.length > 0
+            ? `${counted(deleting.daemons.length, "provisioner uses", "provisioners use")} it and ` +
+              "will be shown out: jobs with its tags wait until another one comes."
+            : "No provisioner uses it now. Those started with it later are refused."}
+        </p>
       </Confirm>
     </>
   );
 }
 
-function NewKey({ view, onClose, onMade }: { view: OrganizationView; onClose: () => void; onMade: () => Promise<unknown> }) {
+function NewKey({
+  view,
+  onClose,
+  onMade,
+}: {
+  view: OrganizationView;
+  onClose: () => void;
+  onMade: () => Promise<unknown>;
+}) {
   const id = useId();
   const [key, setKey] = useState("");
-  const form = useForm({ name: "", tags: "" }, async (values) => {
-    const made = await post<CreateProvisionerKeyResponse>(`/api/v2/organizations/${view.organization.name}/provisionerkeys`, { name: values.name, tags: readTags(values.tags) ?? {} });
-    setKey(made.key);
-    await onMade();
-  }, (values) => (readTags(values.tags) === null ? { tags: "Write each as name=value." } : {}));
+  const form = useForm(
+    { name: "", tags: "" },
+    async (values) => {
+      const made = await post<CreateProvisionerKeyResponse>(
+        `/api/v2/organizations/${view.organization.name}/provisionerkeys`,
+        { name: values.name, tags: readTags(values.tags) ?? {} },
+      );
+      setKey(made.key);
+      await onMade();
+    },
+    (values) => (readTags(values.tags) === null ? { tags: "Write each as name=value." } : {}),
+  );
   if (key) {
     return (
-      <Dialog open held onClose={onClose} title="The key is made" description="Copy it now: it is not shown again." actions={<Button look="primary" onClick={onClose}>Done</Button>}>
+      <Dialog
+        open
+        held
+        onClose={onClose}
+        title="The key is made"
+        description="Copy it now: it is not shown again."
+        actions={
+          <Button look="primary" onClick={onClose}>
+            Done
+          </Button>
+        }
+      >
         <div className="flex flex-col gap-4">
           <CodeBox label="Provisioner key" command={key} secret testId="provisioner-key" />
-          <div><p className="mb-1.5">Start a provisioner with it:</p><CodeBox label="Command that starts a provisioner" command={`CODER_PROVISIONER_DAEMON_KEY="<key>" coder provisioner start --url ${window.location.origin}`} /></div>
+          <div>
+            <p className="mb-1.5">Start a provisioner with it:</p>
+            <CodeBox
+              label="Command that starts a provisioner"
+              command={`CODER_PROVISIONER_DAEMON_KEY="<key>" coder provisioner start --url ${window.location.origin}`}
+            />
+          </div>
         </div>
       </Dialog>
     );
   }
   return (
-    <Dialog open held={form.busy} onClose={() => { if (!form.busy) onClose(); }} title="Create provisioner key" actions={<><Button disabled={form.busy} onClick={onClose}>Cancel</Button><Button type="submit" form={id} look="primary" busy={form.busy}>Create</Button></>}>
+    <Dialog
+      open
+      held={form.busy}
+      onClose={() => {
+        if (!form.busy) onClose();
+      }}
+      title="Create provisioner key"
+      actions={
+        <>
+          <Button disabled={form.busy} onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" form={id} look="primary" busy={form.busy}>
+            Create
+          </Button>
+        </>
+      }
+    >
       <form id={id} className="flex flex-col gap-4" onSubmit={form.submit}>
         {form.error ? <Failure error={form.error} /> : null}
-        <TextField label="Name" required autoComplete="off" value={form.values.name} problem={form.problem("name")} onChange={(value) => form.set("name", value)} />
-        <TextField label="Tags" autoComplete="off" placeholder="os=linux gpu=yes" hint="Jobs that want these tags go to its provisioners. They cannot be changed later." value={form.values.tags} problem={form.problem("tags")} onChange={(value) => form.set("tags", value)} />
+        <TextField
+          label="Name"
+          required
+          autoComplete="off"
+          value={form.values.name}
+          problem={form.problem("name")}
+          onChange={(value) => form.set("name", value)}
+        />
+        <TextField
+          label="Tags"
+          autoComplete="off"
+          placeholder="os=linux gpu=yes"
+          hint="Jobs that want these tags go to its provisioners. They cannot be changed later."
+          value={form.values.tags}
+          problem={form.problem("tags")}
+          onChange={(value) => form.set("tags", value)}
+        />
       </form>
     </Dialog>
   );

@@ -8,10 +8,27 @@ import { JobReasons } from "./JobReasons";
 it("takes the second of two quick clicks", async () => {
   let parked = false;
   const answers: (() => void)[] = [];
-  const page = visit([{ path: "/", element: <JobReasons organization="o" job="j" home="/organizations/acme" /> }], "/", {
-    "GET /api/v2/organizations/o/provisionerjobs/j/why": () => ({ verdict: "nobody", summary: "", daemons: [], remedy: null, no_expected_start: "", parked }),
-    "PUT /api/v2/organizations/o/provisionerjobs/j/parked": (body: { parked: boolean }) => new Promise((done) => answers.push(() => { parked = body.parked; done({}); })),
-  });
+  const page = visit(
+    [{ path: "/", element: <JobReasons organization="o" job="j" home="/organizations/acme" /> }],
+    "/",
+    {
+      "GET /api/v2/organizations/o/provisionerjobs/j/why": () => ({
+        verdict: "nobody",
+        summary: "",
+        daemons: [],
+        remedy: null,
+        no_expected_start: "",
+        parked,
+      }),
+      "PUT /api/v2/organizations/o/provisionerjobs/j/parked": (body: { parked: boolean }) =>
+        new Promise((done) =>
+          answers.push(() => {
+            parked = body.parked;
+            done({});
+          }),
+        ),
+    },
+  );
   const waits = await screen.findByRole("switch", { name: "Wait without limit" });
   await userEvent.click(waits);
   expect(waits).toBeChecked();

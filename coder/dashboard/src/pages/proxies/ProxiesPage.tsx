@@ -7,7 +7,11 @@ import { PRIMARY } from "../../api/app-place";
 import { post, remove, seg } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { workspaceProxies } from "../../api/queries/health";
-import type { CreateWorkspaceProxyRequest, UpdateWorkspaceProxyResponse, WorkspaceProxy } from "../../api/types";
+import type {
+  CreateWorkspaceProxyRequest,
+  UpdateWorkspaceProxyResponse,
+  WorkspaceProxy,
+} from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
@@ -26,9 +30,14 @@ import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { latencyTone, measure } from "./latency";
+import { latencyTone, measure } from "../../features/proxy/latency";
 
-const STATUS: Record<string, readonly [Tone, string]> = { ok: ["good", "Healthy"], unhealthy: ["warn", "Unhealthy"], unreachable: ["bad", "Unreachable"], unregistered: ["idle", "Never started"] };
+const STATUS: Record<string, readonly [Tone, string]> = {
+  ok: ["good", "Healthy"],
+  unhealthy: ["warn", "Unhealthy"],
+  unreachable: ["bad", "Unreachable"],
+  unregistered: ["idle", "Never started"],
+};
 const AGAIN_MS = 30_000;
 
 export function ProxiesPage() {
@@ -37,7 +46,14 @@ export function ProxiesPage() {
   const queries = useQueryClient();
   const proxies = useQuery({ ...workspaceProxies, enabled: may.viewWorkspaceProxies });
   const found = proxies.data ?? [];
-  const ways = useQueries({ queries: found.map((proxy) => ({ queryKey: ["latency", proxy.path_app_url], queryFn: () => measure(proxy.path_app_url), enabled: proxy.path_app_url !== "", refetchInterval: AGAIN_MS })) });
+  const ways = useQueries({
+    queries: found.map((proxy) => ({
+      queryKey: ["latency", proxy.path_app_url],
+      queryFn: () => measure(proxy.path_app_url),
+      enabled: proxy.path_app_url !== "",
+      refetchInterval: AGAIN_MS,
+    })),
+  });
   const latency = new Map(found.map((proxy, index) => [proxy.id, ways[index]?.data]));
   const [adding, setAdding] = useState(false);
   const [ending, setEnding] = useState<WorkspaceProxy | null>(null);
@@ -49,33 +65,121 @@ export function ProxiesPage() {
     toast.done(`The proxy ${ending.name} is deleted.`);
   };
   const columns: Column<WorkspaceProxy>[] = [
-    { id: "name", header: "Proxy", cell: (row) => (
-      <div className="flex min-w-0 items-center gap-3"><Avatar name={row.display_name || row.name} src={row.icon_url} square /><div className="min-w-0"><p className="font-medium">{row.display_name || row.name} {row.name === PRIMARY ? <Tag>This server</Tag> : null}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{row.path_app_url || "not registered yet"}</p></div></div>
-    ) },
-    { id: "status", header: "Status", cell: (row) => {
-      const [tone, text] = STATUS[row.status?.status ?? ""] ?? (row.healthy ? STATUS["ok"] : STATUS["unhealthy"]) ?? ["idle", "Unknown"];
-      return <div><StatusText tone={tone}>{text}</StatusText>{(row.status?.report?.errors ?? []).map((line) => <p key={line} className="text-sm text-bad">{line}</p>)}</div>;
-    } },
-    { id: "latency", header: "From here", extra: true, cell: (row) => <Latency ms={latency.get(row.id)} /> },
-    { id: "version", header: "Version", extra: true, cell: (row) => <span className="text-muted">{row.version || "–"}</span> },
-    { id: "end", header: "Actions", hidden: true, align: "right", cell: (row) => (row.name !== PRIMARY && may.editWorkspaceProxies ? <IconButton size="sm" label={`Delete proxy ${row.name}`} onClick={() => setEnding(row)}><Trash2 /></IconButton> : null) },
+    {
+      id: "name",
+      header: "Proxy",
+      cell: (row) => (
+        <div className="flex min-w-0 items-center gap-3">
+          <Avatar name={row.display_name || row.name} src={row.icon_url} square />
+          <div className="min-w-0">
+            <p className="font-medium">
+              {row.display_name || row.name} {row.name === PRIMARY ? <Tag>This server</Tag> : null}
+            </p>
+            <p className="text-sm text-muted [overflow-wrap:anywhere]">
+              {row.path_app_url || "not registered yet"}
+            </p>
+          </div>
+        </div>
+      ),
+    },
+    {
+      id: "status",
+      header: "Status",
+      cell: (row) => {
+        const [tone, text] = STATUS[row.status?.status ?? ""] ??
+          (row.healthy ? STATUS["ok"] : STATUS["unhealthy"]) ?? ["idle", "Unknown"];
+        return (
+          <div>
+            <StatusText tone={tone}>{text}</StatusText>
+            {(row.status?.report?.errors ?? []).map((line) => (
+              <p key={line} className="text-sm text-bad">
+                {line}
+              </p>
+            ))}
+          </div>
+        );
+      },
+    },
+    {
+      id: "latency",
+      header: "From here",
+      extra: true,
+      cell: (row) => <Latency ms={latency.get(row.id)} />,
+    },
+    {
+      id: "version",
+      header: "Version",
+      extra: true,
+      cell: (row) => <span className="text-muted">{row.version || "–"}</span>,
+    },
+    {
+      id: "end",
+      header: "Actions",
+      hidden: true,
+      align: "right",
+      cell: (row) =>
+        row.name !== PRIMARY && may.editWorkspaceProxies ? (
+          <IconButton size="sm" label={`Delete proxy ${row.name}`} onClick={() => setEnding(row)}>
+            <Trash2 />
+          </IconButton>
+        ) : null,
+    },
   ];
-  const add = may.editWorkspaceProxies ? <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>Create proxy</Button> : null;
-  if (may.known && !may.viewWorkspaceProxies) return <><PageHead title="Workspace proxies" /><Notice kind="info" title="Workspace proxies are looked after by administrators." /></>;
+  const add = may.editWorkspaceProxies ? (
+    <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>
+      Create proxy
+    </Button>
+  ) : null;
+  if (may.known && !may.viewWorkspaceProxies)
+    return (
+      <>
+        <PageHead title="Workspace proxies" />
+        <Notice kind="info" title="Workspace proxies are looked after by administrators." />
+      </>
+    );
   return (
     <>
-      <PageHead title="Workspace proxies" description="A proxy near people far away makes their terminals and applications quick." actions={found.length > 1 ? add : null} />
+      <PageHead
+        title="Workspace proxies"
+        description="A proxy near people far away makes their terminals and applications quick."
+        actions={found.length > 1 ? add : null}
+      />
       {proxies.isPending ? <SkeletonRows rows={2} /> : null}
-      {proxies.isError ? <Failure error={proxies.error} retry={() => void proxies.refetch()} /> : null}
+      {proxies.isError ? (
+        <Failure error={proxies.error} retry={() => void proxies.refetch()} />
+      ) : null}
       {proxies.data ? (
         <Stack>
-          <DataTable label="Workspace proxies" data={found} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => row.name} />
-          {found.length <= 1 ? <Card><Empty icon={Globe2} title="Only this server serves people" actions={add} level={2}>Are some of them on another continent? A proxy there needs no database, only a machine with this program.</Empty></Card> : null}
+          <DataTable
+            label="Workspace proxies"
+            data={found}
+            columns={columns}
+            rowKey={(row) => row.id}
+            rowTestId={(row) => row.name}
+          />
+          {found.length <= 1 ? (
+            <Card>
+              <Empty icon={Globe2} title="Only this server serves people" actions={add} level={2}>
+                Are some of them on another continent? A proxy there needs no database, only a
+                machine with this program.
+              </Empty>
+            </Card>
+          ) : null}
         </Stack>
       ) : null}
       {adding ? <CreateProxy onClose={() => setAdding(false)} onMade={refresh} /> : null}
-      <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Delete the proxy ${ending?.name ?? ""}?`} confirm="Delete" typed={ending?.name} onConfirm={end}>
-        <p>Its token stops working and people who use it are served by another region. Links to applications by its address break.</p>
+      <Confirm
+        open={ending !== null}
+        onClose={() => setEnding(null)}
+        title={`Delete the proxy ${ending?.name ?? ""}?`}
+        confirm="Delete"
+        typed={ending?.name}
+        onConfirm={end}
+      >
+        <p>
+          Its token stops working and people who use it are served by another region. Links to
+          applications by its address break.
+        </p>
       </Confirm>
     </>
   );
@@ -83,37 +187,103 @@ export function ProxiesPage() {
 
 function Latency({ ms }: { ms: number | null | undefined }) {
   if (ms === undefined) return <span className="text-muted">…</span>;
-  if (ms === null) return <span className="text-muted" title="It does not answer this browser, or is plain HTTP on another site.">not measured</span>;
+  if (ms === null)
+    return (
+      <span
+        className="text-muted"
+        title="It does not answer this browser, or is plain HTTP on another site."
+      >
+        not measured
+      </span>
+    );
   return <StatusText tone={latencyTone(ms)}>{Math.max(1, Math.round(ms))} ms</StatusText>;
 }
 
 function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => Promise<void> }) {
   const [token, setToken] = useState<string | null>(null);
-  const form = useForm({ name: "", display_name: "", icon: "" }, async (values: CreateWorkspaceProxyRequest) => {
-    setToken((await post<UpdateWorkspaceProxyResponse>("/api/v2/workspaceproxies", values)).proxy_token);
-    await onMade();
-  });
+  const form = useForm(
+    { name: "", display_name: "", icon: "" },
+    async (values: CreateWorkspaceProxyRequest) => {
+      setToken(
+        (await post<UpdateWorkspaceProxyResponse>("/api/v2/workspaceproxies", values)).proxy_token,
+      );
+      await onMade();
+    },
+  );
   const { values, set, problem } = form;
   if (token !== null) {
     return (
-      <Dialog open held wide onClose={onClose} title={`${values.name} is created`} actions={<Button look="primary" onClick={onClose}>Done</Button>}>
+      <Dialog
+        open
+        held
+        wide
+        onClose={onClose}
+        title={`${values.name} is created`}
+        actions={
+          <Button look="primary" onClick={onClose}>
+            Done
+          </Button>
+        }
+      >
         <Stack>
-          <Notice kind="warning" title="The token is shown once.">Whoever has it can stand between people and their workspaces.</Notice>
+          <Notice kind="warning" title="The token is shown once.">
+            Whoever has it can stand between people and their workspaces.
+          </Notice>
           <CodeBox label="Token of the proxy" command={token} secret />
           <p className="text-sm text-muted">Start it on its machine:</p>
-          <CodeBox label="Command that starts the proxy" command={`CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url ${window.location.origin} --access-url https://${values.name}.example.com`} />
+          <CodeBox
+            label="Command that starts the proxy"
+            command={
+              "CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url " +
+              `${window.location.origin} --access-url https://${values.name}.example.com`
+            }
+          />
         </Stack>
       </Dialog>
     );
   }
   return (
-    <Dialog open held={form.busy} onClose={() => { if (!form.busy) onClose(); }} title="Create proxy" actions={<><Button disabled={form.busy} onClick={onClose}>Cancel</Button><Button type="submit" form="proxy" look="primary" busy={form.busy}>Create</Button></>}>
+    <Dialog
+      open
+      held={form.busy}
+      onClose={() => {
+        if (!form.busy) onClose();
+      }}
+      title="Create proxy"
+      actions={
+        <>
+          <Button disabled={form.busy} onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" form="proxy" look="primary" busy={form.busy}>
+            Create
+          </Button>
+        </>
+      }
+    >
       <form id="proxy" onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
-          <TextField label="Name" required placeholder="sydney" value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-          <TextField label="Display name" placeholder="Sydney" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
-          <IconField value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+          <TextField
+            label="Name"
+            required
+            placeholder="sydney"
+            value={values.name}
+            problem={problem("name")}
+            onChange={(value) => set("name", value)}
+          />
+          <TextField
+            label="Display name"
+            placeholder="Sydney"
+            value={values.display_name}
+            problem={problem("display_name")}
+            onChange={(value) => set("display_name", value)}
+          />
+          <IconField
+            value={values.icon}
+            problem={problem("icon")}
+            onChange={(value) => set("icon", value)}
+          />
         </Stack>
       </form>
     </Dialog>

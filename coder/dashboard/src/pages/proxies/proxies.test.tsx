@@ -5,10 +5,29 @@ import { expect, it, vi } from "vitest";
 import { Refusal, visit, type Answers } from "../../test/world";
 import { ProxiesPage } from "./ProxiesPage";
 
-vi.mock("./latency", async (original) => ({ ...(await original<object>()), measure: async () => 20 }));
+vi.mock("../../features/proxy/latency", async (original) => ({
+  ...(await original<object>()),
+  measure: async () => 20,
+}));
 
-const proxy = (name: string, status: string, errors: string[] = []) => ({ id: name, name, display_name: "", icon_url: "", healthy: status === "ok", path_app_url: `https://${name}.test`, wildcard_hostname: "", version: "v1", status: { status, report: { errors, warnings: [] } } });
-const open = (answers: Answers = {}) => visit([{ path: "/", Component: ProxiesPage }], "/", { "GET /api/v2/workspaceproxies": { regions: [proxy("primary", "ok"), proxy("sydney", "unreachable", ["connection refused"])] }, ...answers });
+const proxy = (name: string, status: string, errors: string[] = []) => ({
+  id: name,
+  name,
+  display_name: "",
+  icon_url: "",
+  healthy: status === "ok",
+  path_app_url: `https://${name}.test`,
+  wildcard_hostname: "",
+  version: "v1",
+  status: { status, report: { errors, warnings: [] } },
+});
+const open = (answers: Answers = {}) =>
+  visit([{ path: "/", Component: ProxiesPage }], "/", {
+    "GET /api/v2/workspaceproxies": {
+      regions: [proxy("primary", "ok"), proxy("sydney", "unreachable", ["connection refused"])],
+    },
+    ...answers,
+  });
 
 it("shows how each is and why one is not", async () => {
   open();
@@ -19,13 +38,24 @@ it("shows how each is and why one is not", async () => {
 });
 
 it("shows a new proxy's token once, hidden until it is asked for", async () => {
-  const page = open({ "POST /api/v2/workspaceproxies": { proxy: proxy("tokyo", "unregistered"), proxy_token: "tokyo-secret" } });
+  const page = open({
+    "POST /api/v2/workspaceproxies": {
+      proxy: proxy("tokyo", "unregistered"),
+      proxy_token: "tokyo-secret",
+    },
+  });
   await userEvent.click(await screen.findByRole("button", { name: "Create proxy" }));
   await userEvent.type(screen.getByLabelText(/^Name/), "tokyo");
   await userEvent.click(screen.getByRole("button", { name: "Create" }));
   const dialog = within(await screen.findByRole("dialog", { name: "tokyo is created" }));
   expect(dialog.queryByText(/tokyo-secret/)).toBeNull();
-  expect(page.sent).toEqual([{ method: "POST", path: "/api/v2/workspaceproxies", body: { name: "tokyo", display_name: "", icon: "" } }]);
+  expect(page.sent).toEqual([
+    {
+      method: "POST",
+      path: "/api/v2/workspaceproxies",
+      body: { name: "tokyo", display_name: "", icon: "" },
+    },
+  ]);
   await userEvent.click(dialog.getByRole("button", { name: "Done" }));
   expect(screen.queryByRole("dialog")).toBeNull();
 });
@@ -46,5 +76,9 @@ it("deletes only what was typed", async () => {
   expect(confirm).toBeDisabled();
   await userEvent.type(screen.getByTestId("delete-dialog-name-confirmation"), "sydney");
   await userEvent.click(confirm);
-  await waitFor(() => expect(page.sent).toEqual([{ method: "DELETE", path: "/api/v2/workspaceproxies/sydney", body: undefined }]));
+  await waitFor(() =>
+    expect(page.sent).toEqual([
+      { method: "DELETE", path: "/api/v2/workspaceproxies/sydney", body: undefined },
+    ]),
+  );
 });

@@ -20,7 +20,10 @@ export function CliAuthPage() {
     retry: false,
   });
   return (
-    <Door title="Session token" description="Copy it and paste it into your terminal, where the login command waits for it. Nobody else should see it.">
+    <Door
+      title="Session token"
+      description="Copy it and paste it into your terminal, where the login command waits for it. Nobody else should see it."
+    >
       {key.isPending ? <Skeleton className="h-10 w-full" /> : null}
       {key.isError ? <Failure error={key.error} retry={() => void key.refetch()} /> : null}
       {key.data ? <CodeBox command={key.data.key} label="Session token" secret /> : null}

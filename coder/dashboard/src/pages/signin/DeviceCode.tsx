@@ -25,7 +25,9 @@ const LEAST_S = 5; // as RFC 8628 has it where the provider says nothing
 
 export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
   const attempt = useRef({ exchange, onFailure });
-  useEffect(() => { attempt.current = { exchange, onFailure }; });
+  useEffect(() => {
+    attempt.current = { exchange, onFailure };
+  });
   useEffect(() => {
     let pause = Math.max(device.interval || LEAST_S, 1);
     let timer: number;
@@ -57,11 +59,21 @@ export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
     <>
       <p className="text-base text-muted">Copy this code, then enter it on the provider’s page.</p>
       <div className="flex items-center justify-between gap-2 rounded-lg border border-line bg-inset px-4 py-3">
-        <code className="text-xl font-semibold tracking-[0.15em]" data-testid="user-code">{device.user_code}</code>
+        <code className="text-xl font-semibold tracking-[0.15em]" data-testid="user-code">
+          {device.user_code}
+        </code>
         <CopyButton text={device.user_code} />
       </div>
-      {address ? <a className={buttonClass("primary")} href={address} target="_blank" rel="noreferrer">Open and paste<ExternalLink aria-hidden="true" /></a> : null}
-      <p role="status" className="flex items-center gap-2 text-sm text-muted"><Spinner />Waiting until you have confirmed it there…</p>
+      {address ? (
+        <a className={buttonClass("primary")} href={address} target="_blank" rel="noreferrer">
+          Open and paste
+          <ExternalLink aria-hidden="true" />
+        </a>
+      ) : null}
+      <p role="status" className="flex items-center gap-2 text-sm text-muted">
+        <Spinner />
+        Waiting until you have confirmed it there…
+      </p>
     </>
   );
 }

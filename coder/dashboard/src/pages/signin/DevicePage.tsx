@@ -29,16 +29,40 @@ export function DevicePage() {
   });
   const exchange = async () => {
     const code = device.data?.device_code ?? "";
-    const answer = await get<OAuth2DeviceFlowCallbackResponse>(withQuery("/api/v2/users/oauth2/github/callback", { code, state }));
+    const answer = await get<OAuth2DeviceFlowCallbackResponse>(
+      withQuery("/api/v2/users/oauth2/github/callback", { code, state }),
+    );
     window.location.assign(safeTarget(answer.redirect_url));
   };
   return (
-    <Door title="Sign in with GitHub" foot={<ButtonLink look="quiet" to="/login">Sign in another way</ButtonLink>}>
-      {state === "" ? <Notice kind="error" title="This page belongs to a sign-in that has begun elsewhere">Begin again from the sign-in page.</Notice> : null}
+    <Door
+      title="Sign in with GitHub"
+      foot={
+        <ButtonLink look="quiet" to="/login">
+          Sign in another way
+        </ButtonLink>
+      }
+    >
+      {state === "" ? (
+        <Notice kind="error" title="This page belongs to a sign-in that has begun elsewhere">
+          Begin again from the sign-in page.
+        </Notice>
+      ) : null}
       {device.isFetching ? <Loading /> : null}
       {device.isError ? <Failure error={device.error} retry={() => void device.refetch()} /> : null}
-      {failed ? <Failure error={failed} title="GitHub did not confirm" retry={() => { setFailed(null); void device.refetch(); }} /> : null}
-      {device.data && !failed ? <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} /> : null}
+      {failed ? (
+        <Failure
+          error={failed}
+          title="GitHub did not confirm"
+          retry={() => {
+            setFailed(null);
+            void device.refetch();
+          }}
+        />
+      ) : null}
+      {device.data && !failed ? (
+        <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} />
+      ) : null}
     </Door>
   );
 }

@@ -3,14 +3,24 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { appearance } from "../../api/queries/session";
-import { Announcements } from "../../layout/Announcements";
+import { Announcements } from "../../features/appearance/Announcements";
 import { safeImage } from "../../ui/Avatar";
 
 export function useApplicationName(): string {
   return useQuery(appearance).data?.application_name || "Coder";
 }
 
-export function Door({ title, description, children, foot }: { title: ReactNode; description?: ReactNode; children: ReactNode; foot?: ReactNode }) {
+export function Door({
+  title,
+  description,
+  children,
+  foot,
+}: {
+  title: ReactNode;
+  description?: ReactNode;
+  children: ReactNode;
+  foot?: ReactNode;
+}) {
   const logo = safeImage(useQuery(appearance).data?.logo_url);
   return (
     <>
@@ -19,7 +29,9 @@ export function Door({ title, description, children, foot }: { title: ReactNode;
         <img src={logo ?? "/favicon.svg"} alt="" className="mb-5 h-11 max-w-56" />
         <div className="w-full max-w-sm rounded-xl border border-line bg-surface p-6 shadow-card">
           <h1 className="text-xl font-semibold tracking-tight">{title}</h1>
-          {description ? <div className="mt-1 text-base text-muted [overflow-wrap:anywhere]">{description}</div> : null}
+          {description ? (
+            <div className="mt-1 text-base text-muted [overflow-wrap:anywhere]">{description}</div>
+          ) : null}
           <div className="mt-5 flex flex-col gap-4">{children}</div>
         </div>
         {foot ? <div className="mt-4 text-center text-sm text-muted">{foot}</div> : null}

@@ -12,26 +12,38 @@ import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { DeviceCode } from "./DeviceCode";
 import { Door } from "./Door";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 export function ExternalAuthPage() {
   const provider = useParams()["provider"] ?? "";
   const returned = useSearchParams()[0].has(BACK);
   const path = `/api/v2/external-auth/${seg(provider)}`;
-  const auth = useQuery({ queryKey: ["external-auth", provider], queryFn: () => get<ExternalAuth>(path), retry: false });
+  const auth = useQuery({
+    queryKey: ["external-auth", provider],
+    queryFn: () => get<ExternalAuth>(path),
+    retry: false,
+  });
   const name = auth.data?.display_name || provider;
   useTitle(`Authenticate with ${name}`);
   if (auth.isPending) return <Loading />;
   if (auth.isLoadingError) {
     if (auth.error instanceof ApiError && auth.error.status === 404) return <NotFoundPage />;
-    return <Door title="External authentication"><Failure error={auth.error} retry={() => void auth.refetch()} /></Door>;
+    return (
+      <Door title="External authentication">
+        <Failure error={auth.error} retry={() => void auth.refetch()} />
+      </Door>
+    );
   }
   if (auth.data.authenticated) return <Linked provider={provider} auth={auth.data} name={name} />;
   if (auth.data.device) return <ByDevice path={path} provider={provider} name={name} />;
-  return returned ? <NotLinked provider={provider} name={name} /> : <ToProvider provider={provider} />;
+  return returned ? (
+    <NotLinked provider={provider} name={name} />
+  ) : (
+    <ToProvider provider={provider} />
+  );
 }
 
 /** The provider's own page asks whether it may be; what comes back from there unlinked must not be sent there again. */
@@ -43,14 +55,24 @@ function wayThere(provider: string): string {
 }
 
 function ToProvider({ provider }: { provider: string }) {
-  useEffect(() => { window.location.replace(wayThere(provider)); }, [provider]);
+  useEffect(() => {
+    window.location.replace(wayThere(provider));
+  }, [provider]);
   return <Loading label="Going to the provider" />;
 }
 
 function NotLinked({ provider, name }: { provider: string; name: string }) {
   return (
-    <Door title={`Link ${name}`} description={`${name} was asked whether this deployment may act for you, for example to clone your repositories, and did not confirm it.`}>
-      <a className={buttonClass("primary")} href={wayThere(provider)}>Continue with {name}</a>
+    <Door
+      title={`Link ${name}`}
+      description={
+        `${name} was asked whether this deployment may act for you, for example to clone ` +
+        "your repositories, and did not confirm it."
+      }
+    >
+      <a className={buttonClass("primary")} href={wayThere(provider)}>
+        Continue with {name}
+      </a>
       <ButtonLink to="/workspaces">Not now</ButtonLink>
     </Door>
   );
@@ -74,8 +96,19 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
     <Door title={`Link ${name}`}>
       {device.isFetching ? <Loading /> : null}
       {device.isError ? <Failure error={device.error} retry={() => void device.refetch()} /> : null}
-      {failed ? <Failure error={failed} title={`${name} did not confirm`} retry={() => { setFailed(null); void device.refetch(); }} /> : null}
-      {device.data && !failed ? <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} /> : null}
+      {failed ? (
+        <Failure
+          error={failed}
+          title={`${name} did not confirm`}
+          retry={() => {
+            setFailed(null);
+            void device.refetch();
+          }}
+        />
+      ) : null}
+      {device.data && !failed ? (
+        <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} />
+      ) : null}
     </Door>
   );
 }
@@ -83,21 +116,58 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
 function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth; name: string }) {
   const again = auth.device ? null : wayThere(provider);
   return (
-    <Door title={`You've authenticated with ${name}!`} description="You are now authenticated. Feel free to close the window, or go on.">
+    <Door
+      title={`You've authenticated with ${name}!`}
+      description="You are now authenticated. Feel free to close the window, or go on."
+    >
       {auth.user ? (
         <div className="flex items-center gap-3 rounded-lg border border-line bg-inset px-3 py-2.5">
           <Avatar name={auth.user.login} src={auth.user.avatar_url} />
-          <div className="min-w-0"><p className="truncate font-medium">{auth.user.name || auth.user.login}</p><p className="truncate text-sm text-muted">{auth.user.login}</p></div>
+          <div className="min-w-0">
+            <p className="truncate font-medium">{auth.user.name || auth.user.login}</p>
+            <p className="truncate text-sm text-muted">{auth.user.login}</p>
+          </div>
         </div>
       ) : null}
-      {auth.installations.length > 0 ? <p className="text-sm text-muted">{counted(auth.installations.length, "organization")} authorized: {auth.installations.map((item) => item.account.login).join(", ")}.</p> : null}
-      {auth.app_installable && auth.installations.length === 0 ? (
-        <Notice kind="warning" title={`The application is not installed at ${name} yet`} actions={
-          /^https?:/i.test(auth.app_install_url) ? <a className={buttonClass("secondary", "sm")} href={auth.app_install_url} target="_blank" rel="noreferrer">Install<ExternalLink aria-hidden="true" /></a> : null
-        }>Without it your repositories cannot be reached.</Notice>
+      {auth.installations.length > 0 ? (
+        <p className="text-sm text-muted">
+          {counted(auth.installations.length, "organization")} authorized:{" "}
+          {auth.installations.map((item) => item.account.login).join(", ")}.
+        </p>
       ) : null}
-      <ButtonLink look="primary" to="/workspaces">Go to workspaces</ButtonLink>
-      {again ? <a className={buttonClass("quiet")} href={again}>Link again</a> : <Button look="quiet" onClick={() => window.close()}>Close the window</Button>}
+      {auth.app_installable && auth.installations.length === 0 ? (
+        <Notice
+          kind="warning"
+          title={`The application is not installed at ${name} yet`}
+          actions={
+            /^https?:/i.test(auth.app_install_url) ? (
+              <a
+                className={buttonClass("secondary", "sm")}
+                href={auth.app_install_url}
+                target="_blank"
+                rel="noreferrer"
+              >
+                Install
+                <ExternalLink aria-hidden="true" />
+              </a>
+            ) : null
+          }
+        >
+          Without it your repositories cannot be reached.
+        </Notice>
+      ) : null}
+      <ButtonLink look="primary" to="/workspaces">
+        Go to workspaces
+      </ButtonLink>
+      {again ? (
+        <a className={buttonClass("quiet")} href={again}>
+          Link again
+        </a>
+      ) : (
+        <Button look="quiet" onClick={() => window.close()}>
+          Close the window
+        </Button>
+      )}
     </Door>
   );
 }

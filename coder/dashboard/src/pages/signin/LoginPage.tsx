@@ -9,13 +9,14 @@ import { authMethods, hasFirstUser, me } from "../../api/queries/session";
 import { safeImage } from "../../ui/Avatar";
 import { Button, buttonClass } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
+import { cx } from "../../ui/cx";
 import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
 import { Door, useApplicationName } from "./Door";
-import { knownMessage } from "./messages";
+import { knownMessage } from "../../features/session/messages";
 import { isPage, safeTarget } from "./target";
 
 export function LoginPage() {
@@ -30,29 +31,72 @@ export function LoginPage() {
   if (first.data === false) return <Navigate to="/setup" replace />;
   if (user.data) return isPage(target) ? <Navigate to={target} replace /> : <Leave to={target} />;
   if (user.isPending || first.isPending) return <Loading />;
-  if (user.isLoadingError) return <Door title="Sign in"><Failure error={user.error} retry={() => void user.refetch()} /></Door>;
+  if (user.isLoadingError)
+    return (
+      <Door title="Sign in">
+        <Failure error={user.error} retry={() => void user.refetch()} />
+      </Door>
+    );
 
   const passwords = methods?.password.enabled ?? true;
   const redirect = params.get("redirect") ? `?redirect=${encodeURIComponent(target)}` : "";
   const terms = methods?.terms_of_service_url;
   const providers = methods && (methods.github.enabled || methods.oidc.enabled);
   return (
-    <Door title={`Sign in to ${name}`} foot={terms && /^https?:/i.test(terms) ? <>By signing in you agree to the <a className="underline" href={terms} target="_blank" rel="noreferrer">terms of service</a>.</> : null}>
+    <Door
+      title={`Sign in to ${name}`}
+      foot={
+        terms && /^https?:/i.test(terms) ? (
+          <>
+            By signing in you agree to the{" "}
+            <a className="underline" href={terms} target="_blank" rel="noreferrer">
+              terms of service
+            </a>
+            .
+          </>
+        ) : null
+      }
+    >
       {message ? <Notice kind="info" title={message} /> : null}
       {providers ? (
         <div className="flex flex-col gap-2">
-          {methods.github.enabled ? <a className={buttonClass("secondary")} href={`/api/v2/users/oauth2/github/callback${redirect}`}><GitBranch aria-hidden="true" />Continue with GitHub</a> : null}
+          {methods.github.enabled ? (
+            <a
+              className={buttonClass("secondary")}
+              href={`/api/v2/users/oauth2/github/callback${redirect}`}
+            >
+              <GitBranch aria-hidden="true" />
+              Continue with GitHub
+            </a>
+          ) : null}
           {methods.oidc.enabled ? (
             <a className={buttonClass("secondary")} href={`/api/v2/users/oidc/callback${redirect}`}>
-              {safeImage(methods.oidc.iconUrl) ? <img src={methods.oidc.iconUrl} alt="" className="size-4" /> : <KeyRound aria-hidden="true" />}
+              {safeImage(methods.oidc.iconUrl) ? (
+                <img src={methods.oidc.iconUrl} alt="" className="size-4" />
+              ) : (
+                <KeyRound aria-hidden="true" />
+              )}
               {methods.oidc.signInText || "OpenID Connect"}
             </a>
           ) : null}
         </div>
       ) : null}
-      {providers && passwords ? <div className="flex items-center gap-3 text-sm text-muted before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">or</div> : null}
+      {providers && passwords ? (
+        <div
+          className={cx(
+            "flex items-center gap-3 text-sm text-muted before:h-px before:flex-1",
+            "before:bg-line after:h-px after:flex-1 after:bg-line",
+          )}
+        >
+          or
+        </div>
+      ) : null}
       {passwords ? <PasswordForm target={target} /> : null}
-      {!passwords && !providers ? <Notice kind="warning" title="Nobody can sign in here">Passwords are switched off and no provider is configured.</Notice> : null}
+      {!passwords && !providers ? (
+        <Notice kind="warning" title="Nobody can sign in here">
+          Passwords are switched off and no provider is configured.
+        </Notice>
+      ) : null}
     </Door>
   );
 }
@@ -69,17 +113,43 @@ function PasswordForm({ target }: { target: string }) {
   return (
     <form className="flex flex-col gap-4" onSubmit={form.submit}>
       {form.error ? <Failure error={form.error} /> : null}
-      <TextField label="Email" type="email" placeholder="name@example.com" autoComplete="email" required value={form.values.email} problem={form.problem("email")} onChange={(value) => form.set("email", value)} />
+      <TextField
+        label="Email"
+        type="email"
+        placeholder="name@example.com"
+        autoComplete="email"
+        required
+        value={form.values.email}
+        problem={form.problem("email")}
+        onChange={(value) => form.set("email", value)}
+      />
       <div className="flex flex-col gap-1">
-        <TextField label="Password" type="password" autoComplete="current-password" required value={form.values.password} problem={form.problem("password")} onChange={(value) => form.set("password", value)} />
-        <Link to="/reset-password" className="self-end text-sm text-muted hover:text-text hover:underline">Forgot password?</Link>
+        <TextField
+          label="Password"
+          type="password"
+          autoComplete="current-password"
+          required
+          value={form.values.password}
+          problem={form.problem("password")}
+          onChange={(value) => form.set("password", value)}
+        />
+        <Link
+          to="/reset-password"
+          className="self-end text-sm text-muted hover:text-text hover:underline"
+        >
+          Forgot password?
+        </Link>
       </div>
-      <Button type="submit" look="primary" busy={form.busy}>Sign in</Button>
+      <Button type="submit" look="primary" busy={form.busy}>
+        Sign in
+      </Button>
     </form>
   );
 }
 
 function Leave({ to }: { to: string }) {
-  useEffect(() => { window.location.replace(to); }, [to]);
+  useEffect(() => {
+    window.location.replace(to);
+  }, [to]);
   return <Loading />;
 }

@@ -26,20 +26,50 @@ export function ResetPasswordPage() {
   if (delivery.data?.available === false) return <NoMail />;
   if (sent !== "") {
     return (
-      <Door title="Look into your mail" foot={<Link className="underline" to="/login">Back to signing in</Link>}>
+      <Door
+        title="Look into your mail"
+        foot={
+          <Link className="underline" to="/login">
+            Back to signing in
+          </Link>
+        }
+      >
         {/* The same whether the account exists or not: the page must not tell who has one. */}
-        <Notice kind="good" title={`If ${sent} has an account here, a code is on its way.`}>It can be used once and for a short time.</Notice>
-        <ButtonLink look="primary" to={`/reset-password/change?email=${encodeURIComponent(sent)}`}>I have a code</ButtonLink>
+        <Notice kind="good" title={`If ${sent} has an account here, a code is on its way.`}>
+          It can be used once and for a short time.
+        </Notice>
+        <ButtonLink look="primary" to={`/reset-password/change?email=${encodeURIComponent(sent)}`}>
+          I have a code
+        </ButtonLink>
         <Button onClick={() => setSent("")}>Send another</Button>
       </Door>
     );
   }
   return (
-    <Door title="Reset your password" description="A one-time code is sent to your address." foot={<Link className="underline" to="/login">Back to signing in</Link>}>
+    <Door
+      title="Reset your password"
+      description="A one-time code is sent to your address."
+      foot={
+        <Link className="underline" to="/login">
+          Back to signing in
+        </Link>
+      }
+    >
       <form className="flex flex-col gap-4" onSubmit={form.submit}>
         {form.error ? <Failure error={form.error} /> : null}
-        <TextField label="Email" type="email" autoComplete="email" required autoFocus value={form.values.email} problem={form.problem("email")} onChange={(value) => form.set("email", value)} />
-        <Button type="submit" look="primary" busy={form.busy}>Reset password</Button>
+        <TextField
+          label="Email"
+          type="email"
+          autoComplete="email"
+          required
+          autoFocus
+          value={form.values.email}
+          problem={form.problem("email")}
+          onChange={(value) => form.set("email", value)}
+        />
+        <Button type="submit" look="primary" busy={form.busy}>
+          Reset password
+        </Button>
       </form>
     </Door>
   );
@@ -48,10 +78,23 @@ export function ResetPasswordPage() {
 /** A form that promises a code which never comes would be worse than none. */
 function NoMail() {
   return (
-    <Door title="Reset your password" foot={<Link className="underline" to="/login">Back to signing in</Link>}>
+    <Door
+      title="Reset your password"
+      foot={
+        <Link className="underline" to="/login">
+          Back to signing in
+        </Link>
+      }
+    >
       <Notice kind="info" title="This deployment sends no mail, so no code can reach you.">
-        <p>Ask somebody who administers it for a new password: they make one under Users, and you change it once you are in.</p>
-        <p>Nobody left who can sign in? Whoever runs the server sets a password there: <code>coder reset-password USERNAME</code></p>
+        <p>
+          Ask somebody who administers it for a new password: they make one under Users, and you
+          change it once you are in.
+        </p>
+        <p>
+          Nobody left who can sign in? Whoever runs the server sets a password there:{" "}
+          <code>coder reset-password USERNAME</code>
+        </p>
       </Notice>
     </Door>
   );

@@ -32,20 +32,56 @@ export function SetupPage() {
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;
   return (
-    <Door title="Welcome to Coder" description="Create the first account. It will own this deployment.">
-      {methods?.github.enabled ? <a className={buttonClass("secondary")} href="/api/v2/users/oauth2/github/callback">Continue with GitHub</a> : null}
+    <Door
+      title="Welcome to Coder"
+      description="Create the first account. It will own this deployment."
+    >
+      {methods?.github.enabled ? (
+        <a className={buttonClass("secondary")} href="/api/v2/users/oauth2/github/callback">
+          Continue with GitHub
+        </a>
+      ) : null}
       <form className="flex flex-col gap-4" onSubmit={form.submit}>
         {form.error ? <Failure error={form.error} /> : null}
-        <TextField label="Email" type="email" autoComplete="email" required value={form.values.email} problem={form.problem("email")} onChange={(value) => form.set("email", value)} />
-        <TextField label="Username" autoComplete="username" value={form.values.username} problem={form.problem("username")} placeholder={nameFrom(form.values.email)}
-          hint="Letters, digits and hyphens. Part of your workspaces’ addresses." onChange={(value) => form.set("username", value)} />
-        <TextField label="Password" type="password" autoComplete="new-password" required value={form.values.password} problem={form.problem("password")} onChange={(value) => form.set("password", value)} />
-        <Button type="submit" look="primary" busy={form.busy} data-testid="create">Create account</Button>
+        <TextField
+          label="Email"
+          type="email"
+          autoComplete="email"
+          required
+          value={form.values.email}
+          problem={form.problem("email")}
+          onChange={(value) => form.set("email", value)}
+        />
+        <TextField
+          label="Username"
+          autoComplete="username"
+          value={form.values.username}
+          problem={form.problem("username")}
+          placeholder={nameFrom(form.values.email)}
+          hint="Letters, digits and hyphens. Part of your workspaces’ addresses."
+          onChange={(value) => form.set("username", value)}
+        />
+        <TextField
+          label="Password"
+          type="password"
+          autoComplete="new-password"
+          required
+          value={form.values.password}
+          problem={form.problem("password")}
+          onChange={(value) => form.set("password", value)}
+        />
+        <Button type="submit" look="primary" busy={form.busy} data-testid="create">
+          Create account
+        </Button>
       </form>
     </Door>
   );
 }
 
 export function nameFrom(email: string): string {
-  return (email.split("@")[0] ?? "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 32);
+  return (email.split("@")[0] ?? "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 32);
 }

@@ -4,13 +4,27 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { NoAnswer } from "../../api/client";
 import { DeviceCode } from "./DeviceCode";
 
-const device = { device_code: "d", user_code: "AB-CD", verification_uri: "https://forge.test", interval: 1 };
-beforeEach(() => { vi.useFakeTimers(); });
-afterEach(() => { vi.useRealTimers(); });
+const device = {
+  device_code: "d",
+  user_code: "AB-CD",
+  verification_uri: "https://forge.test",
+  interval: 1,
+};
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 it("asks no more once the page is left, whatever answers come late", async () => {
   let refuse = (_: Error): void => undefined;
-  const exchange = vi.fn(() => new Promise<void>((_, fail) => { refuse = fail; }));
+  const exchange = vi.fn(
+    () =>
+      new Promise<void>((_, fail) => {
+        refuse = fail;
+      }),
+  );
   const failed = vi.fn();
   const { unmount } = render(<DeviceCode device={device} exchange={exchange} onFailure={failed} />);
   await act(() => vi.advanceTimersByTimeAsync(1000));

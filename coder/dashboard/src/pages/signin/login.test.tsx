@@ -3,11 +3,23 @@ import { expect, it } from "vitest";
 
 import { Refusal, visit } from "../../test/world";
 import { LoginPage } from "./LoginPage";
-import { PASSWORD_CHANGED } from "./messages";
+import { PASSWORD_CHANGED } from "../../features/session/messages";
 
-const open = (message: string) => visit([{ path: "/login", Component: LoginPage }], `/login?message=${encodeURIComponent(message)}`, {
-  "GET /api/v2/users/me": new Refusal(401, "no"), "GET /api/v2/users/first": {}, "GET /api/v2/users/authmethods": { password: { enabled: true }, github: { enabled: false }, oidc: { enabled: false } }, "GET /api/v2/appearance": { application_name: "" },
-});
+const open = (message: string) =>
+  visit(
+    [{ path: "/login", Component: LoginPage }],
+    `/login?message=${encodeURIComponent(message)}`,
+    {
+      "GET /api/v2/users/me": new Refusal(401, "no"),
+      "GET /api/v2/users/first": {},
+      "GET /api/v2/users/authmethods": {
+        password: { enabled: true },
+        github: { enabled: false },
+        oidc: { enabled: false },
+      },
+      "GET /api/v2/appearance": { application_name: "" },
+    },
+  );
 
 it("says what this product sends", async () => {
   open(PASSWORD_CHANGED);

@@ -5,21 +5,31 @@ import { expect, it } from "vitest";
 import { Refusal, visit } from "../../test/world";
 import { ResetPasswordPage } from "./ResetPasswordPage";
 
-const open = (delivery: unknown) => visit([{ path: "/reset-password", Component: ResetPasswordPage }], "/reset-password", {
-  "GET /api/v2/notifications/passcodes": delivery, "GET /api/v2/appearance": { application_name: "" }, "POST /api/v2/users/otp/request": {},
-});
+const open = (delivery: unknown) =>
+  visit([{ path: "/reset-password", Component: ResetPasswordPage }], "/reset-password", {
+    "GET /api/v2/notifications/passcodes": delivery,
+    "GET /api/v2/appearance": { application_name: "" },
+    "POST /api/v2/users/otp/request": {},
+  });
 
 it("says what to do where no mail is sent, and promises no code", async () => {
   open({ available: false });
-  expect(await screen.findByText("This deployment sends no mail, so no code can reach you.")).toBeVisible();
+  expect(
+    await screen.findByText("This deployment sends no mail, so no code can reach you."),
+  ).toBeVisible();
   expect(screen.getByText("coder reset-password USERNAME")).toBeVisible();
   expect(screen.queryByLabelText("Email")).toBeNull();
 });
 
-it.each([["mail is set up", { available: true }], ["nobody knows", new Refusal(500, "no")]])("asks for a code when %s", async (_, delivery) => {
+it.each([
+  ["mail is set up", { available: true }],
+  ["nobody knows", new Refusal(500, "no")],
+])("asks for a code when %s", async (_, delivery) => {
   const page = open(delivery);
   await userEvent.type(await screen.findByLabelText("Email"), "ana@example.com");
   await userEvent.click(screen.getByRole("button", { name: "Reset password" }));
-  expect(await screen.findByText("If ana@example.com has an account here, a code is on its way.")).toBeVisible();
+  expect(
+    await screen.findByText("If ana@example.com has an account here, a code is on its way."),
+  ).toBeVisible();
   expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/otp/request"]);
 });

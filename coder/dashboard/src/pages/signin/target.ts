@@ -1,7 +1,8 @@
 // Where signing in leads: only to addresses of this site, however a link is written.
 
 // What the server answers itself: applications of workspaces, and the way to those with a host of their own.
-const SERVED = /^\/(?:api\/|oauth2\/|external-auth\/[^/]+\/callback|gitauth\/|(?:@|%40)[^/]+\/[^/]+\/apps\/)/;
+const SERVED =
+  /^\/(?:api\/|oauth2\/|external-auth\/[^/]+\/callback|gitauth\/|(?:@|%40)[^/]+\/[^/]+\/apps\/)/;
 
 /** Whether the dashboard shows it; anything else is loaded from the server. */
 export function isPage(target: string): boolean {

@@ -12,18 +12,26 @@ import { Failure } from "../../ui/Failure";
 import { SelectField, TextArea } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { keyOf } from "../../ui/keys";
-import { ExternalAuthStep, useExternalAuth } from "../create/ExternalAuthStep";
+import { ExternalAuthStep, useExternalAuth } from "../../features/template/ExternalAuthStep";
 import { taskAddress } from "./task-status";
 
 export function NewTask({ templates }: { templates: readonly Template[] }) {
   const navigate = useNavigate();
-  const form = useForm({ input: "", template: templates[0]?.id ?? "", preset: "" }, async (values) => {
-    const chosen = templates.find((item) => item.id === values.template);
-    if (!chosen) return;
-    const request: CreateTaskRequest = { template_version_id: chosen.active_version_id, input: values.input, ...(values.preset ? { template_version_preset_id: values.preset } : {}) };
-    const made = await post<Task>("/api/v2/tasks/me", request);
-    await navigate(taskAddress(made));
-  }, (values) => (values.input.trim() === "" ? { input: "Say what is to be done." } : {}));
+  const form = useForm(
+    { input: "", template: templates[0]?.id ?? "", preset: "" },
+    async (values) => {
+      const chosen = templates.find((item) => item.id === values.template);
+      if (!chosen) return;
+      const request: CreateTaskRequest = {
+        template_version_id: chosen.active_version_id,
+        input: values.input,
+        ...(values.preset ? { template_version_preset_id: values.preset } : {}),
+      };
+      const made = await post<Task>("/api/v2/tasks/me", request);
+      await navigate(taskAddress(made));
+    },
+    (values) => (values.input.trim() === "" ? { input: "Say what is to be done." } : {}),
+  );
   const { values, set, problem } = form;
   const version = templates.find((item) => item.id === values.template)?.active_version_id ?? "";
   const presets = useQuery({ ...versionPresets(version), enabled: version !== "" }).data ?? [];
@@ -32,13 +40,50 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
     <Card className="p-4">
       <form onSubmit={form.submit} className="flex flex-col gap-3" aria-label="New task">
         {form.error ? <Failure error={form.error} /> : null}
-        <TextArea label="Prompt your AI agent to start a task" rows={3} placeholder="Fix the flaky test in the payment service and open a pull request…" value={values.input} problem={problem("input")} onChange={(value) => set("input", value)}
-          onKeyDown={(event) => { if (keyOf(event) === "Enter" && (event.ctrlKey || event.metaKey)) form.submit(); }} />
+        <TextArea
+          label="Prompt your AI agent to start a task"
+          rows={3}
+          placeholder="Fix the flaky test in the payment service and open a pull request…"
+          value={values.input}
+          problem={problem("input")}
+          onChange={(value) => set("input", value)}
+          onKeyDown={(event) => {
+            if (keyOf(event) === "Enter" && (event.ctrlKey || event.metaKey)) form.submit();
+          }}
+        />
         {missing.length > 0 ? <ExternalAuthStep version={version} user="me" name={null} /> : null}
         <div className="flex flex-wrap items-end gap-3">
-          <div className="min-w-48 flex-1 sm:max-w-64"><SelectField label="Template" value={values.template} onChange={(value) => { set("template", value); set("preset", ""); }} options={templates.map((item) => [item.id, item.display_name || item.name] as const)} /></div>
-          {presets.length > 0 ? <div className="min-w-40"><SelectField label="Preset" value={values.preset} onChange={(value) => set("preset", value)} options={[["", "None"], ...presets.map((item) => [item.ID, item.Name] as const)]} /></div> : null}
-          <Button type="submit" look="primary" className="ml-auto" icon={<ArrowUp />} busy={form.busy} disabled={missing.length > 0}>Run task</Button>
+          <div className="min-w-48 flex-1 sm:max-w-64">
+            <SelectField
+              label="Template"
+              value={values.template}
+              onChange={(value) => {
+                set("template", value);
+                set("preset", "");
+              }}
+              options={templates.map((item) => [item.id, item.display_name || item.name] as const)}
+            />
+          </div>
+          {presets.length > 0 ? (
+            <div className="min-w-40">
+              <SelectField
+                label="Preset"
+                value={values.preset}
+                onChange={(value) => set("preset", value)}
+                options={[["", "None"], ...presets.map((item) => [item.ID, item.Name] as const)]}
+              />
+            </div>
+          ) : null}
+          <Button
+            type="submit"
+            look="primary"
+            className="ml-auto"
+            icon={<ArrowUp />}
+            busy={form.busy}
+            disabled={missing.length > 0}
+          >
+            Run task
+          </Button>
         </div>
       </form>
     </Card>

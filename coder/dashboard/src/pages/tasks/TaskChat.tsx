@@ -33,18 +33,55 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
   const entries = logs.data?.logs ?? [];
   const end = useRef<HTMLDivElement>(null);
   const count = entries.length;
-  useEffect(() => { end.current?.scrollIntoView({ block: "nearest" }); }, [count]);
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: "nearest" });
+  }, [count]);
   return (
     <Section title="Conversation" padded={false}>
-      <div role="log" aria-label="Conversation" tabIndex={0} className="flex max-h-[60vh] flex-col gap-3 overflow-y-auto px-5 py-4">
-        {entries.length === 0 ? <Entry entry={{ id: 0, type: "input", content: task.initial_prompt, time: task.created_at }} /> : null}
-        {logs.data?.snapshot ? <Notice kind="info" title="This is what was left when the task stopped.">{logs.data.snapshot_at ? <Ago at={logs.data.snapshot_at} /> : null}</Notice> : null}
-        {entries.map((entry) => <Entry key={entry.id} entry={entry} />)}
-        {logs.isError ? <Failure error={logs.error} title="The conversation cannot be read at the moment" retry={() => void logs.refetch()} /> : null}
-        {!told ? <p role="status" className="text-sm text-muted">The workspace is being prepared. The agent begins by itself.</p> : null}
+      <div
+        role="log"
+        aria-label="Conversation"
+        tabIndex={0}
+        className="flex max-h-[60vh] flex-col gap-3 overflow-y-auto px-5 py-4"
+      >
+        {entries.length === 0 ? (
+          <Entry
+            entry={{ id: 0, type: "input", content: task.initial_prompt, time: task.created_at }}
+          />
+        ) : null}
+        {logs.data?.snapshot ? (
+          <Notice kind="info" title="This is what was left when the task stopped.">
+            {logs.data.snapshot_at ? <Ago at={logs.data.snapshot_at} /> : null}
+          </Notice>
+        ) : null}
+        {entries.map((entry) => (
+          <Entry key={entry.id} entry={entry} />
+        ))}
+        {logs.isError ? (
+          <Failure
+            error={logs.error}
+            title="The conversation cannot be read at the moment"
+            retry={() => void logs.refetch()}
+          />
+        ) : null}
+        {!told ? (
+          <p role="status" className="text-sm text-muted">
+            The workspace is being prepared. The agent begins by itself.
+          </p>
+        ) : null}
         <div ref={end} />
       </div>
-      <div className="border-t border-line px-5 py-4">{may.update === false ? <p className="text-sm text-muted">You may follow this conversation, not take part in it.</p> : task.status === "paused" ? <Prompt task={task} owner={owner} name={name} /> : <Say live={live} owner={owner} name={name} />}</div>
+      <div className="border-t border-line px-5 py-4">
+        {may.update === false ? (
+          <p className="text-sm text-muted">
+            You may follow this conversation, not take part in it.
+          </p>
+        ) : task.status === "paused" ? (
+          <Prompt task={task} owner={owner} name={name} />
+        ) : (
+          <Say live={live} owner={owner} name={name} />
+        )}
+      </div>
     </Section>
   );
 }
@@ -52,10 +89,21 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
 function Entry({ entry }: { entry: TaskLogEntry }) {
   const mine = entry.type === "input";
   return (
-    <div className={cx("max-w-[92%] rounded-lg px-3 py-2", mine ? "self-end bg-accent-soft" : "self-start border border-line bg-inset")}>
-      <p className="mb-0.5 text-xs text-muted">{mine ? "You" : "Agent"} · <Ago at={entry.time} /></p>
+    <div
+      className={cx(
+        "max-w-[92%] rounded-lg px-3 py-2",
+        mine ? "self-end bg-accent-soft" : "self-start border border-line bg-inset",
+      )}
+    >
+      <p className="mb-0.5 text-xs text-muted">
+        {mine ? "You" : "Agent"} · <Ago at={entry.time} />
+      </p>
       {/* An agent's answer is the screen of its program: its columns matter. */}
-      <p className={cx("whitespace-pre-wrap [overflow-wrap:anywhere]", !mine && "font-mono text-xs")}>{entry.content}</p>
+      <p
+        className={cx("whitespace-pre-wrap [overflow-wrap:anywhere]", !mine && "font-mono text-xs")}
+      >
+        {entry.content}
+      </p>
     </div>
   );
 }
@@ -63,34 +111,80 @@ function Entry({ entry }: { entry: TaskLogEntry }) {
 function Say({ live, owner, name }: { live: boolean; owner: string; name: string }) {
   const queries = useQueryClient();
   const typed = useRef("");
-  const form = useForm({ input: "" }, async ({ input }) => {
-    await post(`${taskPath(owner, name)}/send`, { input });
-    if (typed.current === input) form.reset({ input: "" }); // who has typed on meanwhile keeps it
-    await queries.invalidateQueries({ queryKey: ["task", owner, name] });
-  }, ({ input }) => (input.trim() === "" ? { input: "Write something." } : {}));
-  useEffect(() => { typed.current = form.values.input; });
+  const form = useForm(
+    { input: "" },
+    async ({ input }) => {
+      await post(`${taskPath(owner, name)}/send`, { input });
+      if (typed.current === input) form.reset({ input: "" }); // who has typed on meanwhile keeps it
+      await queries.invalidateQueries({ queryKey: ["task", owner, name] });
+    },
+    ({ input }) => (input.trim() === "" ? { input: "Write something." } : {}),
+  );
+  useEffect(() => {
+    typed.current = form.values.input;
+  });
   return (
     <form onSubmit={form.submit} className="flex flex-col gap-2">
       {form.error ? <Failure error={form.error} title="It was not sent" /> : null}
-      <TextArea label="Message to the agent" hideLabel rows={2} disabled={!live} placeholder={live ? "Answer, correct, ask for more…" : "The agent is not listening yet."} value={form.values.input} problem={form.problem("input")} onChange={(value) => form.set("input", value)}
-        onKeyDown={(event) => { if (keyOf(event) === "Enter" && !event.shiftKey) { event.preventDefault(); form.submit(); } }} />
-      <div className="flex items-center justify-between gap-2"><span className="text-xs text-muted">Enter sends, Shift+Enter begins a line.</span><Button type="submit" size="sm" look="primary" icon={<ArrowUp />} busy={form.busy} disabled={!live}>Send</Button></div>
+      <TextArea
+        label="Message to the agent"
+        hideLabel
+        rows={2}
+        disabled={!live}
+        placeholder={live ? "Answer, correct, ask for more…" : "The agent is not listening yet."}
+        value={form.values.input}
+        problem={form.problem("input")}
+        onChange={(value) => form.set("input", value)}
+        onKeyDown={(event) => {
+          if (keyOf(event) === "Enter" && !event.shiftKey) {
+            event.preventDefault();
+            form.submit();
+          }
+        }}
+      />
+      <div className="flex items-center justify-between gap-2">
+        <span className="text-xs text-muted">Enter sends, Shift+Enter begins a line.</span>
+        <Button
+          type="submit"
+          size="sm"
+          look="primary"
+          icon={<ArrowUp />}
+          busy={form.busy}
+          disabled={!live}
+        >
+          Send
+        </Button>
+      </div>
     </form>
   );
 }
 
 function Prompt({ task, owner, name }: TaskChatProps) {
   const queries = useQueryClient();
-  const form = useForm({ input: task.initial_prompt }, async ({ input }) => {
-    await patch(`${taskPath(owner, name)}/input`, { input });
-    await queries.invalidateQueries({ queryKey: ["task"] });
-    toast.done("The prompt is changed.", "It holds from the next start on.");
-  }, ({ input }) => (input.trim() === "" ? { input: "Say what is to be done." } : {}));
+  const form = useForm(
+    { input: task.initial_prompt },
+    async ({ input }) => {
+      await patch(`${taskPath(owner, name)}/input`, { input });
+      await queries.invalidateQueries({ queryKey: ["task"] });
+      toast.done("The prompt is changed.", "It holds from the next start on.");
+    },
+    ({ input }) => (input.trim() === "" ? { input: "Say what is to be done." } : {}),
+  );
   return (
     <form onSubmit={form.submit} className="flex flex-col gap-2">
       {form.error ? <Failure error={form.error} /> : null}
-      <TextArea label="Prompt for the next start" rows={3} value={form.values.input} problem={form.problem("input")} onChange={(value) => form.set("input", value)} />
-      <div className="flex justify-end"><Button type="submit" size="sm" busy={form.busy} disabled={!form.dirty}>Change prompt</Button></div>
+      <TextArea
+        label="Prompt for the next start"
+        rows={3}
+        value={form.values.input}
+        problem={form.problem("input")}
+        onChange={(value) => form.set("input", value)}
+      />
+      <div className="flex justify-end">
+        <Button type="submit" size="sm" busy={form.busy} disabled={!form.dirty}>
+          Change prompt
+        </Button>
+      </div>
     </form>
   );
 }

@@ -16,7 +16,7 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { TaskApps } from "./TaskApps";
 import { TaskChat } from "./TaskChat";
 import { canPause, canResume, taskName } from "./task-status";
@@ -27,7 +27,12 @@ export function TaskPage() {
   const found = useQuery(taskQuery(owner, name));
   useTitle(found.data ? taskName(found.data) : "Task", "AI Tasks");
   if (found.isPending) return <SkeletonRows rows={4} />;
-  if (!found.data) return found.error instanceof ApiError && found.error.status === 404 ? <NotFoundPage /> : <Failure error={found.error as Error} retry={() => void found.refetch()} />;
+  if (!found.data)
+    return found.error instanceof ApiError && found.error.status === 404 ? (
+      <NotFoundPage />
+    ) : (
+      <Failure error={found.error as Error} retry={() => void found.refetch()} />
+    );
   return <Loaded task={found.data} owner={owner} name={name} />;
 }
 
@@ -35,9 +40,33 @@ function Loaded({ task, owner, name }: { task: Task; owner: string; name: string
   const home = `/@${task.owner_name}/${task.workspace_name}`;
   return (
     <>
-      <PageHead title={taskName(task)} crumbs={[["Tasks", "/tasks"], [taskName(task)]]} badge={<TaskStatusText task={task} />} description={task.template_display_name || task.template_name}
-        actions={<>{task.workspace_id ? <ButtonLink to={home}>Workspace</ButtonLink> : null}<Actions task={task} owner={owner} name={name} /></>} />
-      {task.status === "error" ? <Notice kind="error" title="The task’s workspace did not start as it should" actions={task.workspace_id ? <ButtonLink size="sm" to={home}>See why</ButtonLink> : null}>Its build log and its agent say what happened. Pause and resume the task to try again.</Notice> : null}
+      <PageHead
+        title={taskName(task)}
+        crumbs={[["Tasks", "/tasks"], [taskName(task)]]}
+        badge={<TaskStatusText task={task} />}
+        description={task.template_display_name || task.template_name}
+        actions={
+          <>
+            {task.workspace_id ? <ButtonLink to={home}>Workspace</ButtonLink> : null}
+            <Actions task={task} owner={owner} name={name} />
+          </>
+        }
+      />
+      {task.status === "error" ? (
+        <Notice
+          kind="error"
+          title="The task’s workspace did not start as it should"
+          actions={
+            task.workspace_id ? (
+              <ButtonLink size="sm" to={home}>
+                See why
+              </ButtonLink>
+            ) : null
+          }
+        >
+          Its build log and its agent say what happened. Pause and resume the task to try again.
+        </Notice>
+      ) : null}
       <div className="mt-4 grid grid-cols-[minmax(20rem,2fr)_minmax(0,3fr)] items-start gap-4 max-lg:grid-cols-1">
         <TaskChat task={task} owner={owner} name={name} />
         <TaskApps task={task} />
@@ -58,7 +87,10 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
       await post(`${taskPath(owner, name)}/${what}`);
       await queries.invalidateQueries({ queryKey: ["task"] });
     } catch (error) {
-      toast.failed(what === "pause" ? "The task was not paused" : "The task was not resumed", error);
+      toast.failed(
+        what === "pause" ? "The task was not paused" : "The task was not resumed",
+        error,
+      );
     } finally {
       setBusy(false);
     }
@@ -70,11 +102,32 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
   };
   return (
     <>
-      {may.update && canPause(task) ? <Button icon={<Pause />} busy={busy} onClick={() => void act("pause")}>Pause</Button> : null}
-      {may.update && canResume(task) ? <Button look="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>Resume</Button> : null}
-      {may.remove ? <Button icon={<Trash2 />} onClick={() => setEnding(true)}>Delete…</Button> : null}
-      <Confirm open={ending} onClose={() => setEnding(false)} title={`Delete ${taskName(task)}?`} confirm="Delete" onConfirm={end}>
-        <p>The conversation is forgotten and its workspace is deleted with everything in it that was not pushed elsewhere.</p>
+      {may.update && canPause(task) ? (
+        <Button icon={<Pause />} busy={busy} onClick={() => void act("pause")}>
+          Pause
+        </Button>
+      ) : null}
+      {may.update && canResume(task) ? (
+        <Button look="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>
+          Resume
+        </Button>
+      ) : null}
+      {may.remove ? (
+        <Button icon={<Trash2 />} onClick={() => setEnding(true)}>
+          Delete…
+        </Button>
+      ) : null}
+      <Confirm
+        open={ending}
+        onClose={() => setEnding(false)}
+        title={`Delete ${taskName(task)}?`}
+        confirm="Delete"
+        onConfirm={end}
+      >
+        <p>
+          The conversation is forgotten and its workspace is deleted with everything in it that was
+          not pushed elsewhere.
+        </p>
       </Confirm>
     </>
   );

@@ -2,10 +2,10 @@
 import type { Task, Workspace } from "../../api/types";
 import { Section } from "../../ui/Card";
 import { Notice } from "../../ui/Notice";
-import { WaitingNotice } from "../provisioners/WaitingNotice";
-import { AgentLogs } from "../workspace/agent/AgentLogs";
-import { BuildLog } from "../workspace/builds/BuildLog";
-import { agentsOf, isActive } from "../workspaces/status";
+import { WaitingNotice } from "../../features/provisioner/WaitingNotice";
+import { AgentLogs } from "../../features/workspace/AgentLogs";
+import { BuildLog } from "../../features/build/BuildLog";
+import { agentsOf, isActive } from "../../features/workspace/status";
 
 /** By the task's state; null where its workspace does nothing. */
 const SAID: Readonly<Record<Task["status"], string | null>> = {
@@ -20,14 +20,31 @@ const SAID: Readonly<Record<Task["status"], string | null>> = {
 export function TaskProgress({ task, workspace }: { task: Task; workspace: Workspace }) {
   const said = SAID[task.status];
   const build = workspace.latest_build;
-  if (said === null) return <Section title="Workspace"><p className="text-muted">The workspace sleeps while the task is paused. Resume it to open its applications.</p></Section>;
+  if (said === null)
+    return (
+      <Section title="Workspace">
+        <p className="text-muted">
+          The workspace sleeps while the task is paused. Resume it to open its applications.
+        </p>
+      </Section>
+    );
   const built = !isActive(workspace) && build.job.status === "succeeded";
   return (
     <Section title="Workspace" description={said}>
       <div className="flex flex-col gap-3">
-        {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
-        {build.job.error ? <Notice kind="error" title="The build failed."><p>{build.job.error}</p></Notice> : null}
-        {built ? agentsOf(workspace).map((agent) => <AgentLogs key={agent.id} agent={agent} />) : <BuildLog key={build.id} build={build.id} />}
+        {build.job.status === "pending" ? (
+          <WaitingNotice organization={workspace.organization_id} job={build.job} />
+        ) : null}
+        {build.job.error ? (
+          <Notice kind="error" title="The build failed.">
+            <p>{build.job.error}</p>
+          </Notice>
+        ) : null}
+        {built ? (
+          agentsOf(workspace).map((agent) => <AgentLogs key={agent.id} agent={agent} />)
+        ) : (
+          <BuildLog key={build.id} build={build.id} />
+        )}
       </div>
     </Section>
   );

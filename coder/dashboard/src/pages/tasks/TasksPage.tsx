@@ -1,5 +1,5 @@
 // Tasks: a box to ask for something, and everything that was asked.
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
 
@@ -8,7 +8,6 @@ import { NO_TASKS, useMakingIn, usePermissions, useTaskRights } from "../../api/
 import { templates } from "../../api/queries/templates";
 import { taskPath, tasks, TASKS_SHOWN } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
-import { queries } from "../../app/query-client";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText } from "../../ui/Badge";
@@ -27,16 +26,23 @@ import { toast } from "../../ui/toast";
 import { NewTask } from "./NewTask";
 import { taskAddress, taskName, taskStatus } from "./task-status";
 
-const STATUSES = ["pending", "initializing", "active", "paused", "error"].map((value) => ({ value, text: taskStatus({ status: value as Task["status"], current_state: null }).text }));
+const STATUSES = ["pending", "initializing", "active", "paused", "error"].map((value) => ({
+  value,
+  text: taskStatus({ status: value as Task["status"], current_state: null }).text,
+}));
 
 export function TasksPage() {
   useTitle("AI Tasks");
   const may = usePermissions();
+  const queries = useQueryClient();
   const { filter, page, show } = useListAddress("owner:me");
   const able = useQuery(templates("has-ai-task:true"));
   const found = useQuery(tasks(filter, page));
   const [ending, setEnding] = useState<Task | null>(null);
-  const refused = found.error instanceof ApiError && found.error.status === 400 ? found.error.validations[0]?.detail ?? found.error.message : undefined;
+  const refused =
+    found.error instanceof ApiError && found.error.status === 400
+      ? (found.error.validations[0]?.detail ?? found.error.message)
+      : undefined;
   const end = async () => {
     if (!ending) return;
     await remove(taskPath(ending.owner_name, ending.id));
@@ -44,45 +50,140 @@ export function TasksPage() {
     toast.done(`${taskName(ending)} is being deleted.`);
   };
   const columns: Column<Task>[] = [
-    { id: "name", header: "Task", cell: (row) => (
-      <div className="flex min-w-0 items-center gap-3">
-        <Avatar name={row.template_name} src={row.template_icon} square />
-        <div className="min-w-0"><TextLink to={taskAddress(row)} className="block text-text [overflow-wrap:anywhere]">{taskName(row)}</TextLink><p className="line-clamp-1 text-sm text-muted">{row.initial_prompt}</p></div>
-      </div>
-    ) },
+    {
+      id: "name",
+      header: "Task",
+      cell: (row) => (
+        <div className="flex min-w-0 items-center gap-3">
+          <Avatar name={row.template_name} src={row.template_icon} square />
+          <div className="min-w-0">
+            <TextLink to={taskAddress(row)} className="block text-text [overflow-wrap:anywhere]">
+              {taskName(row)}
+            </TextLink>
+            <p className="line-clamp-1 text-sm text-muted">{row.initial_prompt}</p>
+          </div>
+        </div>
+      ),
+    },
     { id: "status", header: "Status", cell: (row) => <TaskStatusText task={row} /> },
     { id: "owner", header: "Owner", extra: true, cell: (row) => row.owner_name },
-    { id: "created", header: "Created", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.created_at} /></span> },
-    { id: "end", header: "Actions", hidden: true, align: "right", cell: (row) => <End task={row} onAsk={() => setEnding(row)} /> },
+    {
+      id: "created",
+      header: "Created",
+      extra: true,
+      cell: (row) => (
+        <span className="text-muted">
+          <Ago at={row.created_at} />
+        </span>
+      ),
+    },
+    {
+      id: "end",
+      header: "Actions",
+      hidden: true,
+      align: "right",
+      cell: (row) => <End task={row} onAsk={() => setEnding(row)} />,
+    },
   ];
   const some = (able.data ?? []).length > 0;
-  const making = useMakingIn("tasks", [...new Set((able.data ?? []).map((template) => template.organization_id))]);
+  const making = useMakingIn("tasks", [
+    ...new Set((able.data ?? []).map((template) => template.organization_id)),
+  ]);
   const mine = (able.data ?? []).filter((template) => making?.includes(template.organization_id));
   return (
     <>
-      <PageHead title="Tasks" description="Say what you want done; a workspace with an AI agent does it, and you watch, answer and take over." />
+      <PageHead
+        title="Tasks"
+        description="Say what you want done; a workspace with an AI agent does it, and you watch, answer and take over."
+      />
       <Stack>
-        {some && making ? (mine.length > 0 ? <NewTask templates={mine} /> : <p className="text-muted">{NO_TASKS}</p>) : null}
+        {some && making ? (
+          mine.length > 0 ? (
+            <NewTask templates={mine} />
+          ) : (
+            <p className="text-muted">{NO_TASKS}</p>
+          )
+        ) : null}
         {able.data && !some ? (
-          <Notice kind="info" title="No template here carries out tasks yet" actions={may.createAnyTemplate ? <ButtonLink size="sm" to="/templates/new">Create a template</ButtonLink> : null}>A template can once it has a <code>coder_ai_task</code> and an application its agent talks through.</Notice>
+          <Notice
+            kind="info"
+            title="No template here carries out tasks yet"
+            actions={
+              may.createAnyTemplate ? (
+                <ButtonLink size="sm" to="/templates/new">
+                  Create a template
+                </ButtonLink>
+              ) : null
+            }
+          >
+            A template can once it has a <code>coder_ai_task</code> and an application its agent
+            talks through.
+          </Notice>
         ) : null}
         <div>
-          <FilterBar label="Search tasks" placeholder="owner:me status:active" filter={filter} onChange={(next) => show(next)} problem={refused}
-            presets={[["My tasks", "owner:me"], ["Waiting for me", "owner:me status:active"], ["Paused", "owner:me status:paused"], ["Everything", ""]]} menus={[{ term: "status", label: "Status", options: STATUSES }]} />
+          <FilterBar
+            label="Search tasks"
+            placeholder="owner:me status:active"
+            filter={filter}
+            onChange={(next) => show(next)}
+            problem={refused}
+            presets={[
+              ["My tasks", "owner:me"],
+              ["Waiting for me", "owner:me status:active"],
+              ["Paused", "owner:me status:paused"],
+              ["Everything", ""],
+            ]}
+            menus={[{ term: "status", label: "Status", options: STATUSES }]}
+          />
           {found.isPending ? <SkeletonRows rows={4} /> : null}
-          {found.isError && !refused ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
-          {found.data ? (
-            <DataTable label="Tasks" data={found.data.tasks} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => `task-${row.name}`} empty={
-              <Empty icon={Bot} title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"} {...(mine.length > 0 ? { command: 'coder task create "fix the failing test"' } : {})}>
-                {filter === "owner:me" ? "A task is a sentence of yours that an agent in its own workspace works on, while you do something else." : "Take something out of the search above."}
-              </Empty>
-            } />
+          {found.isError && !refused ? (
+            <Failure error={found.error} retry={() => void found.refetch()} />
           ) : null}
-          {found.data ? <Pager page={page} stale={found.isPlaceholderData} size={TASKS_SHOWN} total={found.data.count} onChange={(next) => show(filter, next)} /> : null}
+          {found.data ? (
+            <DataTable
+              label="Tasks"
+              data={found.data.tasks}
+              columns={columns}
+              rowKey={(row) => row.id}
+              rowTestId={(row) => `task-${row.name}`}
+              empty={
+                <Empty
+                  icon={Bot}
+                  title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"}
+                  {...(mine.length > 0
+                    ? { command: 'coder task create "fix the failing test"' }
+                    : {})}
+                >
+                  {filter === "owner:me"
+                    ? "A task is a sentence of yours that an agent in its own workspace works on, while you do something else."
+                    : "Take something out of the search above."}
+                </Empty>
+              }
+            />
+          ) : null}
+          {found.data ? (
+            <Pager
+              page={page}
+              stale={found.isPlaceholderData}
+              size={TASKS_SHOWN}
+              total={found.data.count}
+              onChange={(next) => show(filter, next)}
+            />
+          ) : null}
         </div>
       </Stack>
-      <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Delete ${ending ? taskName(ending) : ""}?`} confirm="Delete" onConfirm={end}>
-        <p>The conversation is forgotten and the task’s workspace {ending?.workspace_name ? <strong>{ending.workspace_name}</strong> : null} is deleted with everything in it that was not pushed elsewhere.</p>
+      <Confirm
+        open={ending !== null}
+        onClose={() => setEnding(null)}
+        title={`Delete ${ending ? taskName(ending) : ""}?`}
+        confirm="Delete"
+        onConfirm={end}
+      >
+        <p>
+          The conversation is forgotten and the task’s workspace{" "}
+          {ending?.workspace_name ? <strong>{ending.workspace_name}</strong> : null} is deleted with
+          everything in it that was not pushed elsewhere.
+        </p>
       </Confirm>
     </>
   );
@@ -90,15 +191,23 @@ export function TasksPage() {
 
 function End({ task, onAsk }: { task: Task; onAsk: () => void }) {
   const may = useTaskRights(task.organization_id, task.owner_id);
-  return may.remove ? <IconButton size="sm" label={`Delete task ${taskName(task)}`} onClick={onAsk}><Trash2 /></IconButton> : null;
+  return may.remove ? (
+    <IconButton size="sm" label={`Delete task ${taskName(task)}`} onClick={onAsk}>
+      <Trash2 />
+    </IconButton>
+  ) : null;
 }
 
 export function TaskStatusText({ task }: { task: Task }) {
   const { tone, text, pulse } = taskStatus(task);
   return (
     <div>
-      <StatusText tone={tone} pulse={pulse}>{text}</StatusText>
-      {task.current_state?.message ? <p className="line-clamp-1 text-sm text-muted">{task.current_state.message}</p> : null}
+      <StatusText tone={tone} pulse={pulse}>
+        {text}
+      </StatusText>
+      {task.current_state?.message ? (
+        <p className="line-clamp-1 text-sm text-muted">{task.current_state.message}</p>
+      ) : null}
     </div>
   );
 }

@@ -6,14 +6,31 @@ import type { Task } from "../../api/types";
 import { visit } from "../../test/world";
 import { TaskChat } from "./TaskChat";
 
-const task = { id: "t", name: "mend-it", organization_id: "o", owner_id: "me", owner_name: "ana", workspace_id: "w", status: "active", initial_prompt: "Mend it", created_at: "2026-01-01T00:00:00Z" } as Task;
+const task = {
+  id: "t",
+  name: "mend-it",
+  organization_id: "o",
+  owner_id: "me",
+  owner_name: "ana",
+  workspace_id: "w",
+  status: "active",
+  initial_prompt: "Mend it",
+  created_at: "2026-01-01T00:00:00Z",
+} as Task;
 
 it("keeps what was typed while the message before was on its way, and no other", async () => {
   let answer = (): void => undefined;
-  const page = visit([{ path: "/", element: <TaskChat task={task} owner="ana" name="mend-it" /> }], "/", {
-    "GET /api/v2/tasks/ana/mend-it/logs": { logs: [], snapshot: false },
-    "POST /api/v2/tasks/ana/mend-it/send": () => new Promise((done) => { answer = () => done({}); }),
-  });
+  const page = visit(
+    [{ path: "/", element: <TaskChat task={task} owner="ana" name="mend-it" /> }],
+    "/",
+    {
+      "GET /api/v2/tasks/ana/mend-it/logs": { logs: [], snapshot: false },
+      "POST /api/v2/tasks/ana/mend-it/send": () =>
+        new Promise((done) => {
+          answer = () => done({});
+        }),
+    },
+  );
   const field = await screen.findByLabelText("Message to the agent");
   await waitFor(() => expect(field).toBeEnabled());
   await userEvent.type(field, "First{Enter}");

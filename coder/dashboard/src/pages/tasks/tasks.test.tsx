@@ -6,15 +6,41 @@ import type { AuthorizationCheck } from "../../api/types";
 import { Refusal, visit, type Answers } from "../../test/world";
 import { TasksPage } from "./TasksPage";
 
-const task = { id: "t1", name: "fix-tests", display_name: "Fix the tests", owner_name: "ana", initial_prompt: "Fix the failing tests", status: "active", current_state: { state: "working", message: "reading", timestamp: "2026-01-01T00:00:00Z" }, created_at: "2026-01-01T00:00:00Z", workspace_name: "task-1", template_name: "agent", template_icon: "" };
-const template = { id: "a", name: "agent", display_name: "Agent", active_version_id: "v1", organization_id: "o" };
+const task = {
+  id: "t1",
+  name: "fix-tests",
+  display_name: "Fix the tests",
+  owner_name: "ana",
+  initial_prompt: "Fix the failing tests",
+  status: "active",
+  current_state: { state: "working", message: "reading", timestamp: "2026-01-01T00:00:00Z" },
+  created_at: "2026-01-01T00:00:00Z",
+  workspace_name: "task-1",
+  template_name: "agent",
+  template_icon: "",
+};
+const template = {
+  id: "a",
+  name: "agent",
+  display_name: "Agent",
+  active_version_id: "v1",
+  organization_id: "o",
+};
 const usual: Answers = {
   "GET /api/v2/templates": [template],
   "GET /api/v2/tasks": { tasks: [task], count: 1 },
   "GET /api/v2/templateversions/v1/presets": [{ ID: "p", Name: "Large" }],
   "GET /api/v2/templateversions/v1/external-auth": [],
 };
-const open = (answers: Answers = {}) => visit([{ path: "/tasks", Component: TasksPage }, { path: "/tasks/:owner/:task", element: "one task" }], "/tasks", { ...usual, ...answers });
+const open = (answers: Answers = {}) =>
+  visit(
+    [
+      { path: "/tasks", Component: TasksPage },
+      { path: "/tasks/:owner/:task", element: "one task" },
+    ],
+    "/tasks",
+    { ...usual, ...answers },
+  );
 
 it("begins a task with the template and the preset chosen", async () => {
   const page = open({ "POST /api/v2/tasks/me": { ...task, id: "t2" } });
@@ -22,7 +48,13 @@ it("begins a task with the template and the preset chosen", async () => {
   await userEvent.selectOptions(await screen.findByLabelText("Preset"), "Large");
   await userEvent.click(screen.getByRole("button", { name: "Run task" }));
   await screen.findByText("one task");
-  expect(page.sent).toEqual([{ method: "POST", path: "/api/v2/tasks/me", body: { template_version_id: "v1", input: "Write a README", template_version_preset_id: "p" } }]);
+  expect(page.sent).toEqual([
+    {
+      method: "POST",
+      path: "/api/v2/tasks/me",
+      body: { template_version_id: "v1", input: "Write a README", template_version_preset_id: "p" },
+    },
+  ]);
 });
 
 it("keeps what was typed when the server refuses", async () => {
@@ -47,20 +79,38 @@ it("deletes only after saying what is lost", async () => {
   expect(within(dialog).getByText("task-1")).toBeVisible();
   expect(page.sent).toEqual([]);
   await userEvent.click(within(dialog).getByRole("button", { name: "Delete" }));
-  await waitFor(() => expect(page.sent).toEqual([{ method: "DELETE", path: "/api/v2/tasks/ana/t1", body: undefined }]));
+  await waitFor(() =>
+    expect(page.sent).toEqual([
+      { method: "DELETE", path: "/api/v2/tasks/ana/t1", body: undefined },
+    ]),
+  );
 });
 
 it("teaches how a template comes to tasks where none does", async () => {
   open({ "GET /api/v2/templates": [], "GET /api/v2/tasks": { tasks: [], count: 0 } });
   expect(await screen.findByText("No template here carries out tasks yet")).toBeVisible();
-  expect(await screen.findByRole("link", { name: "Create a template" })).toHaveAttribute("href", "/templates/new");
+  expect(await screen.findByRole("link", { name: "Create a template" })).toHaveAttribute(
+    "href",
+    "/templates/new",
+  );
   expect(screen.queryByRole("button", { name: "Run task" })).toBeNull();
 });
 
 it("offers the templates of the organizations where the person may have tasks, and no others", async () => {
   open({
-    "GET /api/v2/templates": [{ ...template, id: "b", display_name: "Elsewhere", organization_id: "p" }, template],
-    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => Object.fromEntries(Object.entries(checks).map(([name, { object }]) => [name, object.resource_type !== "task" || object.organization_id === "o"])),
+    "GET /api/v2/templates": [
+      { ...template, id: "b", display_name: "Elsewhere", organization_id: "p" },
+      template,
+    ],
+    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) =>
+      Object.fromEntries(
+        Object.entries(checks).map(([name, { object }]) => [
+          name,
+          object.resource_type !== "task" || object.organization_id === "o",
+        ]),
+      ),
   });
-  expect([...(await screen.findByLabelText("Template")).children].map((one) => one.textContent)).toEqual(["Agent"]);
+  expect(
+    [...(await screen.findByLabelText("Template")).children].map((one) => one.textContent),
+  ).toEqual(["Agent"]);
 });

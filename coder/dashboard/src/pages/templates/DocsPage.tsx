@@ -15,6 +15,17 @@ export function DocsPage() {
   const { template, version } = useTemplateContext();
   useTitle(template.name, "Documentation");
   const readme = withoutFrontMatter(version.readme); // that is for the gallery
-  if (readme.trim() === "") return <Empty icon={FileText} title="No documentation">A README.md in the template’s files is shown here.</Empty>;
-  return <Card className="px-6 py-5 max-sm:px-4"><Suspense fallback={<Skeleton className="h-64" />}><Markdown text={readme} shift={1} /></Suspense></Card>;
+  if (readme.trim() === "")
+    return (
+      <Empty icon={FileText} title="No documentation">
+        A README.md in the template’s files is shown here.
+      </Empty>
+    );
+  return (
+    <Card className="px-6 py-5 max-sm:px-4">
+      <Suspense fallback={<Skeleton className="h-64" />}>
+        <Markdown text={readme} shift={1} />
+      </Suspense>
+    </Card>
+  );
 }

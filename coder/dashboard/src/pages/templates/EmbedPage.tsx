@@ -1,20 +1,26 @@
 // A button for a README that opens the form of a new workspace, with what should be filled in already.
 import { useState } from "react";
 
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import type { TemplateVersion, Template } from "../../api/types";
 import { Section } from "../../ui/Card";
 import { CodeBox } from "../../ui/text/CodeBox";
-import { RadioCards, Switch, TextField } from "../../ui/forms/Field";
+import { RadioCards } from "../../ui/forms/RadioCards";
+import { Switch } from "../../ui/forms/Toggle";
+import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { useDynamicParameters } from "../create/dynamic-parameters";
-import { ParameterField } from "../create/ParameterField";
-import { templatePath } from "./paths";
+import { useDynamicParameters } from "../../features/parameter/dynamic-parameters";
+import { ParameterField } from "../../features/parameter/ParameterField";
+import { templatePath } from "../../features/template/paths";
 import { useTemplateContext } from "./TemplateLayout";
 
-export function embedLink(origin: string, template: Template, options: { auto: boolean; name: string; values: Readonly<Record<string, string>> }): string {
+export function embedLink(
+  origin: string,
+  template: Template,
+  options: { auto: boolean; name: string; values: Readonly<Record<string, string>> },
+): string {
   const query = new URLSearchParams({ mode: options.auto ? "auto" : "manual" });
   if (options.name) query.set("name", options.name);
   for (const [name, value] of Object.entries(options.values)) query.set(`param.${name}`, value);
@@ -33,25 +39,69 @@ function Embed({ template, version }: { template: Template; version: TemplateVer
   const [mode, setMode] = useState("manual");
   const [name, setName] = useState("");
   const [included, setIncluded] = useState<ReadonlySet<string>>(new Set());
-  const values = Object.fromEntries((dynamic.parameters ?? []).filter((parameter) => included.has(parameter.name)).map((parameter) => [parameter.name, dynamic.valueOf(parameter)]));
+  const values = Object.fromEntries(
+    (dynamic.parameters ?? [])
+      .filter((parameter) => included.has(parameter.name))
+      .map((parameter) => [parameter.name, dynamic.valueOf(parameter)]),
+  );
   const link = embedLink(window.location.origin, template, { auto: mode === "auto", name, values });
-  const toggle = (parameter: string, on: boolean) => setIncluded((old) => { const next = new Set(old); if (on) next.add(parameter); else next.delete(parameter); return next; });
+  const toggle = (parameter: string, on: boolean) =>
+    setIncluded((old) => {
+      const next = new Set(old);
+      if (on) next.add(parameter);
+      else next.delete(parameter);
+      return next;
+    });
   return (
     <div className="grid grid-cols-2 items-start gap-6 max-lg:grid-cols-1">
       <Stack>
         <Section title="What it opens">
           <Stack>
-            <RadioCards label="Creation mode" value={mode} onChange={setMode} options={[{ value: "manual", text: "Manual", hint: "The form opens, filled in as you say here." }, { value: "auto", text: "Automatic", hint: "The workspace is created after one question." }]} />
-            <TextField label="Workspace name" hint="Left empty, the person chooses one." value={name} onChange={setName} autoComplete="off" />
+            <RadioCards
+              label="Creation mode"
+              value={mode}
+              onChange={setMode}
+              options={[
+                {
+                  value: "manual",
+                  text: "Manual",
+                  hint: "The form opens, filled in as you say here.",
+                },
+                {
+                  value: "auto",
+                  text: "Automatic",
+                  hint: "The workspace is created after one question.",
+                },
+              ]}
+            />
+            <TextField
+              label="Workspace name"
+              hint="Left empty, the person chooses one."
+              value={name}
+              onChange={setName}
+              autoComplete="off"
+            />
           </Stack>
         </Section>
-        {dynamic.parameters === null ? <SkeletonRows rows={2} /> : dynamic.parameters.length > 0 ? (
+        {dynamic.parameters === null ? (
+          <SkeletonRows rows={2} />
+        ) : dynamic.parameters.length > 0 ? (
           <Section title="Parameters" description="Those you include are filled in.">
             <Stack className="gap-6">
               {dynamic.parameters.map((parameter) => (
                 <div key={parameter.name} className="flex flex-col gap-2">
-                  <Switch label={`Include ${parameter.display_name || parameter.name}`} checked={included.has(parameter.name)} onChange={(on) => toggle(parameter.name, on)} />
-                  {included.has(parameter.name) ? <ParameterField parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => dynamic.choose({ [parameter.name]: value })} /> : null}
+                  <Switch
+                    label={`Include ${parameter.display_name || parameter.name}`}
+                    checked={included.has(parameter.name)}
+                    onChange={(on) => toggle(parameter.name, on)}
+                  />
+                  {included.has(parameter.name) ? (
+                    <ParameterField
+                      parameter={parameter}
+                      value={dynamic.valueOf(parameter)}
+                      onChange={(value) => dynamic.choose({ [parameter.name]: value })}
+                    />
+                  ) : null}
                 </div>
               ))}
             </Stack>
@@ -60,10 +110,33 @@ function Embed({ template, version }: { template: Template; version: TemplateVer
       </Stack>
       <Section title="The button">
         <Stack>
-          <a href={link} className="inline-flex self-start rounded-md bg-accent px-3 py-2 font-medium text-on-accent">Open in Coder</a>
-          <div><h3 className="mb-1 text-sm font-medium">Markdown</h3><CodeBox label="Markdown" command={`[![Open in Coder](${window.location.origin}/open-in-coder.svg)](${link})`} /></div>
-          <div><h3 className="mb-1 text-sm font-medium">HTML</h3><CodeBox label="HTML" command={`<a href="${link.replaceAll("&", "&amp;")}"><img src="${window.location.origin}/open-in-coder.svg" alt="Open in Coder" /></a>`} /></div>
-          <div><h3 className="mb-1 text-sm font-medium">Link</h3><CodeBox label="Link" command={link} /></div>
+          <a
+            href={link}
+            className="inline-flex self-start rounded-md bg-accent px-3 py-2 font-medium text-on-accent"
+          >
+            Open in Coder
+          </a>
+          <div>
+            <h3 className="mb-1 text-sm font-medium">Markdown</h3>
+            <CodeBox
+              label="Markdown"
+              command={`[![Open in Coder](${window.location.origin}/open-in-coder.svg)](${link})`}
+            />
+          </div>
+          <div>
+            <h3 className="mb-1 text-sm font-medium">HTML</h3>
+            <CodeBox
+              label="HTML"
+              command={
+                `<a href="${link.replaceAll("&", "&amp;")}"><img ` +
+                `src="${window.location.origin}/open-in-coder.svg" alt="Open in Coder" /></a>`
+              }
+            />
+          </div>
+          <div>
+            <h3 className="mb-1 text-sm font-medium">Link</h3>
+            <CodeBox label="Link" command={link} />
+          </div>
         </Stack>
       </Section>
     </div>

@@ -18,13 +18,31 @@ export function FileTree({ paths, shown, onShow, marks, actions }: FileTreeProps
   return (
     <ul aria-label="Files" className="flex flex-col py-1.5 text-sm">
       {rows.map((row) => (
-        <li key={row.path} className="group relative flex items-center" style={{ paddingLeft: `${row.depth * 0.9}rem` }}>
+        <li
+          key={row.path}
+          className="group relative flex items-center"
+          style={{ paddingLeft: `${row.depth * 0.9}rem` }}
+        >
           {row.folder ? (
-            <span className="flex w-full items-center gap-2 px-3 py-1 text-muted"><Folder className="size-4 shrink-0" aria-hidden="true" /><span className="truncate">{row.name}</span></span>
+            <span className="flex w-full items-center gap-2 px-3 py-1 text-muted">
+              <Folder className="size-4 shrink-0" aria-hidden="true" />
+              <span className="truncate">{row.name}</span>
+            </span>
           ) : (
-            <button type="button" aria-current={row.path === shown ? "true" : undefined} onClick={() => onShow(row.path)} className={cx("flex w-full min-w-0 items-center gap-2 px-3 py-1 text-left hover:bg-hover", row.path === shown && "bg-selected font-medium")}>
-              {icon(row.path)}<span className="truncate">{row.name}</span>
-              {marks?.get(row.path) ? <span className="ml-auto shrink-0 text-xs text-warn">{marks.get(row.path)}</span> : null}
+            <button
+              type="button"
+              aria-current={row.path === shown ? "true" : undefined}
+              onClick={() => onShow(row.path)}
+              className={cx(
+                "flex w-full min-w-0 items-center gap-2 px-3 py-1 text-left hover:bg-hover",
+                row.path === shown && "bg-selected font-medium",
+              )}
+            >
+              {icon(row.path)}
+              <span className="truncate">{row.name}</span>
+              {marks?.get(row.path) ? (
+                <span className="ml-auto shrink-0 text-xs text-warn">{marks.get(row.path)}</span>
+              ) : null}
             </button>
           )}
           {row.folder ? null : actions?.(row.path)}
@@ -35,7 +53,11 @@ export function FileTree({ paths, shown, onShow, marks, actions }: FileTreeProps
 }
 
 function icon(path: string): ReactNode {
-  const Icon = /\.(tf|hcl|json|ya?ml|sh|tftpl)$/.test(path) ? FileCode2 : /\.(md|txt)$/i.test(path) ? FileText : File;
+  const Icon = /\.(tf|hcl|json|ya?ml|sh|tftpl)$/.test(path)
+    ? FileCode2
+    : /\.(md|txt)$/i.test(path)
+      ? FileText
+      : File;
   return <Icon className="size-4 shrink-0 text-muted" aria-hidden="true" />;
 }
 
@@ -52,10 +74,15 @@ export function rowsOf(paths: readonly string[]): Row[] {
     const parts = path.split("/");
     parts.forEach((name, depth) => {
       const here = parts.slice(0, depth + 1).join("/");
-      if (!rows.has(here)) rows.set(here, { path: here, name, depth, folder: depth < parts.length - 1 });
+      if (!rows.has(here))
+        rows.set(here, { path: here, name, depth, folder: depth < parts.length - 1 });
     });
   }
   // Within each folder its folders stand before its files.
-  const key = (row: Row) => row.path.split("/").map((name, depth, all) => `${depth < all.length - 1 || row.folder ? "0" : "1"}${name}`).join("/");
+  const key = (row: Row) =>
+    row.path
+      .split("/")
+      .map((name, depth, all) => `${depth < all.length - 1 || row.folder ? "0" : "1"}${name}`)
+      .join("/");
   return [...rows.values()].sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }

@@ -1,25 +1,27 @@
 // Who uses a template, how, and how quick it is for them.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
+import { lazy, Suspense, useMemo, useState } from "react";
 import { useSearchParams } from "react-router";
 
 import { get, withQuery } from "../../api/client";
-import type { TemplateInsightsResponse, UserActivityInsightsResponse, UserLatencyInsightsResponse } from "../../api/types";
-import { Avatar } from "../../ui/Avatar";
-import { Button } from "../../ui/Button";
+import type {
+  TemplateInsightsResponse,
+  UserActivityInsightsResponse,
+  UserLatencyInsightsResponse,
+} from "../../api/types";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { SelectField, TextField } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
-import { duration } from "../../ui/time";
+import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { CUSTOM, periodOf, PRESETS, rangeOf, type Period } from "./insights-range";
+import { periodOf, rangeOf } from "./insights-range";
 import { useTemplateContext } from "./TemplateLayout";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
+import { PeriodFields } from "./PeriodFields";
+import { Unknown, People, NotYet, Longer } from "./InsightsLists";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
-const SHOWN = 10;
 const VALUES_SHOWN = 5;
 
 export function InsightsPage() {
@@ -29,42 +31,153 @@ export function InsightsPage() {
   const [now] = useState(Date.now);
   const chosen = periodOf(params, now);
   const { from, to, problem } = chosen;
-  const { interval, ...period } = useMemo(() => (problem === undefined ? rangeOf({ from, to }, now) : NO_RANGE), [from, to, problem, now]);
+  const { interval, ...period } = useMemo(
+    () => (problem === undefined ? rangeOf({ from, to }, now) : NO_RANGE),
+    [from, to, problem, now],
+  );
   const ids = { template_ids: template.id };
   const enabled = problem === undefined;
-  const usage = useQuery({ enabled, queryKey: ["insights", "templates", template.id, from, to], queryFn: () => get<TemplateInsightsResponse>(withQuery("/api/v2/insights/templates", { ...period, interval, ...ids })) });
-  const latency = useQuery({ enabled, queryKey: ["insights", "latency", template.id, from, to], queryFn: () => get<UserLatencyInsightsResponse>(withQuery("/api/v2/insights/user-latency", { ...period, ...ids })) });
-  const activity = useQuery({ enabled, queryKey: ["insights", "activity", template.id, from, to], queryFn: () => get<UserActivityInsightsResponse>(withQuery("/api/v2/insights/user-activity", { ...period, ...ids })) });
+  const usage = useQuery({
+    enabled,
+    queryKey: ["insights", "templates", template.id, from, to],
+    queryFn: () =>
+      get<TemplateInsightsResponse>(
+        withQuery("/api/v2/insights/templates", { ...period, interval, ...ids }),
+      ),
+  });
+  const latency = useQuery({
+    enabled,
+    queryKey: ["insights", "latency", template.id, from, to],
+    queryFn: () =>
+      get<UserLatencyInsightsResponse>(
+        withQuery("/api/v2/insights/user-latency", { ...period, ...ids }),
+      ),
+  });
+  const activity = useQuery({
+    enabled,
+    queryKey: ["insights", "activity", template.id, from, to],
+    queryFn: () =>
+      get<UserActivityInsightsResponse>(
+        withQuery("/api/v2/insights/user-activity", { ...period, ...ids }),
+      ),
+  });
   const reports = usage.data?.interval_reports;
-  const times = useMemo(() => (reports ?? []).map((item) => Date.parse(item.start_time)), [reports]);
-  const series = useMemo(() => [{ name: "Active users", values: (reports ?? []).map((item) => item.active_users) }], [reports]);
-  const apps = [...(usage.data?.report?.apps_usage ?? [])].filter((app) => app.seconds > 0).sort((a, b) => b.seconds - a.seconds);
+  const times = useMemo(
+    () => (reports ?? []).map((item) => Date.parse(item.start_time)),
+    [reports],
+  );
+  const series = useMemo(
+    () => [{ name: "Active users", values: (reports ?? []).map((item) => item.active_users) }],
+    [reports],
+  );
+  const apps = [...(usage.data?.report?.apps_usage ?? [])]
+    .filter((app) => app.seconds > 0)
+    .sort((a, b) => b.seconds - a.seconds);
   const parameters = usage.data?.report?.parameters_usage ?? [];
-  const [used, near, busy] = [usage, latency, activity].map((one) => (one.data ? "known" : enabled && one.isPending ? "asked" : "unknown"));
+  const [used, near, busy] = [usage, latency, activity].map((one) =>
+    one.data ? "known" : enabled && one.isPending ? "asked" : "unknown",
+  );
   return (
     <Stack>
-      <PeriodFields period={chosen} onChange={(next) => setParams({ ...next }, { replace: true })} />
-      {[latency, activity].map((one, index) => one.isError && !usage.isError ? <Failure key={index} error={one.error} retry={() => void one.refetch()} /> : null)}
+      <PeriodFields
+        period={chosen}
+        onChange={(next) => setParams({ ...next }, { replace: true })}
+      />
+      {[latency, activity].map((one, index) =>
+        one.isError && !usage.isError ? (
+          <Failure key={index} error={one.error} retry={() => void one.refetch()} />
+        ) : null,
+      )}
       {usage.isError ? <Failure error={usage.error} retry={() => void usage.refetch()} /> : null}
-      <Section title="Active users" description={usage.data?.report && usage.data.report.active_users > 0 ? `${counted(usage.data.report.active_users, "person", "different people")} in this period.` : null}>
-        {used === "unknown" ? <Unknown /> : times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Active users" times={times} series={series} nothing="Nobody has used it in this period." /></Suspense> : used === "asked" ? <Skeleton className="h-56" /> : <p className="text-muted">Nobody has used it in this period.</p>}
+      <Section
+        title="Active users"
+        description={
+          usage.data?.report && usage.data.report.active_users > 0
+            ? `${counted(usage.data.report.active_users, "person", "different people")} in this period.`
+            : null
+        }
+      >
+        {used === "unknown" ? (
+          <Unknown />
+        ) : times.length > 0 ? (
+          <Suspense fallback={<Skeleton className="h-56" />}>
+            <Chart
+              label="Active users"
+              times={times}
+              series={series}
+              nothing="Nobody has used it in this period."
+            />
+          </Suspense>
+        ) : used === "asked" ? (
+          <Skeleton className="h-56" />
+        ) : (
+          <p className="text-muted">Nobody has used it in this period.</p>
+        )}
       </Section>
       <div className="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-        <Section title="Latency by user" description="The median, from the person to the workspace.">
-          <People state={near} rows={(latency.data?.report.users ?? []).map((user) => ({ id: user.user_id, name: user.username, picture: user.avatar_url, value: `${Math.round(user.latency_ms.p50)} ms` }))} />
+        <Section
+          title="Latency by user"
+          description="The median, from the person to the workspace."
+        >
+          <People
+            state={near}
+            rows={(latency.data?.report.users ?? []).map((user) => ({
+              id: user.user_id,
+              name: user.username,
+              picture: user.avatar_url,
+              value: `${Math.round(user.latency_ms.p50)} ms`,
+            }))}
+          />
         </Section>
         <Section title="Activity by user">
-          <People state={busy} rows={[...(activity.data?.report.users ?? [])].sort((a, b) => b.seconds - a.seconds).map((user) => ({ id: user.user_id, name: user.username, picture: user.avatar_url, value: duration(user.seconds * 1000) }))} />
+          <People
+            state={busy}
+            rows={[...(activity.data?.report.users ?? [])]
+              .sort((a, b) => b.seconds - a.seconds)
+              .map((user) => ({
+                id: user.user_id,
+                name: user.username,
+                picture: user.avatar_url,
+                value: duration(user.seconds * 1000),
+              }))}
+          />
         </Section>
-        <Section title="Applications"><People square state={used} rows={apps.map((app) => ({ id: app.slug, name: app.display_name, picture: app.icon, value: duration(app.seconds * 1000) }))} /></Section>
+        <Section title="Applications">
+          <People
+            square
+            state={used}
+            rows={apps.map((app) => ({
+              id: app.slug,
+              name: app.display_name,
+              picture: app.icon,
+              value: duration(app.seconds * 1000),
+            }))}
+          />
+        </Section>
         <Section title="Parameters">
-          {used !== "known" ? <NotYet state={used} /> : parameters.length === 0 ? <p className="text-muted">No parameters were chosen in this period.</p> : (
-            <Stack>{parameters.map((parameter) => (
-              <div key={parameter.name}>
-                <h3 className="font-medium">{parameter.display_name || parameter.name}</h3>
-                <Longer all={[...parameter.values].sort((a, b) => b.count - a.count)} shown={VALUES_SHOWN} className="" row={(item) => <li key={item.value} className="flex justify-between gap-4 text-sm"><span className="truncate">{item.value || "(empty)"}</span><span className="text-muted tabular-nums">{item.count}</span></li>} />
-              </div>
-            ))}</Stack>
+          {used !== "known" ? (
+            <NotYet state={used} />
+          ) : parameters.length === 0 ? (
+            <p className="text-muted">No parameters were chosen in this period.</p>
+          ) : (
+            <Stack>
+              {parameters.map((parameter) => (
+                <div key={parameter.name}>
+                  <h3 className="font-medium">{parameter.display_name || parameter.name}</h3>
+                  <Longer
+                    all={[...parameter.values].sort((a, b) => b.count - a.count)}
+                    shown={VALUES_SHOWN}
+                    className=""
+                    row={(item) => (
+                      <li key={item.value} className="flex justify-between gap-4 text-sm">
+                        <span className="truncate">{item.value || "(empty)"}</span>
+                        <span className="text-muted tabular-nums">{item.count}</span>
+                      </li>
+                    )}
+                  />
+                </div>
+              ))}
+            </Stack>
           )}
         </Section>
       </div>
@@ -72,54 +185,4 @@ export function InsightsPage() {
   );
 }
 
-/** Nothing was counted only once it has been said: not while it is asked, nor when it was not, nor after a failure. */
-type Known = "known" | "asked" | "unknown" | undefined;
-
-function Unknown() {
-  return <p className="text-muted">Not known for this period.</p>;
-}
-
-function NotYet({ state }: { state: Known }) {
-  return state === "asked" ? <SkeletonLines /> : <Unknown />;
-}
-
-function SkeletonLines() {
-  return <div role="status" aria-label="Loading" className="flex flex-col gap-2">{[1, 2, 3].map((line) => <Skeleton key={line} className="h-6" />)}</div>;
-}
-
-function People({ rows, state, square = false }: { state: Known; rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[]; square?: boolean }) {
-  if (state !== "known") return <NotYet state={state} />;
-  if (rows.length === 0) return <p className="text-muted">Nothing in this period.</p>;
-  return <Longer all={rows} shown={SHOWN} className="flex flex-col gap-2" row={(row) => <li key={row.id} className="flex items-center gap-3"><Avatar name={row.name} src={row.picture} size="sm" square={square} /><span className="min-w-0 flex-1 truncate">{row.name}</span><span className="text-muted tabular-nums">{row.value}</span></li>} />;
-}
-
-/** The first of a list, and how many more there are. */
-function Longer<T>({ all, shown, row, className }: { all: readonly T[]; shown: number; row: (one: T) => ReactNode; className: string }) {
-  const [whole, setWhole] = useState(false);
-  return (
-    <>
-      <ul className={className}>{(whole ? all : all.slice(0, shown)).map(row)}</ul>
-      {all.length > shown ? <div className="mt-2"><Button size="sm" look="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}</Button></div> : null}
-    </>
-  );
-}
-
 const NO_RANGE = { start_time: "", end_time: "", interval: "day" };
-
-function PeriodFields({ period, onChange }: { period: Period; onChange: (address: Record<string, string>) => void }) {
-  const { from, to, choice, problem } = period;
-  const today = new Date().toISOString().slice(0, 10);
-  return (
-    <div className="flex flex-wrap items-end gap-3">
-      <div className="w-44"><SelectField label="Period" value={choice} options={[...PRESETS, [CUSTOM, "Other days"]]} onChange={(value) => onChange(value === CUSTOM ? { from, to } : { days: value })} /></div>
-      {choice === CUSTOM ? (
-        <>
-          <TextField label="First day" type="date" max={to || today} value={from} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from: value, to })} />
-          <TextField label="Last day" type="date" min={from || undefined} max={today} value={to} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from, to: value })} />
-          <p className="pb-1.5 text-sm text-muted">Days are counted in UTC.</p>
-        </>
-      ) : null}
-      {problem ? <p role="alert" className="basis-full text-sm text-bad">{problem}</p> : null}
-    </div>
-  );
-}

@@ -13,17 +13,40 @@ interface ProblemsProps {
 export function Problems({ problems, has, onShow }: ProblemsProps) {
   if (problems.length === 0) return null;
   return (
-    <ul aria-label="Problems" className="mt-1.5 flex max-h-56 flex-col gap-1.5 overflow-y-auto text-text">
+    <ul
+      aria-label="Problems"
+      className="mt-1.5 flex max-h-56 flex-col gap-1.5 overflow-y-auto text-text"
+    >
       {problems.map(({ severity, title, detail, place }, index) => {
         const Icon = severity === "error" ? CircleAlert : TriangleAlert;
         const where = place ? `${place.file}:${place.line}` : "";
         return (
           <li key={index} className="flex gap-2">
-            <Icon role="img" aria-label={severity === "error" ? "Error" : "Warning"} className={`mt-0.5 size-4 shrink-0 ${severity === "error" ? "text-bad" : "text-warn"}`} />
+            <Icon
+              role="img"
+              aria-label={severity === "error" ? "Error" : "Warning"}
+              className={`mt-0.5 size-4 shrink-0 ${severity === "error" ? "text-bad" : "text-warn"}`}
+            />
             <div className="min-w-0 font-mono text-xs [overflow-wrap:anywhere]">
-              <p>{title}{place ? <>{" "}{has(place.file)
-                ? <button type="button" className="text-accent-text underline underline-offset-2" onClick={() => onShow(place)}>{where}</button>
-                : <span className="text-muted">{where}</span>}</> : null}</p>
+              <p>
+                {title}
+                {place ? (
+                  <>
+                    {" "}
+                    {has(place.file) ? (
+                      <button
+                        type="button"
+                        className="text-accent-text underline underline-offset-2"
+                        onClick={() => onShow(place)}
+                      >
+                        {where}
+                      </button>
+                    ) : (
+                      <span className="text-muted">{where}</span>
+                    )}
+                  </>
+                ) : null}
+              </p>
               {detail ? <p className="text-muted">{detail}</p> : null}
             </div>
           </li>

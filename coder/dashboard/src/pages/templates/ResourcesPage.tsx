@@ -6,7 +6,7 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { ResourceRow } from "../workspace/Resources";
+import { ResourceRow } from "../../features/workspace/ResourceRow";
 import { useTemplateContext } from "./TemplateLayout";
 
 /** What a workspace of the active version is made of while it runs. */
@@ -15,7 +15,8 @@ export function ResourcesPage() {
   useTitle(`${template.name} · Template`);
   const answer = useQuery(versionResources(version.id));
   if (answer.isPending) return <SkeletonRows rows={2} />;
-  if (answer.isLoadingError) return <Failure error={answer.error} retry={() => void answer.refetch()} />;
+  if (answer.isLoadingError)
+    return <Failure error={answer.error} retry={() => void answer.refetch()} />;
   const running = answer.data.filter((resource) => resource.workspace_transition === "start");
   if (running.length === 0) return <Empty title="No resources" />;
   return (
@@ -24,7 +25,17 @@ export function ResourcesPage() {
       {running.map((resource) => (
         <div key={resource.id}>
           <ResourceRow resource={resource} />
-          {(resource.agents ?? []).map((agent) => <p key={agent.id} className="ml-6 border-l border-line py-2 pl-4 text-sm"><span className="font-medium">Agent {agent.name}</span> <span className="text-muted">{agent.operating_system} · {agent.architecture}{agent.apps.length > 0 ? ` · ${agent.apps.map((app) => app.display_name || app.slug).join(", ")}` : ""}</span></p>)}
+          {(resource.agents ?? []).map((agent) => (
+            <p key={agent.id} className="ml-6 border-l border-line py-2 pl-4 text-sm">
+              <span className="font-medium">Agent {agent.name}</span>{" "}
+              <span className="text-muted">
+                {agent.operating_system} · {agent.architecture}
+                {agent.apps.length > 0
+                  ? ` · ${agent.apps.map((app) => app.display_name || app.slug).join(", ")}`
+                  : ""}
+              </span>
+            </p>
+          ))}
         </div>
       ))}
     </Stack>

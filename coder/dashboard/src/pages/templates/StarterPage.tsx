@@ -13,7 +13,7 @@ import { Failure } from "../../ui/Failure";
 import { Skeleton, SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { withoutFrontMatter } from "./front-matter";
 import { NewTemplatePage } from "./NewTemplatePage";
 
@@ -30,13 +30,38 @@ export function StarterPage() {
   const example = examples.data?.find((item) => item.id === id);
   useTitle(example?.name ?? id);
   if (examples.isPending) return <SkeletonRows />;
-  if (examples.isLoadingError) return <Failure error={examples.error} retry={() => void examples.refetch()} />;
+  if (examples.isLoadingError)
+    return <Failure error={examples.error} retry={() => void examples.refetch()} />;
   if (!example) return <NotFoundPage />;
   return (
     <>
-      <PageHead title={example.name} crumbs={[["Templates", "/templates"], ["Starter templates", "/starter-templates"], [example.name]]} icon={<Avatar name={example.name} src={example.icon} size="lg" square />} description={example.description}
-        badge={example.tags.map((tag) => <Tag key={tag}>{tag}</Tag>)} actions={may.createAnyTemplate ? <ButtonLink look="primary" to={`/templates/new?exampleId=${example.id}`}>Use template</ButtonLink> : may.known ? <span className="text-sm text-muted">{NO_TEMPLATES}</span> : null} />
-      <Card className="px-6 py-5"><Suspense fallback={<Skeleton className="h-64" />}><Markdown text={withoutFrontMatter(example.markdown)} shift={1} /></Suspense></Card>
+      <PageHead
+        title={example.name}
+        crumbs={[
+          ["Templates", "/templates"],
+          ["Starter templates", "/starter-templates"],
+          [example.name],
+        ]}
+        icon={<Avatar name={example.name} src={example.icon} size="lg" square />}
+        description={example.description}
+        badge={example.tags.map((tag) => (
+          <Tag key={tag}>{tag}</Tag>
+        ))}
+        actions={
+          may.createAnyTemplate ? (
+            <ButtonLink look="primary" to={`/templates/new?exampleId=${example.id}`}>
+              Use template
+            </ButtonLink>
+          ) : may.known ? (
+            <span className="text-sm text-muted">{NO_TEMPLATES}</span>
+          ) : null
+        }
+      />
+      <Card className="px-6 py-5">
+        <Suspense fallback={<Skeleton className="h-64" />}>
+          <Markdown text={withoutFrontMatter(example.markdown)} shift={1} />
+        </Suspense>
+      </Card>
     </>
   );
 }

@@ -6,34 +6,71 @@ import { Count, Tag } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { TextField } from "../../ui/forms/Field";
 import { Popover } from "../../ui/Popover";
-import { tagEntries } from "../provisioners/tags";
+import { tagEntries } from "../../features/provisioner/tags";
 
 export type ProvisionerTags = Readonly<Record<string, string>>;
 
 /** The server sets these two by who makes the version; a person chooses the others. */
 const FIXED = ["scope", "owner"];
 
-export function TagEditor({ tags, onChange }: { tags: ProvisionerTags; onChange: (tags: ProvisionerTags) => void }) {
+export function TagEditor({
+  tags,
+  onChange,
+}: {
+  tags: ProvisionerTags;
+  onChange: (tags: ProvisionerTags) => void;
+}) {
   const own = tagEntries(tags).filter(([name]) => !FIXED.includes(name));
-  const without = (name: string) => onChange(Object.fromEntries(Object.entries(tags).filter(([other]) => other !== name)));
+  const without = (name: string) =>
+    onChange(Object.fromEntries(Object.entries(tags).filter(([other]) => other !== name)));
   return (
-    <Popover label="Provisioner tags" className="w-88 p-4" trigger={<Button icon={<TagsIcon />} aria-label={`Expand provisioner tags ${own.length}`}>Provisioner tags{" "}<Count value={own.length} /></Button>}>
+    <Popover
+      label="Provisioner tags"
+      className="w-88 p-4"
+      trigger={
+        <Button icon={<TagsIcon />} aria-label={`Expand provisioner tags ${own.length}`}>
+          Provisioner tags <Count value={own.length} />
+        </Button>
+      }
+    >
       <h2 className="font-semibold">Provisioner tags</h2>
-      <p className="mt-0.5 mb-3 text-sm text-muted">The next build, and workspaces of it, go only to provisioners that have all of these.</p>
-      {own.length === 0 ? <p className="mb-3 text-sm text-muted">None: every untagged provisioner fits.</p> : (
+      <p className="mt-0.5 mb-3 text-sm text-muted">
+        The next build, and workspaces of it, go only to provisioners that have all of these.
+      </p>
+      {own.length === 0 ? (
+        <p className="mb-3 text-sm text-muted">None: every untagged provisioner fits.</p>
+      ) : (
         <ul aria-label="Tags" className="mb-3 flex flex-wrap gap-1.5">
           {own.map(([name, value]) => (
-            <li key={name} className="flex max-w-full items-center gap-0.5"><Tag>{name}={value}</Tag><IconButton size="sm" label={`Remove tag ${name}`} onClick={() => without(name)}><X /></IconButton></li>
+            <li key={name} className="flex max-w-full items-center gap-0.5">
+              <Tag>
+                {name}={value}
+              </Tag>
+              <IconButton size="sm" label={`Remove tag ${name}`} onClick={() => without(name)}>
+                <X />
+              </IconButton>
+            </li>
           ))}
         </ul>
       )}
-      {tags["scope"] === "user" ? <p className="mb-3 text-sm text-muted">It is built by provisioners of one person alone.</p> : null}
-      <NewTag taken={Object.keys(tags)} onAdd={(name, value) => onChange({ ...tags, [name]: value })} />
+      {tags["scope"] === "user" ? (
+        <p className="mb-3 text-sm text-muted">It is built by provisioners of one person alone.</p>
+      ) : null}
+      <NewTag
+        taken={Object.keys(tags)}
+        onAdd={(name, value) => onChange({ ...tags, [name]: value })}
+      />
     </Popover>
   );
 }
 
-function NewTag({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: string, value: string) => void }) {
+function NewTag({
+  taken,
+  onAdd,
+}: {
+  taken: readonly string[];
+  onAdd: (name: string, value: string) => void;
+}) {
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
   const [problem, setProblem] = useState<string>();
@@ -41,7 +78,14 @@ function NewTag({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: stri
     event.preventDefault();
     event.stopPropagation(); // the panel may stand in another form
     const key = name.trim();
-    const wrong = key === "" ? "Say its key." : FIXED.includes(key) ? "The server sets this one." : taken.includes(key) ? "There is a tag of that key." : undefined;
+    const wrong =
+      key === ""
+        ? "Say its key."
+        : FIXED.includes(key)
+          ? "The server sets this one."
+          : taken.includes(key)
+            ? "There is a tag of that key."
+            : undefined;
     setProblem(wrong);
     if (wrong !== undefined) return;
     onAdd(key, value.trim());
@@ -50,9 +94,30 @@ function NewTag({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: stri
   };
   return (
     <form className="flex items-start gap-2" onSubmit={add}>
-      <div className="min-w-0 flex-1"><TextField label="Key" autoComplete="off" spellCheck={false} value={name} problem={problem} placeholder="os" onChange={setName} /></div>
-      <div className="min-w-0 flex-1"><TextField label="Value" autoComplete="off" spellCheck={false} value={value} placeholder="linux" onChange={setValue} /></div>
-      <Button type="submit" className="mt-6.5">Add tag</Button>
+      <div className="min-w-0 flex-1">
+        <TextField
+          label="Key"
+          autoComplete="off"
+          spellCheck={false}
+          value={name}
+          problem={problem}
+          placeholder="os"
+          onChange={setName}
+        />
+      </div>
+      <div className="min-w-0 flex-1">
+        <TextField
+          label="Value"
+          autoComplete="off"
+          spellCheck={false}
+          value={value}
+          placeholder="linux"
+          onChange={setValue}
+        />
+      </div>
+      <Button type="submit" className="mt-6.5">
+        Add tag
+      </Button>
     </form>
   );
 }

@@ -5,7 +5,13 @@ import { useState } from "react";
 import { Outlet, useNavigate, useOutletContext } from "react-router";
 
 import { remove, seg } from "../../api/client";
-import { NO_WORKSPACES, useMakingIn, useMayCreateWorkspace, useTemplateRights, type TemplateRights } from "../../api/permissions";
+import {
+  NO_WORKSPACES,
+  useMakingIn,
+  useMayCreateWorkspace,
+  useTemplateRights,
+  type TemplateRights,
+} from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
 import { templateVersion } from "../../api/queries/templates";
 import { workspaces } from "../../api/queries/workspaces";
@@ -22,9 +28,9 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { LinkTabs } from "../../ui/Tabs";
 import { toast } from "../../ui/toast";
-import { useTemplateHome } from "./paths";
-import { useTemplate } from "./useTemplate";
-import { counted, usedBy } from "../../ui/words";
+import { useTemplateHome } from "../../features/template/paths";
+import { useTemplate } from "../../features/template/useTemplate";
+import { counted, usedBy } from "../../lib/words";
 
 export interface TemplateContext {
   template: Template;
@@ -45,49 +51,161 @@ function Loaded({ template }: { template: Template }) {
   const home = useTemplateHome(template);
   return (
     <>
-      <PageHead title={template.display_name || template.name} crumbs={[["Templates", "/templates"], [template.display_name || template.name]]} icon={<Avatar name={template.name} src={template.icon} size="lg" square />}
+      <PageHead
+        title={template.display_name || template.name}
+        crumbs={[["Templates", "/templates"], [template.display_name || template.name]]}
+        icon={<Avatar name={template.name} src={template.icon} size="lg" square />}
         badge={template.deprecated ? <Tag tone="warn">Deprecated</Tag> : null}
-        description={<>{template.description ? `${template.description} · used` : "Used"} by {usedBy(template.active_user_count)} · updated <Ago at={template.updated_at} /> by {template.created_by_name}</>}
-        actions={<>
-          {template.deprecated ? null : mayCreate === false ? <span className="text-sm text-muted">{NO_WORKSPACES}</span> : mayCreate ? <ButtonLink look="primary" icon={<Plus />} to={`${home}/workspace`} data-testid="create-workspace-button">Create workspace</ButtonLink> : null}
-          <TemplateMenu template={template} version={version.data} may={may} />
-        </>} />
-      {template.deprecated ? <div className="mb-4"><Notice kind="warning" title="This template is deprecated.">{template.deprecation_message}</Notice></div> : null}
-      <LinkTabs label="Template" items={[
-        { to: `${home}/docs`, text: "Docs" }, ...(may.update ? [{ to: `${home}/files`, text: "Source Code" }] : []), { to: `${home}/resources`, text: "Resources" }, { to: `${home}/versions`, text: "Versions" },
-        { to: `${home}/embed`, text: "Embed" }, ...(may.insights ? [{ to: `${home}/insights`, text: "Insights" }] : []), ...(may.update ? [{ to: `${home}/prebuilds`, text: "Prebuilds" }] : []),
-      ]} />
+        description={
+          <>
+            {template.description ? `${template.description} · used` : "Used"} by{" "}
+            {usedBy(template.active_user_count)} · updated <Ago at={template.updated_at} /> by{" "}
+            {template.created_by_name}
+          </>
+        }
+        actions={
+          <>
+            {template.deprecated ? null : mayCreate === false ? (
+              <span className="text-sm text-muted">{NO_WORKSPACES}</span>
+            ) : mayCreate ? (
+              <ButtonLink
+                look="primary"
+                icon={<Plus />}
+                to={`${home}/workspace`}
+                data-testid="create-workspace-button"
+              >
+                Create workspace
+              </ButtonLink>
+            ) : null}
+            <TemplateMenu template={template} version={version.data} may={may} />
+          </>
+        }
+      />
+      {template.deprecated ? (
+        <div className="mb-4">
+          <Notice kind="warning" title="This template is deprecated.">
+            {template.deprecation_message}
+          </Notice>
+        </div>
+      ) : null}
+      <LinkTabs
+        label="Template"
+        items={[
+          { to: `${home}/docs`, text: "Docs" },
+          ...(may.update ? [{ to: `${home}/files`, text: "Source Code" }] : []),
+          { to: `${home}/resources`, text: "Resources" },
+          { to: `${home}/versions`, text: "Versions" },
+          { to: `${home}/embed`, text: "Embed" },
+          ...(may.insights ? [{ to: `${home}/insights`, text: "Insights" }] : []),
+          ...(may.update ? [{ to: `${home}/prebuilds`, text: "Prebuilds" }] : []),
+        ]}
+      />
       <div className="pt-5">
-        {version.isLoadingError ? <Failure error={version.error} retry={() => void version.refetch()} /> : version.data ? <Outlet context={{ template, version: version.data, may } satisfies TemplateContext} /> : <SkeletonRows rows={2} />}
+        {version.isLoadingError ? (
+          <Failure error={version.error} retry={() => void version.refetch()} />
+        ) : version.data ? (
+          <Outlet context={{ template, version: version.data, may } satisfies TemplateContext} />
+        ) : (
+          <SkeletonRows rows={2} />
+        )}
       </div>
     </>
   );
 }
 
-function TemplateMenu({ template, version, may }: { template: Template; version: TemplateVersion | undefined; may: TemplateContext["may"] }) {
+function TemplateMenu({
+  template,
+  version,
+  may,
+}: {
+  template: Template;
+  version: TemplateVersion | undefined;
+  may: TemplateContext["may"];
+}) {
   const navigate = useNavigate();
-  const making = useMakingIn("templates", (useQuery(organizations).data ?? []).map((one) => one.id)) ?? [];
+  const making =
+    useMakingIn(
+      "templates",
+      (useQuery(organizations).data ?? []).map((one) => one.id),
+    ) ?? [];
   const [deleting, setDeleting] = useState(false);
   const home = useTemplateHome(template);
-  const used = useQuery({ ...workspaces(`template:${template.name}`, 1, 1), enabled: deleting, refetchInterval: false }).data?.count ?? 0;
+  const used =
+    useQuery({
+      ...workspaces(`template:${template.name}`, 1, 1),
+      enabled: deleting,
+      refetchInterval: false,
+    }).data?.count ?? 0;
   if (!may.update && !may.remove) return null;
   return (
     <>
-      <Menu trigger={<IconButton label="Open template menu" look="secondary"><EllipsisVertical /></IconButton>}>
-        {version && may.update ? <MenuItem icon={<Pencil />} to={`${home}/versions/${seg(version.name)}/edit`}>Edit files</MenuItem> : null}
-        {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}
-        {making.length > 0 && may.update ? <MenuItem icon={<Copy />} to={`/templates/new?fromTemplate=${template.id}`}>Duplicate…</MenuItem> : null}
-        {version && may.update ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}`} download>Export as TAR</MenuItem> : null}
-        {version && may.update ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}?format=zip`} download>Export as ZIP</MenuItem> : null}
-        {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem></> : null}
+      <Menu
+        trigger={
+          <IconButton label="Open template menu" look="secondary">
+            <EllipsisVertical />
+          </IconButton>
+        }
+      >
+        {version && may.update ? (
+          <MenuItem icon={<Pencil />} to={`${home}/versions/${seg(version.name)}/edit`}>
+            Edit files
+          </MenuItem>
+        ) : null}
+        {may.update ? (
+          <MenuItem icon={<Settings />} to={`${home}/settings`}>
+            Settings
+          </MenuItem>
+        ) : null}
+        {making.length > 0 && may.update ? (
+          <MenuItem icon={<Copy />} to={`/templates/new?fromTemplate=${template.id}`}>
+            Duplicate…
+          </MenuItem>
+        ) : null}
+        {version && may.update ? (
+          <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}`} download>
+            Export as TAR
+          </MenuItem>
+        ) : null}
+        {version && may.update ? (
+          <MenuItem
+            icon={<Download />}
+            href={`/api/v2/files/${version.job.file_id}?format=zip`}
+            download
+          >
+            Export as ZIP
+          </MenuItem>
+        ) : null}
+        {may.remove ? (
+          <>
+            <MenuSeparator />
+            <MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>
+              Delete…
+            </MenuItem>
+          </>
+        ) : null}
       </Menu>
-      <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete ${template.name}?`} confirm="Delete template" typed={template.name} typedLabel="Template name" onConfirm={async () => {
-        await remove(`/api/v2/templates/${template.id}`);
-        toast.done("The template is deleted.");
-        await navigate("/templates");
-      }}>
+      <Confirm
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        title={`Delete ${template.name}?`}
+        confirm="Delete template"
+        typed={template.name}
+        typedLabel="Template name"
+        onConfirm={async () => {
+          await remove(`/api/v2/templates/${template.id}`);
+          toast.done("The template is deleted.");
+          await navigate("/templates");
+        }}
+      >
         <p>Its versions and settings are lost. This cannot be undone.</p>
-        {used > 0 ? <Notice kind="warning" title={`${counted(used, "workspace is", "workspaces are")} made from it.`}>They have to be deleted first.</Notice> : null}
+        {used > 0 ? (
+          <Notice
+            kind="warning"
+            title={`${counted(used, "workspace is", "workspaces are")} made from it.`}
+          >
+            They have to be deleted first.
+          </Notice>
+        ) : null}
       </Confirm>
     </>
   );

@@ -17,12 +17,16 @@ import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
-import { duration } from "../../ui/time";
+import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { templatePath } from "./paths";
-import { usedBy } from "../../ui/words";
+import { templatePath } from "../../features/template/paths";
+import { usedBy } from "../../lib/words";
 
-const PRESETS = [["All templates", "deprecated:false"], ["Mine", "author:me"], ["Deprecated", "deprecated:true"]] as const;
+const PRESETS = [
+  ["All templates", "deprecated:false"],
+  ["Mine", "author:me"],
+  ["Deprecated", "deprecated:true"],
+] as const;
 const USUAL = "deprecated:false";
 
 function buildTime(template: Template): string {
@@ -33,29 +37,72 @@ function buildTime(template: Template): string {
 
 const COLUMNS: Column<Template>[] = [
   {
-    id: "name", header: "Name",
+    id: "name",
+    header: "Name",
     cell: (template) => (
       <div className="flex items-center gap-3">
         <Avatar name={template.name} src={template.icon} square />
         <div className="min-w-0">
-          <span className="flex items-center gap-2"><TextLink to={templatePath(template)} className="text-text [overflow-wrap:anywhere]">{template.display_name || template.name}</TextLink>{template.deprecated ? <Tag tone="warn" title={template.deprecation_message}>Deprecated</Tag> : null}</span>
+          <span className="flex items-center gap-2">
+            <TextLink to={templatePath(template)} className="text-text [overflow-wrap:anywhere]">
+              {template.display_name || template.name}
+            </TextLink>
+            {template.deprecated ? (
+              <Tag tone="warn" title={template.deprecation_message}>
+                Deprecated
+              </Tag>
+            ) : null}
+          </span>
           <p className="text-sm sm:line-clamp-1 text-muted">{template.description}</p>
         </div>
       </div>
     ),
   },
-  { id: "organization", header: "Organization", extra: true, cell: (row) => row.organization_display_name || row.organization_name },
+  {
+    id: "organization",
+    header: "Organization",
+    extra: true,
+    cell: (row) => row.organization_display_name || row.organization_name,
+  },
   { id: "used", header: "Used by", extra: true, cell: (row) => usedBy(row.active_user_count) },
   { id: "time", header: "Build time", extra: true, cell: (row) => buildTime(row) },
-  { id: "updated", header: "Last updated", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.updated_at} /></span> },
-  { id: "create", header: "Actions", hidden: true, align: "right", cell: (row) => <Create template={row} /> },
+  {
+    id: "updated",
+    header: "Last updated",
+    extra: true,
+    cell: (row) => (
+      <span className="text-muted">
+        <Ago at={row.updated_at} />
+      </span>
+    ),
+  },
+  {
+    id: "create",
+    header: "Actions",
+    hidden: true,
+    align: "right",
+    cell: (row) => <Create template={row} />,
+  },
 ];
 
 function Create({ template }: { template: Template }) {
   const mayCreate = useMayCreateWorkspace(template.organization_id);
   if (template.deprecated) return null;
-  if (mayCreate === false) return <span className="text-sm text-muted" title={NO_WORKSPACES}>Only to look at</span>;
-  return mayCreate ? <ButtonLink size="sm" to={`${templatePath(template)}/workspace`} aria-label={`Create workspace from ${template.display_name || template.name}`}>Create workspace</ButtonLink> : null;
+  if (mayCreate === false)
+    return (
+      <span className="text-sm text-muted" title={NO_WORKSPACES}>
+        Only to look at
+      </span>
+    );
+  return mayCreate ? (
+    <ButtonLink
+      size="sm"
+      to={`${templatePath(template)}/workspace`}
+      aria-label={`Create workspace from ${template.display_name || template.name}`}
+    >
+      Create workspace
+    </ButtonLink>
+  ) : null;
 }
 
 export function TemplatesPage() {
@@ -65,20 +112,81 @@ export function TemplatesPage() {
   const list = useQuery(templates(filter));
   const homes = useQuery(organizations).data ?? [];
   const many = homes.length > 1;
-  const menus: FilterMenu[] = many ? [{ term: "organization", label: "Organization", options: homes.map((home) => ({ value: home.name, text: home.display_name || home.name })) }] : [];
-  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  const menus: FilterMenu[] = many
+    ? [
+        {
+          term: "organization",
+          label: "Organization",
+          options: homes.map((home) => ({
+            value: home.name,
+            text: home.display_name || home.name,
+          })),
+        },
+      ]
+    : [];
+  const problem =
+    list.error instanceof ApiError && list.error.status === 400
+      ? (list.error.validations[0]?.detail ?? list.error.message)
+      : undefined;
   return (
     <>
-      <PageHead title="Templates" description="What workspaces are made from." actions={may.createAnyTemplate ? <ButtonLink look="primary" to="/templates/new" icon={<Plus />}>New template</ButtonLink> : null} />
-      <FilterBar label="Search templates" placeholder="Name, or author:me deprecated:true" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
+      <PageHead
+        title="Templates"
+        description="What workspaces are made from."
+        actions={
+          may.createAnyTemplate ? (
+            <ButtonLink look="primary" to="/templates/new" icon={<Plus />}>
+              New template
+            </ButtonLink>
+          ) : null
+        }
+      />
+      <FilterBar
+        label="Search templates"
+        placeholder="Name, or author:me deprecated:true"
+        filter={filter}
+        onChange={(next) => show(next)}
+        presets={PRESETS}
+        menus={menus}
+        problem={problem}
+      />
       {list.isPending ? <SkeletonRows /> : null}
-      {list.isError && !problem ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
-      {list.data ? <DataTable label="Templates" data={list.data} columns={many ? COLUMNS : COLUMNS.filter((column) => column.id !== "organization")} rowKey={(template) => template.id} rowTestId={(template) => `template-${template.name}`}
-        empty={filter !== "" && filter !== USUAL ? <Empty icon={LayoutTemplate} title="Nothing matches">Change the search above, or clear it.</Empty> : may.createAnyTemplate || !may.known ? (
-          <Empty icon={LayoutTemplate} title="No templates yet" command="coder templates init && coder templates push" actions={<ButtonLink look="primary" to="/templates/new">Start from an example</ButtonLink>}>
-            A template says, in Terraform, what a workspace is made of.
-          </Empty>
-        ) : <Empty icon={LayoutTemplate} title="No templates yet">Somebody who administers templates has to make one first.</Empty>} /> : null}
+      {list.isError && !problem ? (
+        <Failure error={list.error} retry={() => void list.refetch()} />
+      ) : null}
+      {list.data ? (
+        <DataTable
+          label="Templates"
+          data={list.data}
+          columns={many ? COLUMNS : COLUMNS.filter((column) => column.id !== "organization")}
+          rowKey={(template) => template.id}
+          rowTestId={(template) => `template-${template.name}`}
+          empty={
+            filter !== "" && filter !== USUAL ? (
+              <Empty icon={LayoutTemplate} title="Nothing matches">
+                Change the search above, or clear it.
+              </Empty>
+            ) : may.createAnyTemplate || !may.known ? (
+              <Empty
+                icon={LayoutTemplate}
+                title="No templates yet"
+                command="coder templates init && coder templates push"
+                actions={
+                  <ButtonLink look="primary" to="/templates/new">
+                    Start from an example
+                  </ButtonLink>
+                }
+              >
+                A template says, in Terraform, what a workspace is made of.
+              </Empty>
+            ) : (
+              <Empty icon={LayoutTemplate} title="No templates yet">
+                Somebody who administers templates has to make one first.
+              </Empty>
+            )
+          }
+        />
+      ) : null}
     </>
   );
 }

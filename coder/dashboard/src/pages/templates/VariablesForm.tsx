@@ -14,14 +14,41 @@ export function VariablesForm({ variables, values, onChange }: VariablesFormProp
   return (
     <Stack className="gap-5">
       {variables.map((variable) => {
-        const label = <span className="inline-flex items-center gap-2"><code>{variable.name}</code>{variable.sensitive ? <Tag>Sensitive</Tag> : null}</span>;
+        const label = (
+          <span className="inline-flex items-center gap-2">
+            <code>{variable.name}</code>
+            {variable.sensitive ? <Tag>Sensitive</Tag> : null}
+          </span>
+        );
         const value = values[variable.name] ?? "";
         const hint = variable.description || undefined;
         return variable.type === "bool" ? (
-          <SelectField key={variable.name} label={label} hint={hint} value={value} onChange={(next) => onChange(variable.name, next)} options={[...(variable.required ? [] : [["", "Default"] as const]), ["true", "true"], ["false", "false"]]} />
+          <SelectField
+            key={variable.name}
+            label={label}
+            hint={hint}
+            value={value}
+            onChange={(next) => onChange(variable.name, next)}
+            options={[
+              ...(variable.required ? [] : [["", "Default"] as const]),
+              ["true", "true"],
+              ["false", "false"],
+            ]}
+          />
         ) : (
-          <TextField key={variable.name} label={label} hint={hint} value={value} required={variable.required} type={variable.sensitive ? "password" : variable.type === "number" ? "number" : "text"} autoComplete="off"
-            placeholder={variable.sensitive && !variable.required ? "unchanged" : variable.default_value} onChange={(next) => onChange(variable.name, next)} />
+          <TextField
+            key={variable.name}
+            label={label}
+            hint={hint}
+            value={value}
+            required={variable.required}
+            type={variable.sensitive ? "password" : variable.type === "number" ? "number" : "text"}
+            autoComplete="off"
+            placeholder={
+              variable.sensitive && !variable.required ? "unchanged" : variable.default_value
+            }
+            onChange={(next) => onChange(variable.name, next)}
+          />
         );
       })}
     </Stack>
@@ -30,10 +57,16 @@ export function VariablesForm({ variables, values, onChange }: VariablesFormProp
 
 /** What is known of them, as the form begins; the server never says sensitive ones. */
 export function startValues(variables: readonly TemplateVersionVariable[]): Record<string, string> {
-  return Object.fromEntries(variables.map((variable) => [variable.name, variable.sensitive ? "" : variable.value]));
+  return Object.fromEntries(
+    variables.map((variable) => [variable.name, variable.sensitive ? "" : variable.value]),
+  );
 }
 
 /** What is sent: everything that was given. */
-export function givenValues(values: Readonly<Record<string, string>>): { name: string; value: string }[] {
-  return Object.entries(values).filter(([, value]) => value !== "").map(([name, value]) => ({ name, value }));
+export function givenValues(
+  values: Readonly<Record<string, string>>,
+): { name: string; value: string }[] {
+  return Object.entries(values)
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => ({ name, value }));
 }

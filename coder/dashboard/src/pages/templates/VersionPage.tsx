@@ -16,17 +16,18 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { NotFoundPage } from "../errors/NotFoundPage";
-import { WaitingNotice } from "../provisioners/WaitingNotice";
-import { FirstImportErrors } from "../workspace/builds/FirstErrors";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import { WaitingNotice } from "../../features/provisioner/WaitingNotice";
+import { FirstImportErrors } from "../../features/build/FirstErrors";
 import { ImportLog } from "./ImportLog";
 import { SourceFiles } from "./FilesPage";
-import { templatePath } from "./paths";
-import { useTemplate } from "./useTemplate";
-import { JOB_TONES, JOB_WORDS } from "../provisioners/job-states";
+import { templatePath } from "../../features/template/paths";
+import { useTemplate } from "../../features/template/useTemplate";
+import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 
 const POLL_MS = 2000;
-const isUnderWay = ({ job }: TemplateVersion) => ["pending", "running", "canceling"].includes(job.status);
+const isUnderWay = ({ job }: TemplateVersion) =>
+  ["pending", "running", "canceling"].includes(job.status);
 
 export function VersionPage() {
   const { template, view } = useTemplate();
@@ -38,23 +39,83 @@ function Loaded({ template }: { template: Template }) {
   useTitle(name, template.name);
   const may = useTemplateRights(template);
   const mayCreate = useMayCreateWorkspace(template.organization_id);
-  const found = useQuery({ ...templateVersionByName(template.organization_name, template.name, name), refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? POLL_MS : false) });
+  const found = useQuery({
+    ...templateVersionByName(template.organization_name, template.name, name),
+    refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? POLL_MS : false),
+  });
   if (found.isPending) return <SkeletonRows />;
   if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
-  if (found.isLoadingError) return <Failure error={found.error} retry={() => void found.refetch()} />;
+  if (found.isLoadingError)
+    return <Failure error={found.error} retry={() => void found.refetch()} />;
   const version = found.data;
   const home = templatePath(template);
   const active = version.id === template.active_version_id;
   return (
     <>
-      <PageHead title={version.name} crumbs={[["Templates", "/templates"], [template.display_name || template.name, home], ["Versions", `${home}/versions`], [version.name]]}
-        badge={<>{active ? <Tag tone="good">Active</Tag> : null}{version.archived ? <Tag>Archived</Tag> : null}{version.job.status === "succeeded" ? null : <StatusText tone={JOB_TONES[version.job.status]}>{JOB_WORDS[version.job.status]}</StatusText>}</>}
-        description={<>by {version.created_by.username}, <Ago at={version.created_at} />{version.message ? `: ${version.message}` : ""}</>}
-        actions={<>{may.update ? <CancelImport version={version} onDone={() => void found.refetch()} /> : null}{mayCreate && version.job.status === "succeeded" ? <ButtonLink to={`${home}/workspace?version=${version.id}`}>Create workspace</ButtonLink> : null}{may.update ? <ButtonLink look="primary" to={`${home}/versions/${seg(version.name)}/edit`}>Edit</ButtonLink> : null}</>} />
-      {version.job.status === "pending" ? <div className="mb-4"><WaitingNotice organization={template.organization_id} job={version.job} /></div> : null}
-      {version.job.error ? <div className="mb-4"><Notice kind="error" title="This version could not be imported."><p>{version.job.error}</p><FirstImportErrors version={version.id} /></Notice></div> : null}
-      {version.job.status === "succeeded" ? null : <div className="mb-4"><ImportLog key={version.id} version={version.id} /></div>}
-      {may.update === false ? <p className="text-muted">Its files are for those who may change the template.</p> : null}
+      <PageHead
+        title={version.name}
+        crumbs={[
+          ["Templates", "/templates"],
+          [template.display_name || template.name, home],
+          ["Versions", `${home}/versions`],
+          [version.name],
+        ]}
+        badge={
+          <>
+            {active ? <Tag tone="good">Active</Tag> : null}
+            {version.archived ? <Tag>Archived</Tag> : null}
+            {version.job.status === "succeeded" ? null : (
+              <StatusText tone={JOB_TONES[version.job.status]}>
+                {JOB_WORDS[version.job.status]}
+              </StatusText>
+            )}
+          </>
+        }
+        description={
+          <>
+            by {version.created_by.username}, <Ago at={version.created_at} />
+            {version.message ? `: ${version.message}` : ""}
+          </>
+        }
+        actions={
+          <>
+            {may.update ? (
+              <CancelImport version={version} onDone={() => void found.refetch()} />
+            ) : null}
+            {mayCreate && version.job.status === "succeeded" ? (
+              <ButtonLink to={`${home}/workspace?version=${version.id}`}>
+                Create workspace
+              </ButtonLink>
+            ) : null}
+            {may.update ? (
+              <ButtonLink look="primary" to={`${home}/versions/${seg(version.name)}/edit`}>
+                Edit
+              </ButtonLink>
+            ) : null}
+          </>
+        }
+      />
+      {version.job.status === "pending" ? (
+        <div className="mb-4">
+          <WaitingNotice organization={template.organization_id} job={version.job} />
+        </div>
+      ) : null}
+      {version.job.error ? (
+        <div className="mb-4">
+          <Notice kind="error" title="This version could not be imported.">
+            <p>{version.job.error}</p>
+            <FirstImportErrors version={version.id} />
+          </Notice>
+        </div>
+      ) : null}
+      {version.job.status === "succeeded" ? null : (
+        <div className="mb-4">
+          <ImportLog key={version.id} version={version.id} />
+        </div>
+      )}
+      {may.update === false ? (
+        <p className="text-muted">Its files are for those who may change the template.</p>
+      ) : null}
       {may.update ? <SourceFiles template={template} version={version} editable={false} /> : null}
     </>
   );
@@ -62,6 +123,19 @@ function Loaded({ template }: { template: Template }) {
 
 /** Whoever comes here while it is imported may end that, whatever it has written so far. */
 function CancelImport({ version, onDone }: { version: TemplateVersion; onDone: () => void }) {
-  const cancel = useMutation({ mutationFn: () => patch(`/api/v2/templateversions/${version.id}/cancel`), onError: (error) => toast.failed("The import was not canceled", error), onSettled: onDone });
-  return isUnderWay(version) ? <Button icon={<Ban />} disabled={version.job.status === "canceling"} busy={cancel.isPending} onClick={() => cancel.mutate()}>Cancel import</Button> : null;
+  const cancel = useMutation({
+    mutationFn: () => patch(`/api/v2/templateversions/${version.id}/cancel`),
+    onError: (error) => toast.failed("The import was not canceled", error),
+    onSettled: onDone,
+  });
+  return isUnderWay(version) ? (
+    <Button
+      icon={<Ban />}
+      disabled={version.job.status === "canceling"}
+      busy={cancel.isPending}
+      onClick={() => cancel.mutate()}
+    >
+      Cancel import
+    </Button>
+  ) : null;
 }

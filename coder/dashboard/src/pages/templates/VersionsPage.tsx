@@ -15,8 +15,8 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { JOB_TONES, JOB_WORDS } from "../provisioners/job-states";
-import { templatePath } from "./paths";
+import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
+import { templatePath } from "../../features/template/paths";
 import { useTemplateContext } from "./TemplateLayout";
 
 export function VersionsPage() {
@@ -24,45 +24,127 @@ export function VersionsPage() {
   useTitle(`${template.name} · Versions`);
   const queries = useQueryClient();
   const list = useQuery(templateVersions(template.id));
-  const [asked, setAsked] = useState<{ version: TemplateVersion; what: "promote" | "archive" } | null>(null);
+  const [asked, setAsked] = useState<{
+    version: TemplateVersion;
+    what: "promote" | "archive";
+  } | null>(null);
   if (list.isPending) return <SkeletonRows />;
   if (list.isLoadingError) return <Failure error={list.error} retry={() => void list.refetch()} />;
   const home = templatePath(template);
   const [newest] = list.data;
-  const refresh = () => Promise.all([queries.invalidateQueries({ queryKey: ["template"] }), queries.invalidateQueries({ queryKey: ["templates"] })]);
-  const archive = (version: TemplateVersion, on: boolean) => post(`/api/v2/templateversions/${version.id}/${on ? "archive" : "unarchive"}`).then(refresh);
+  const refresh = () =>
+    Promise.all([
+      queries.invalidateQueries({ queryKey: ["template"] }),
+      queries.invalidateQueries({ queryKey: ["templates"] }),
+    ]);
+  const archive = (version: TemplateVersion, on: boolean) =>
+    post(`/api/v2/templateversions/${version.id}/${on ? "archive" : "unarchive"}`).then(refresh);
   return (
     <>
-      <ol aria-label="Versions" className="divide-y divide-line rounded-xl border border-line bg-surface shadow-card">
+      <ol
+        aria-label="Versions"
+        className="divide-y divide-line rounded-xl border border-line bg-surface shadow-card"
+      >
         {list.data.map((version) => {
           const active = version.id === template.active_version_id;
           return (
-            <li key={version.id} data-testid={`version-${version.name}`} className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-3">
-              <Avatar name={version.created_by.username} src={version.created_by.avatar_url} size="sm" />
+            <li
+              key={version.id}
+              data-testid={`version-${version.name}`}
+              className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-3"
+            >
+              <Avatar
+                name={version.created_by.username}
+                src={version.created_by.avatar_url}
+                size="sm"
+              />
               <div className="min-w-0 flex-1 basis-56">
                 <p className="flex flex-wrap items-center gap-2">
-                  {may.update ? <Link to={`${home}/versions/${seg(version.name)}`} className="font-medium hover:underline">{version.name}</Link> : <span className="font-medium">{version.name}</span>}
-                  {active ? <Tag tone="good">Active</Tag> : null}{version.id === newest?.id ? <Tag tone="accent">Newest</Tag> : null}{version.archived ? <Tag>Archived</Tag> : null}
+                  {may.update ? (
+                    <Link
+                      to={`${home}/versions/${seg(version.name)}`}
+                      className="font-medium hover:underline"
+                    >
+                      {version.name}
+                    </Link>
+                  ) : (
+                    <span className="font-medium">{version.name}</span>
+                  )}
+                  {active ? <Tag tone="good">Active</Tag> : null}
+                  {version.id === newest?.id ? <Tag tone="accent">Newest</Tag> : null}
+                  {version.archived ? <Tag>Archived</Tag> : null}
                 </p>
-                <p className="text-sm text-muted">{version.created_by.username}, <Ago at={version.created_at} />{version.message ? <>: {version.message}</> : null}</p>
+                <p className="text-sm text-muted">
+                  {version.created_by.username}, <Ago at={version.created_at} />
+                  {version.message ? <>: {version.message}</> : null}
+                </p>
               </div>
-              {version.job.status === "succeeded" ? null : <StatusText tone={JOB_TONES[version.job.status]} pulse={version.job.status === "running"}>{JOB_WORDS[version.job.status]}</StatusText>}
+              {version.job.status === "succeeded" ? null : (
+                <StatusText
+                  tone={JOB_TONES[version.job.status]}
+                  pulse={version.job.status === "running"}
+                >
+                  {JOB_WORDS[version.job.status]}
+                </StatusText>
+              )}
               {may.update && !active ? (
                 <div className="flex gap-2">
-                  {version.archived ? <Button size="sm" onClick={() => void archive(version, false)}>Unarchive</Button> : <Button size="sm" look="quiet" onClick={() => setAsked({ version, what: "archive" })}>Archive…</Button>}
-                  {version.job.status === "succeeded" && !version.archived ? <Button size="sm" data-testid="promote" onClick={() => setAsked({ version, what: "promote" })}>Promote…</Button> : null}
+                  {version.archived ? (
+                    <Button size="sm" onClick={() => void archive(version, false)}>
+                      Unarchive
+                    </Button>
+                  ) : (
+                    <Button
+                      size="sm"
+                      look="quiet"
+                      onClick={() => setAsked({ version, what: "archive" })}
+                    >
+                      Archive…
+                    </Button>
+                  )}
+                  {version.job.status === "succeeded" && !version.archived ? (
+                    <Button
+                      size="sm"
+                      data-testid="promote"
+                      onClick={() => setAsked({ version, what: "promote" })}
+                    >
+                      Promote…
+                    </Button>
+                  ) : null}
                 </div>
               ) : null}
             </li>
           );
         })}
       </ol>
-      <Confirm open={asked?.what === "promote"} onClose={() => setAsked(null)} danger={false} title={`Promote ${asked?.version.name}?`} confirm="Promote" onConfirm={async () => {
-        if (asked) await patch(`/api/v2/templates/${template.id}/versions`, { id: asked.version.id });
-        await refresh();
-        toast.done("The version is active.");
-      }}>New workspaces use it from now on. Those there are say that they are outdated, and follow when they are updated.</Confirm>
-      <Confirm open={asked?.what === "archive"} onClose={() => setAsked(null)} danger={false} title={`Archive ${asked?.version.name}?`} confirm="Archive" onConfirm={async () => { if (asked) await archive(asked.version, true); }}>Nobody can make a workspace from it until it is taken back. Nothing is deleted.</Confirm>
+      <Confirm
+        open={asked?.what === "promote"}
+        onClose={() => setAsked(null)}
+        danger={false}
+        title={`Promote ${asked?.version.name}?`}
+        confirm="Promote"
+        onConfirm={async () => {
+          if (asked)
+            await patch(`/api/v2/templates/${template.id}/versions`, { id: asked.version.id });
+          await refresh();
+          toast.done("The version is active.");
+        }}
+      >
+        New workspaces use it from now on. Those there are say that they are outdated, and follow
+        when they are updated.
+      </Confirm>
+      <Confirm
+        open={asked?.what === "archive"}
+        onClose={() => setAsked(null)}
+        danger={false}
+        title={`Archive ${asked?.version.name}?`}
+        confirm="Archive"
+        onConfirm={async () => {
+          if (asked) await archive(asked.version, true);
+        }}
+      >
+        Nobody can make a workspace from it until it is taken back. Nothing is deleted.
+      </Confirm>
     </>
   );
 }

@@ -2,11 +2,19 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, getBytes, post, upload } from "../../api/client";
-import type { CreateTemplateVersionRequest, TemplateVersion, UploadResponse } from "../../api/types";
+import type {
+  CreateTemplateVersionRequest,
+  TemplateVersion,
+  UploadResponse,
+} from "../../api/types";
 import { readTar, writeTar, type ArchiveFile } from "./tar";
 
 export const archiveOf = (file: string) =>
-  queryOptions({ queryKey: ["files", file], queryFn: async () => readTar(await getBytes(`/api/v2/files/${file}`)), staleTime: Infinity });
+  queryOptions({
+    queryKey: ["files", file],
+    queryFn: async () => readTar(await getBytes(`/api/v2/files/${file}`)),
+    staleTime: Infinity,
+  });
 
 /** The README beside a template's files; empty when there is none. */
 export function readmeOf(files: readonly ArchiveFile[]): string {
@@ -16,17 +24,30 @@ export function readmeOf(files: readonly ArchiveFile[]): string {
 
 export async function uploadFiles(files: readonly ArchiveFile[]): Promise<string> {
   const body = writeTar(files);
-  return (await upload<UploadResponse>("/api/v2/files", new Blob([body as BlobPart]), "application/x-tar")).hash;
+  return (
+    await upload<UploadResponse>("/api/v2/files", new Blob([body as BlobPart]), "application/x-tar")
+  ).hash;
 }
 
-export function createVersion(organization: string, body: Partial<CreateTemplateVersionRequest>): Promise<TemplateVersion> {
-  return post<TemplateVersion>(`/api/v2/organizations/${organization}/templateversions`, { storage_method: "file", provisioner: "terraform", tags: {}, ...body });
+export function createVersion(
+  organization: string,
+  body: Partial<CreateTemplateVersionRequest>,
+): Promise<TemplateVersion> {
+  return post<TemplateVersion>(`/api/v2/organizations/${organization}/templateversions`, {
+    storage_method: "file",
+    provisioner: "terraform",
+    tags: {},
+    ...body,
+  });
 }
 
 const POLL_MS = 800;
 
 /** Waits until a version is imported; the version as it is then. `told` hears of it on the way: that it runs, that it is being ended. */
-export async function imported(id: string, told: (version: TemplateVersion) => void = () => undefined): Promise<TemplateVersion> {
+export async function imported(
+  id: string,
+  told: (version: TemplateVersion) => void = () => undefined,
+): Promise<TemplateVersion> {
   for (;;) {
     const version = await get<TemplateVersion>(`/api/v2/templateversions/${id}`);
     if (!["pending", "running", "canceling"].includes(version.job.status)) return version;

@@ -5,40 +5,44 @@ import { expect, it, vi } from "vitest";
 
 import { FakeSocket, Refusal, visit, type Answers } from "../../test/world";
 import { EditorPage } from "./EditorPage";
-import { readTar, writeTar } from "./tar";
+import { readTar } from "./tar";
+import { usual, bytesOf, version, template } from "../../test/editor-server";
 
 // CodeMirror measures letters, which jsdom cannot: a plain box stands for it.
 vi.mock("../../ui/text/CodeEditor", () => ({
-  default: ({ text, onChange, label, marks, target }: { text: string; onChange: (text: string) => void; label: string; marks: { line: number; message: string }[]; target: { line: number } | null }) => (
-    <><textarea aria-label={label} value={text} onChange={(event) => onChange(event.target.value)} /><p>{`marks: ${marks.map(({ line, message }) => `${line} ${message}`).join("; ")}`}</p><p>{`at line ${target?.line ?? "-"}`}</p></>
+  default: ({
+    text,
+    onChange,
+    label,
+    marks,
+    target,
+  }: {
+    text: string;
+    onChange: (text: string) => void;
+    label: string;
+    marks: { line: number; message: string }[];
+    target: { line: number } | null;
+  }) => (
+    <>
+      <textarea
+        aria-label={label}
+        value={text}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <p>{`marks: ${marks.map(({ line, message }) => `${line} ${message}`).join("; ")}`}</p>
+      <p>{`at line ${target?.line ?? "-"}`}</p>
+    </>
   ),
 }));
-
-const template = { id: "t", name: "docker", display_name: "Docker", organization_id: "o", organization_name: "coder", active_version_id: "v1" };
-const version = (id: string, status: string, more: object = {}) => ({ id, name: `${id}-name`, message: "", job: { id: `job-${id}`, status, file_id: "f1", tags: { gpu: "a100", scope: "organization" }, queue_position: 0, queue_size: 0, ...more } });
-const archive = writeTar([{ path: "main.tf", data: new TextEncoder().encode("# one") }, { path: "README.md", data: new TextEncoder().encode("# Docs") }]);
-const usual: Answers = {
-  "GET /api/v2/organizations/default/templates/docker": template,
-  "GET /api/v2/organizations/coder/templates/docker/versions/v1-name": version("v1", "succeeded"),
-  "GET /api/v2/templates/t": template,
-  "GET /api/v2/files/f1": archive,
-  "POST /api/v2/files": { hash: "f2" },
-  "POST /api/v2/organizations/o/templateversions": version("v2", "pending"),
-  "GET /api/v2/templateversions/v2": version("v2", "succeeded"),
-  "GET /api/v2/templateversions/v2/resources": [],
-  "PATCH /api/v2/templateversions/v2": {},
-  "PATCH /api/v2/templates/t/versions": {},
-};
-const open = (answers: Answers = {}) => visit([{ path: "/templates/:template/versions/:version/edit", Component: EditorPage }, { path: "/templates/*", element: "the template" }], "/templates/docker/versions/v1-name/edit", { ...usual, ...answers });
-
-/** jsdom's blobs are not those `Response` reads. */
-function bytesOf(blob: Blob): Promise<Uint8Array> {
-  return new Promise((done) => {
-    const reader = new FileReader();
-    reader.onload = () => done(new Uint8Array(reader.result as ArrayBuffer));
-    reader.readAsArrayBuffer(blob);
-  });
-}
+const open = (answers: Answers = {}) =>
+  visit(
+    [
+      { path: "/templates/:template/versions/:version/edit", Component: EditorPage },
+      { path: "/templates/*", element: "the template" },
+    ],
+    "/templates/docker/versions/v1-name/edit",
+    { ...usual, ...answers },
+  );
 
 async function change() {
   const box = await screen.findByRole("textbox");
@@ -54,8 +58,15 @@ it("builds all files with what was changed, for the provisioners of the version 
   await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
   const [sent, made] = page.sent;
   const files = readTar(await bytesOf(sent?.body as Blob));
-  expect(files.map((file) => [file.path, new TextDecoder().decode(file.data)])).toEqual([["main.tf", "# two"], ["README.md", "# Docs"]]);
-  expect(made?.body).toMatchObject({ template_id: "t", file_id: "f2", tags: { gpu: "a100", scope: "organization" } });
+  expect(files.map((file) => [file.path, new TextDecoder().decode(file.data)])).toEqual([
+    ["main.tf", "# two"],
+    ["README.md", "# Docs"],
+  ]);
+  expect(made?.body).toMatchObject({
+    template_id: "t",
+    file_id: "f2",
+    tags: { gpu: "a100", scope: "organization" },
+  });
 });
 
 it("builds for the provisioners that are asked for", async () => {
@@ -64,7 +75,10 @@ it("builds for the provisioners that are asked for", async () => {
   const panel = within(await screen.findByRole("dialog", { name: "Provisioner tags" }));
   expect(panel.queryByText("scope=organization")).toBeNull(); // it is on every version, and says nothing
   await userEvent.click(panel.getByRole("button", { name: "Remove tag gpu" }));
-  for (const [key, why] of [["", "Say its key."], ["scope", "The server sets this one."]] as const) {
+  for (const [key, why] of [
+    ["", "Say its key."],
+    ["scope", "The server sets this one."],
+  ] as const) {
     if (key !== "") await userEvent.type(panel.getByLabelText("Key"), key);
     await userEvent.click(panel.getByRole("button", { name: "Add tag" }));
     expect(panel.getByText(why)).toBeVisible();
@@ -77,7 +91,9 @@ it("builds for the provisioners that are asked for", async () => {
   await userEvent.keyboard("{Escape}");
   expect(screen.getByText("Changed, not built yet")).toBeVisible();
   await userEvent.click(screen.getByRole("button", { name: "Build" }));
-  await waitFor(() => expect(page.sent.at(-1)?.body).toMatchObject({ tags: { os: "linux", scope: "organization" } }));
+  await waitFor(() =>
+    expect(page.sent.at(-1)?.body).toMatchObject({ tags: { os: "linux", scope: "organization" } }),
+  );
   expect((page.sent.at(-1)?.body as { tags: object }).tags).not.toHaveProperty("gpu");
 });
 
@@ -93,13 +109,19 @@ it("publishes under the name and with the message given", async () => {
   await userEvent.click(dialog.getByRole("button", { name: "Publish" }));
   await screen.findByText("the template");
   expect(page.sent.slice(2)).toEqual([
-    { method: "PATCH", path: "/api/v2/templateversions/v2", body: { name: "second", message: "faster" } },
+    {
+      method: "PATCH",
+      path: "/api/v2/templateversions/v2",
+      body: { name: "second", message: "faster" },
+    },
     { method: "PATCH", path: "/api/v2/templates/t/versions", body: { id: "v2" } },
   ]);
 });
 
 it("says why a build failed, and lets nobody publish it", async () => {
-  open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "main.tf line 1: no" }) });
+  open({
+    "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "main.tf line 1: no" }),
+  });
   await change();
   expect(await screen.findByText("main.tf line 1: no")).toBeVisible();
   expect(screen.getByRole("button", { name: "Publish" })).toBeDisabled();
@@ -109,8 +131,15 @@ it("says why a build waits, that it runs, and can be told to stop", async () => 
   let state = "pending";
   const page = open({
     "GET /api/v2/templateversions/v2": () => version("v2", state),
-    "GET /api/v2/organizations/o/provisionerjobs/job-v2/why": { summary: "No daemon has gpu=a100.", remedy: null, daemons: [] },
-    "PATCH /api/v2/templateversions/v2/cancel": () => { state = "canceled"; return {}; },
+    "GET /api/v2/organizations/o/provisionerjobs/job-v2/why": {
+      summary: "No daemon has gpu=a100.",
+      remedy: null,
+      daemons: [],
+    },
+    "PATCH /api/v2/templateversions/v2/cancel": () => {
+      state = "canceled";
+      return {};
+    },
   });
   await change();
   expect(await screen.findByText("No daemon has gpu=a100.")).toBeVisible();
@@ -132,25 +161,60 @@ it("asks before changes are left behind", async () => {
 
 it("says of a failed build what its log calls an error, and why it cannot be published", async () => {
   open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "exit status 1" }) });
-  expect(await screen.findByRole("button", { name: "Publish" })).toHaveAttribute("title", "This version is the active one. Change something and build it.");
+  expect(await screen.findByRole("button", { name: "Publish" })).toHaveAttribute(
+    "title",
+    "This version is the active one. Change something and build it.",
+  );
   await change();
   expect(await screen.findByText("exit status 1")).toBeVisible();
-  await act(async () => { for (const one of FakeSocket.opened) one.says([{ id: 1, log_level: "error", output: "Error: Unclosed configuration block" }]); });
-  expect(within(await screen.findByRole("list", { name: "Problems" })).getByText("Unclosed configuration block")).toBeVisible();
-  expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute("title", "What is published is a version: build first what you have changed.");
+  await act(async () => {
+    for (const one of FakeSocket.opened)
+      one.says([{ id: 1, log_level: "error", output: "Error: Unclosed configuration block" }]);
+  });
+  expect(
+    within(await screen.findByRole("list", { name: "Problems" })).getByText(
+      "Unclosed configuration block",
+    ),
+  ).toBeVisible();
+  expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute(
+    "title",
+    "What is published is a version: build first what you have changed.",
+  );
 });
 
 it("is a page with a heading to somebody who may not change the template, too", async () => {
-  open({ "POST /api/v2/authcheck": ({ checks }: { checks: object }) => Object.fromEntries(Object.keys(checks).map((name) => [name, false])) });
-  expect(await screen.findByRole("heading", { level: 1, name: "You may use this template, not change it." })).toBeVisible();
+  open({
+    "POST /api/v2/authcheck": ({ checks }: { checks: object }) =>
+      Object.fromEntries(Object.keys(checks).map((name) => [name, false])),
+  });
+  expect(
+    await screen.findByRole("heading", {
+      level: 1,
+      name: "You may use this template, not change it.",
+    }),
+  ).toBeVisible();
 });
 
 it("shows what is wrong at its line, and leads there from the list", async () => {
   open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "exit status 1" }) });
   await change();
   expect(await screen.findByText("exit status 1")).toBeVisible();
-  const said = ["Error: One", "on README.md line 3:", "Mend it.", "Error: Two", "on main.tf line 1, in x:", "Error: Three", "on modules/a.tf line 9:", "Error: Four", "Error: Five", "Error: Six"];
-  await act(async () => { for (const one of FakeSocket.opened) one.says(said.map((output, index) => ({ id: index + 1, log_level: "error", output }))); });
+  const said = [
+    "Error: One",
+    "on README.md line 3:",
+    "Mend it.",
+    "Error: Two",
+    "on main.tf line 1, in x:",
+    "Error: Three",
+    "on modules/a.tf line 9:",
+    "Error: Four",
+    "Error: Five",
+    "Error: Six",
+  ];
+  await act(async () => {
+    for (const one of FakeSocket.opened)
+      one.says(said.map((output, index) => ({ id: index + 1, log_level: "error", output })));
+  });
   const list = within(await screen.findByRole("list", { name: "Problems" }));
   expect(list.getAllByRole("listitem")).toHaveLength(6);
   expect(screen.getByText("marks: 1 Two")).toBeVisible();
@@ -164,7 +228,11 @@ it("shows what is wrong at its line, and leads there from the list", async () =>
 it("tells of a version somebody else made active meanwhile, before anything is published", async () => {
   const page = open({
     "GET /api/v2/templates/t": { ...template, active_version_id: "v9" },
-    "GET /api/v2/templateversions/v9": { ...version("v9", "succeeded"), created_by: { username: "ben" }, message: "a fix" },
+    "GET /api/v2/templateversions/v9": {
+      ...version("v9", "succeeded"),
+      created_by: { username: "ben" },
+      message: "a fix",
+    },
   });
   await change();
   await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
@@ -175,13 +243,20 @@ it("tells of a version somebody else made active meanwhile, before anything is p
   await userEvent.click(dialog.getByRole("button", { name: "Publish" }));
   expect(await dialog.findByText("v9-name")).toBeVisible();
   expect(dialog.getByText(/by ben: a fix/)).toBeVisible();
-  expect(dialog.getByRole("link", { name: "See what it changes" })).toHaveAttribute("href", expect.stringContaining("/versions/v9-name"));
+  expect(dialog.getByRole("link", { name: "See what it changes" })).toHaveAttribute(
+    "href",
+    expect.stringContaining("/versions/v9-name"),
+  );
   expect(page.sent).toHaveLength(before);
   await userEvent.click(dialog.getByLabelText(/Promote to active/));
   await userEvent.click(dialog.getByLabelText(/Promote to active/));
   await userEvent.click(dialog.getByRole("button", { name: "Publish mine over it" }));
   await screen.findByText("the template");
-  expect(page.sent.at(-1)).toEqual({ method: "PATCH", path: "/api/v2/templates/t/versions", body: { id: "v2" } });
+  expect(page.sent.at(-1)).toEqual({
+    method: "PATCH",
+    path: "/api/v2/templates/t/versions",
+    body: { id: "v2" },
+  });
 });
 
 it("asks nobody about a version that does not become active", async () => {
@@ -197,7 +272,10 @@ it("asks nobody about a version that does not become active", async () => {
   expect(page.sent.at(-1)?.path).toBe("/api/v2/templateversions/v2");
 });
 
-it.each([[500, "The database is gone."], [404, "It was renamed."]])("keeps what was typed when a refresh is answered with %d", async (status, message) => {
+it.each([
+  [500, "The database is gone."],
+  [404, "It was renamed."],
+])("keeps what was typed when a refresh is answered with %d", async (status, message) => {
   let answer: unknown = version("v1", "succeeded");
   const path = "GET /api/v2/organizations/coder/templates/docker/versions/v1-name";
   const page = open({ [path]: () => answer });
@@ -209,7 +287,9 @@ it.each([[500, "The database is gone."], [404, "It was renamed."]])("keeps what 
     focusManager.setFocused(true);
     focusManager.setFocused(undefined);
   });
-  await waitFor(() => expect(page.asked.filter((one) => one === path).length).toBeGreaterThan(asked));
+  await waitFor(() =>
+    expect(page.asked.filter((one) => one === path).length).toBeGreaterThan(asked),
+  );
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.getByRole("textbox")).toHaveValue("# one and more");
 });

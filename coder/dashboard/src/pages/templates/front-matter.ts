@@ -16,7 +16,8 @@ export const withoutFrontMatter = (readme: string): string => readme.replace(MAT
 export function frontMatter(readme: string): FrontMatter {
   const found: FrontMatter = { display_name: "", description: "", icon: "" };
   for (const line of (MATTER.exec(readme)?.[1] ?? "").split(/\r?\n/)) {
-    const [, key = "", raw = ""] = /^(display_name|description|icon):[ \t]+(\S.*)$/.exec(line) ?? [];
+    const [, key = "", raw = ""] =
+      /^(display_name|description|icon):[ \t]+(\S.*)$/.exec(line) ?? [];
     if (key !== "display_name" && key !== "description" && key !== "icon") continue;
     const value = plain(raw.trim());
     if (value !== null) found[key] = cut(key === "icon" ? iconPath(value) : value, LONGEST[key]);
@@ -26,13 +27,18 @@ export function frontMatter(readme: string): FrontMatter {
 
 /** A scalar's value; null for what goes on over lines, or is no text. */
 function plain(raw: string): string | null {
-  const quoted = /^"((?:[^"\\]|\\.)*)"\s*(?:#.*)?$/.exec(raw) ?? /^'((?:[^']|'')*)'\s*(?:#.*)?$/.exec(raw);
-  if (quoted) return raw.startsWith("'") ? (quoted[1] ?? "").replaceAll("''", "'") : (quoted[1] ?? "").replace(/\\(["\\/])/g, "$1");
+  const quoted =
+    /^"((?:[^"\\]|\\.)*)"\s*(?:#.*)?$/.exec(raw) ?? /^'((?:[^']|'')*)'\s*(?:#.*)?$/.exec(raw);
+  if (quoted)
+    return raw.startsWith("'")
+      ? (quoted[1] ?? "").replaceAll("''", "'")
+      : (quoted[1] ?? "").replace(/\\(["\\/])/g, "$1");
   return /^[|>&*!{["'%@`]/.test(raw) ? null : raw.replace(/\s+#.*$/, "");
 }
 
 // Registries name icons by where they lie in their own files.
-const iconPath = (value: string): string => (value.startsWith(".") ? value.replace(/^.*\/icon\//, "/icon/") : value);
+const iconPath = (value: string): string =>
+  value.startsWith(".") ? value.replace(/^.*\/icon\//, "/icon/") : value;
 
 function cut(value: string, longest: number): string {
   const letters = [...value];

@@ -4,7 +4,11 @@ const HOUR_MS = 3_600_000;
 const WEEKS_FROM_DAYS = 60; // more points than this are a smear
 const LONGEST_DAYS = 366;
 
-export const PRESETS = [["7", "Last 7 days"], ["30", "Last 30 days"], ["84", "Last 12 weeks"]] as const;
+export const PRESETS = [
+  ["7", "Last 7 days"],
+  ["30", "Last 30 days"],
+  ["84", "Last 12 weeks"],
+] as const;
 export const CUSTOM = "custom";
 
 /** Both days belong to it, as `2026-01-31`. */
@@ -52,9 +56,16 @@ export function periodOf(address: URLSearchParams, now: number): Period {
 }
 
 /** Today ends at the hour that has begun: no moment asked for may be in the future. */
-export function rangeOf({ from, to }: Days, now: number): { start_time: string; end_time: string; interval: string } {
+export function rangeOf(
+  { from, to }: Days,
+  now: number,
+): { start_time: string; end_time: string; interval: string } {
   const iso = (time: number) => new Date(time).toISOString().replace(".000", "");
   const start = startOf(from);
   const end = Math.max(Math.min(startOf(to) + DAY_MS, Math.floor(now / HOUR_MS) * HOUR_MS), start);
-  return { start_time: iso(start), end_time: iso(end), interval: (end - start) / DAY_MS > WEEKS_FROM_DAYS ? "week" : "day" };
+  return {
+    start_time: iso(start),
+    end_time: iso(end),
+    interval: (end - start) / DAY_MS > WEEKS_FROM_DAYS ? "week" : "day",
+  };
 }

@@ -34,17 +34,58 @@ it.each([
 it.each([
   [{ from: "2026-03-04", to: "2026-03-10" }, "2026-03-04T00:00:00Z", "2026-03-10T15:00:00Z", "day"],
   [{ from: "2026-01-01", to: "2026-01-01" }, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "day"],
-  [{ from: "2025-12-01", to: "2026-03-01" }, "2025-12-01T00:00:00Z", "2026-03-02T00:00:00Z", "week"],
-])("asks for %j as whole days, and for nothing in the future", (days, start_time, end_time, interval) => {
-  expect(rangeOf(days, NOW)).toEqual({ start_time, end_time, interval });
-});
+  [
+    { from: "2025-12-01", to: "2026-03-01" },
+    "2025-12-01T00:00:00Z",
+    "2026-03-02T00:00:00Z",
+    "week",
+  ],
+])(
+  "asks for %j as whole days, and for nothing in the future",
+  (days, start_time, end_time, interval) => {
+    expect(rangeOf(days, NOW)).toEqual({ start_time, end_time, interval });
+  },
+);
 
-const people = (count: number) => Array.from({ length: count }, (_, index) => ({ user_id: `u${index}`, username: `person-${index}`, avatar_url: "", seconds: 1000 - index, latency_ms: { p50: 20, p95: 40 } }));
-const show = (address: string, count = 12) => visit([{ element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />, children: [{ path: "/", element: <InsightsPage /> }] }], address, {
-  "GET /api/v2/insights/templates": { report: { active_users: 0, apps_usage: [], parameters_usage: [{ name: "cpu", display_name: "CPU", values: Array.from({ length: 7 }, (_, index) => ({ value: `${index} cores`, count: 9 - index })) }] }, interval_reports: [] },
-  "GET /api/v2/insights/user-latency": { report: { users: [] } },
-  "GET /api/v2/insights/user-activity": { report: { users: people(count) } },
-});
+const people = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    user_id: `u${index}`,
+    username: `person-${index}`,
+    avatar_url: "",
+    seconds: 1000 - index,
+    latency_ms: { p50: 20, p95: 40 },
+  }));
+const show = (address: string, count = 12) =>
+  visit(
+    [
+      {
+        element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />,
+        children: [{ path: "/", element: <InsightsPage /> }],
+      },
+    ],
+    address,
+    {
+      "GET /api/v2/insights/templates": {
+        report: {
+          active_users: 0,
+          apps_usage: [],
+          parameters_usage: [
+            {
+              name: "cpu",
+              display_name: "CPU",
+              values: Array.from({ length: 7 }, (_, index) => ({
+                value: `${index} cores`,
+                count: 9 - index,
+              })),
+            },
+          ],
+        },
+        interval_reports: [],
+      },
+      "GET /api/v2/insights/user-latency": { report: { users: [] } },
+      "GET /api/v2/insights/user-activity": { report: { users: people(count) } },
+    },
+  );
 
 it("shows the first of a long list, and all of it to who wants them", async () => {
   show("/");
@@ -74,19 +115,48 @@ it("takes other days than the usual ones into the address, and asks for nothing 
 });
 
 it("says that nothing was counted only of what was counted", async () => {
-  visit([{ element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />, children: [{ path: "/", element: <InsightsPage /> }] }], "/?from=2026-03-10&to=2026-03-01", {});
+  visit(
+    [
+      {
+        element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />,
+        children: [{ path: "/", element: <InsightsPage /> }],
+      },
+    ],
+    "/?from=2026-03-10&to=2026-03-01",
+    {},
+  );
   expect(await screen.findByRole("alert")).toHaveTextContent("The first day is after the last.");
   expect(screen.queryByText(/in this period/)).toBeNull();
   expect(screen.queryByLabelText("Loading")).toBeNull();
 });
 
 it("says of a question that failed that it is not known", async () => {
-  visit([{ element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />, children: [{ path: "/", element: <InsightsPage /> }] }], "/", {
-    "GET /api/v2/insights/templates": { report: { active_users: 0, apps_usage: [], parameters_usage: [] }, interval_reports: [] },
-    "GET /api/v2/insights/user-latency": new Refusal(500, "The database is gone."),
-    "GET /api/v2/insights/user-activity": { report: { users: [] } },
-  });
+  visit(
+    [
+      {
+        element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />,
+        children: [{ path: "/", element: <InsightsPage /> }],
+      },
+    ],
+    "/",
+    {
+      "GET /api/v2/insights/templates": {
+        report: { active_users: 0, apps_usage: [], parameters_usage: [] },
+        interval_reports: [],
+      },
+      "GET /api/v2/insights/user-latency": new Refusal(500, "The database is gone."),
+      "GET /api/v2/insights/user-activity": { report: { users: [] } },
+    },
+  );
   expect(await screen.findByText("The database is gone.")).toBeVisible();
-  expect(within(screen.getByRole("region", { name: "Latency by user" })).getByText("Not known for this period.")).toBeVisible();
-  expect(within(screen.getByRole("region", { name: "Activity by user" })).getByText("Nothing in this period.")).toBeVisible();
+  expect(
+    within(screen.getByRole("region", { name: "Latency by user" })).getByText(
+      "Not known for this period.",
+    ),
+  ).toBeVisible();
+  expect(
+    within(screen.getByRole("region", { name: "Activity by user" })).getByText(
+      "Nothing in this period.",
+    ),
+  ).toBeVisible();
 });

@@ -21,14 +21,22 @@ const FRAME = /^[\s╷│├└╵─]+/;
 const QUOTED = /^\s*(?:\d+:|├|│ .* is |\(source code not available\))/;
 /** What Terraform says before whatever is wrong with the files: nothing that could be mended. */
 const PREFACE = /^Terraform encountered problems during initiali[sz]ation/;
-const SEVERITY: Partial<Record<ProvisionerJobLog["log_level"], Problem["severity"]>> = { error: "error", warn: "warning" };
+const SEVERITY: Partial<Record<ProvisionerJobLog["log_level"], Problem["severity"]>> = {
+  error: "error",
+  warn: "warning",
+};
 
-const placed = (file: string, line: string): Problem["place"] => ({ file: file.replace(/^\.\//, ""), line: Number(line) });
+const placed = (file: string, line: string): Problem["place"] => ({
+  file: file.replace(/^\.\//, ""),
+  line: Number(line),
+});
 
 export function problemsOf(lines: readonly ProvisionerJobLog[], failure = ""): Problem[] {
   const found: Problem[] = [];
   let last: { problem: Problem; level: ProvisionerJobLog["log_level"] } | null = null;
-  for (const line of lines.flatMap((whole) => whole.output.split("\n").map((output) => ({ output, log_level: whole.log_level })))) {
+  for (const line of lines.flatMap((whole) =>
+    whole.output.split("\n").map((output) => ({ output, log_level: whole.log_level })),
+  )) {
     const severity = SEVERITY[line.log_level];
     const raw = plainText(line.output);
     const text = raw.replace(FRAME, "").trim();
@@ -36,20 +44,31 @@ export function problemsOf(lines: readonly ProvisionerJobLog[], failure = ""): P
     if (!severity || text === "") continue;
     const named = NAME.exec(text);
     if (named?.[1]) {
-      last = { problem: { severity, title: named[1], detail: "", place: null }, level: line.log_level };
+      last = {
+        problem: { severity, title: named[1], detail: "", place: null },
+        level: line.log_level,
+      };
       found.push(last.problem);
     } else if (last?.level === line.log_level) {
       const place = PLACE.exec(text);
-      if (place?.[1] && place[2] && last.problem.place === null && last.problem.detail === "") last.problem.place = placed(place[1], place[2]);
-      else if (!QUOTED.test(raw)) last.problem.detail += `${last.problem.detail === "" ? "" : " "}${text}`;
+      if (place?.[1] && place[2] && last.problem.place === null && last.problem.detail === "")
+        last.problem.place = placed(place[1], place[2]);
+      else if (!QUOTED.test(raw))
+        last.problem.detail += `${last.problem.detail === "" ? "" : " "}${text}`;
     } else found.push(alone(severity, text));
   }
   if (failure !== "" && AT.test(failure)) found.push(alone("error", failure));
   const known = found.filter(({ title }) => !PREFACE.test(title));
-  return [...new Map((known.length > 0 ? known : found).map((problem) => [JSON.stringify(problem), problem])).values()];
+  return [
+    ...new Map(
+      (known.length > 0 ? known : found).map((problem) => [JSON.stringify(problem), problem]),
+    ).values(),
+  ];
 }
 
 function alone(severity: Problem["severity"], text: string): Problem {
   const at = AT.exec(text);
-  return at?.[1] && at[2] && at[3] ? { severity, title: at[3], detail: "", place: placed(at[1], at[2]) } : { severity, title: text, detail: "", place: null };
+  return at?.[1] && at[2] && at[3]
+    ? { severity, title: at[3], detail: "", place: placed(at[1], at[2]) }
+    : { severity, title: text, detail: "", place: null };
 }

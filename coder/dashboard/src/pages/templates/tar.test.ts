@@ -13,7 +13,8 @@ const FILES = [
   { path: "scripts/run.sh", data: bytes("x".repeat(1025)) },
   { path: `${"deep/".repeat(30)}name.tf`, data: bytes("long") },
 ];
-const plain = (files: readonly { path: string; data: Uint8Array }[]) => files.map((file) => [file.path, Buffer.from(file.data).toString()]).sort();
+const plain = (files: readonly { path: string; data: Uint8Array }[]) =>
+  files.map((file) => [file.path, Buffer.from(file.data).toString()]).sort();
 
 describe("template archives", () => {
   it("reads what it writes", () => {
@@ -25,15 +26,20 @@ describe("template archives", () => {
     try {
       writeFileSync(join(folder, "made.tar"), writeTar(FILES));
       execFileSync("tar", ["xf", "made.tar"], { cwd: folder });
-      for (const file of FILES) expect(readFileSync(join(folder, file.path))).toEqual(Buffer.from(file.data));
+      for (const file of FILES)
+        expect(readFileSync(join(folder, file.path))).toEqual(Buffer.from(file.data));
       execFileSync("tar", ["cf", "other.tar", ...FILES.map((file) => file.path)], { cwd: folder });
-      expect(plain(readTar(new Uint8Array(readFileSync(join(folder, "other.tar")))))).toEqual(plain(FILES));
+      expect(plain(readTar(new Uint8Array(readFileSync(join(folder, "other.tar")))))).toEqual(
+        plain(FILES),
+      );
     } finally {
       rmSync(folder, { recursive: true });
     }
   });
 
   it("lets no name lead out of the archive", () => {
-    expect(readTar(writeTar([{ path: "../../etc/passwd", data: bytes("x") }])).map((file) => file.path)).toEqual(["etc/passwd"]);
+    expect(
+      readTar(writeTar([{ path: "../../etc/passwd", data: bytes("x") }])).map((file) => file.path),
+    ).toEqual(["etc/passwd"]);
   });
 });

@@ -56,7 +56,12 @@ function header(path: string, size: number, kind: string, now: number): Uint8Arr
   put(108, "0000000\0");
   put(116, "0000000\0");
   put(124, `${size.toString(8).padStart(11, "0")}\0`);
-  put(136, `${Math.floor(now / 1000).toString(8).padStart(11, "0")}\0`);
+  put(
+    136,
+    `${Math.floor(now / 1000)
+      .toString(8)
+      .padStart(11, "0")}\0`,
+  );
   put(148, "        ");
   put(156, kind);
   put(257, "ustar\u000000");
@@ -88,5 +93,8 @@ function text(bytes: Uint8Array, at: number, length: number): string {
 
 /** No absolute paths, no way up. */
 function clean(path: string): string {
-  return path.split("/").filter((part) => part !== "" && part !== "." && part !== "..").join("/");
+  return path
+    .split("/")
+    .filter((part) => part !== "" && part !== "." && part !== "..")
+    .join("/");
 }

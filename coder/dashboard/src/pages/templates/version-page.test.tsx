@@ -11,27 +11,73 @@ const CANCEL = "/api/v2/templateversions/v2/cancel";
 
 function open(status: string, mayUpdate: boolean) {
   let state = status;
-  return visit([{ path: "/templates/:template/versions/:version", Component: VersionPage }], "/templates/box/versions/second", {
-    "GET /api/v2/organizations/default/templates/box": { id: "t", name: "box", display_name: "Box", organization_id: "o", organization_name: "org", active_version_id: "v1" },
-    "GET /api/v2/organizations/org/templates/box/versions/second": () => ({ id: "v2", name: "second", created_by: { username: "ben" }, created_at: "2026-01-01T00:00:00Z", job: { id: "j", file_id: "f", status: state, tags: {} } }),
-    "GET /api/v2/organizations/o/provisionerjobs/j/why": { verdict: "nobody", summary: "Nobody.", remedy: null, daemons: [] },
-    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => Object.fromEntries(Object.entries(checks).map(([name, { action }]) => [name, action !== "update" || mayUpdate])),
-    [`PATCH ${CANCEL}`]: () => { state = "canceling"; return {}; },
-  });
+  return visit(
+    [{ path: "/templates/:template/versions/:version", Component: VersionPage }],
+    "/templates/box/versions/second",
+    {
+      "GET /api/v2/organizations/default/templates/box": {
+        id: "t",
+        name: "box",
+        display_name: "Box",
+        organization_id: "o",
+        organization_name: "org",
+        active_version_id: "v1",
+      },
+      "GET /api/v2/organizations/org/templates/box/versions/second": () => ({
+        id: "v2",
+        name: "second",
+        created_by: { username: "ben" },
+        created_at: "2026-01-01T00:00:00Z",
+        job: { id: "j", file_id: "f", status: state, tags: {} },
+      }),
+      "GET /api/v2/organizations/o/provisionerjobs/j/why": {
+        verdict: "nobody",
+        summary: "Nobody.",
+        remedy: null,
+        daemons: [],
+      },
+      "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) =>
+        Object.fromEntries(
+          Object.entries(checks).map(([name, { action }]) => [
+            name,
+            action !== "update" || mayUpdate,
+          ]),
+        ),
+      [`PATCH ${CANCEL}`]: () => {
+        state = "canceling";
+        return {};
+      },
+    },
+  );
 }
 
-it.each(["pending", "running"])("ends an import that is %s and has logged nothing", async (status) => {
-  const page = open(status, true);
-  expect(await screen.findByTestId("import-log")).toBeVisible();
-  await userEvent.click(await screen.findByRole("button", { name: "Cancel import" }));
-  await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual([CANCEL]));
-  await waitFor(() => expect(screen.getByRole("button", { name: "Cancel import" })).toBeDisabled());
-});
+it.each(["pending", "running"])(
+  "ends an import that is %s and has logged nothing",
+  async (status) => {
+    const page = open(status, true);
+    expect(await screen.findByTestId("import-log")).toBeVisible();
+    await userEvent.click(await screen.findByRole("button", { name: "Cancel import" }));
+    await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual([CANCEL]));
+    await waitFor(() =>
+      expect(screen.getByRole("button", { name: "Cancel import" })).toBeDisabled(),
+    );
+  },
+);
 
-it.each([["succeeded", true], ["failed", true], ["running", false]] as const)("offers nothing to end when it is %s and changing it is %s", async (status, mayUpdate) => {
-  const page = open(status, mayUpdate);
-  expect(await screen.findByRole("heading", { level: 1, name: "second" })).toBeVisible();
-  if (!mayUpdate) expect(await screen.findByText("Its files are for those who may change the template.")).toBeVisible();
-  await waitFor(() => expect(page.fetching()).toBe(0));
-  expect(screen.queryByRole("button", { name: "Cancel import" })).toBeNull();
-});
+it.each([
+  ["succeeded", true],
+  ["failed", true],
+  ["running", false],
+] as const)(
+  "offers nothing to end when it is %s and changing it is %s",
+  async (status, mayUpdate) => {
+    const page = open(status, mayUpdate);
+    expect(await screen.findByRole("heading", { level: 1, name: "second" })).toBeVisible();
+    if (!mayUpdate)
+      expect(
+        await screen.findByText("Its files are for those who may change the template."),
+      ).toBeVisible();
+    await waitFor(() => expect(page.fetching()).toBe(0));
+    expect(screen.queryByRole("button", { name: "Cancel import" })).toBeNull();
+  },
+);

@@ -14,10 +14,10 @@ import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
-import { agentsOf } from "../workspaces/status";
-import { useWorkspaceWatch } from "../workspace/watch";
-import type { TerminalState } from "./stream";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import { agentsOf } from "../../features/workspace/status";
+import { useWorkspaceWatch } from "../../features/workspace/watch";
+import type { TerminalRequest, TerminalState } from "./stream";
 import { TerminalView } from "./TerminalView";
 
 export function TerminalPage() {
@@ -28,9 +28,22 @@ export function TerminalPage() {
   const query = workspaceByName(owner, name);
   const found = useQuery(query);
   useWorkspaceWatch(found.data?.id, query.queryKey);
-  if (!params["owner"]?.startsWith("@") || (found.error instanceof ApiError && found.error.status === 404)) return <main className="flex-1"><NotFoundPage /></main>;
+  if (
+    !params["owner"]?.startsWith("@") ||
+    (found.error instanceof ApiError && found.error.status === 404)
+  )
+    return (
+      <main className="flex-1">
+        <NotFoundPage />
+      </main>
+    );
   if (found.isPending) return <Loading />;
-  if (!found.data) return <main className="p-6"><Failure error={found.error} retry={() => void found.refetch()} /></main>;
+  if (!found.data)
+    return (
+      <main className="p-6">
+        <Failure error={found.error} retry={() => void found.refetch()} />
+      </main>
+    );
   const agents = agentsOf(found.data);
   const agent = agentName ? agents.find((item) => item.name === agentName) : agents[0];
   return <Ready workspace={found.data} agent={agent} />;
@@ -54,35 +67,132 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
     <main data-fills-window className="flex h-dvh min-h-0 flex-none flex-col overflow-hidden bg-bg">
       <h1 className="sr-only">Terminal of {workspace.name}</h1>
       <header className="flex items-center gap-3 border-b border-line bg-surface px-3 py-1.5 text-sm">
-        <Link to={home} className="font-medium hover:underline">{workspace.owner_name}/{workspace.name}</Link>
+        <Link to={home} className="font-medium hover:underline">
+          {workspace.owner_name}/{workspace.name}
+        </Link>
         <span className="text-muted">{agent?.name}</span>
-        <span role="status" data-testid="terminal-status" data-status={shown} className="ml-auto flex items-center gap-2 text-muted">
-          {shown === "connecting" ? <><Spinner />Connecting…</> : shown === "connected" ? "Connected" : "Disconnected"}
+        <span
+          role="status"
+          data-testid="terminal-status"
+          data-status={shown}
+          className="ml-auto flex items-center gap-2 text-muted"
+        >
+          {shown === "connecting" ? (
+            <>
+              <Spinner />
+              Connecting…
+            </>
+          ) : shown === "connected" ? (
+            "Connected"
+          ) : (
+            "Disconnected"
+          )}
         </span>
-        {agent && running ? <IconButton size="sm" label="Search the terminal (Ctrl+Shift+F)" aria-pressed={searching} onClick={() => setSearching(!searching)}><Search /></IconButton> : null}
-        {running && shown === "disconnected" ? <Button size="sm" onClick={() => setAttempt(attempt + 1)}>Reconnect</Button> : null}
+        {agent && running ? (
+          <IconButton
+            size="sm"
+            label="Search the terminal (Ctrl+Shift+F)"
+            aria-pressed={searching}
+            onClick={() => setSearching(!searching)}
+          >
+            <Search />
+          </IconButton>
+        ) : null}
+        {running && shown === "disconnected" ? (
+          <Button size="sm" onClick={() => setAttempt(attempt + 1)}>
+            Reconnect
+          </Button>
+        ) : null}
       </header>
-      {!running ? <div className="p-3"><Notice kind="warning" title="The workspace does not run." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>}>Start it, then come back: this page connects by itself.</Notice></div> : null}
-      {phase === "starting" ? <div className="px-3 pt-3"><Notice kind="info" title="The startup scripts still run.">You can work already; not everything may be there yet.</Notice></div> : null}
-      {phase === "start_error" ? <div className="px-3 pt-3"><Notice kind="warning" title="A startup script failed.">Something may be missing. The agent’s log says what.</Notice></div> : null}
-      {running && !agent ? <div className="p-3"><Notice kind="warning" title="There is no such agent in this workspace." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>} /></div> : null}
-      {agent && allowed && running ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} searching={searching} onSearching={setSearching} /> : null}
-      {allowed || asking ? null : <div className="p-3"><Notice kind="info" title="The command was not run." actions={<><Button size="sm" onClick={() => setAsking(true)}>Look at it again</Button><ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink></>} /></div>}
-      <Confirm open={asking} onClose={() => setAsking(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAgreed(request.command)}>
-        <p>The link you followed runs this command in your workspace. Go on only if you trust where it came from.</p>
-        <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">{request.command}</pre>
+      {!running ? (
+        <div className="p-3">
+          <Notice
+            kind="warning"
+            title="The workspace does not run."
+            actions={
+              <ButtonLink size="sm" to={home}>
+                Go to the workspace
+              </ButtonLink>
+            }
+          >
+            Start it, then come back: this page connects by itself.
+          </Notice>
+        </div>
+      ) : null}
+      {phase === "starting" ? (
+        <div className="px-3 pt-3">
+          <Notice kind="info" title="The startup scripts still run.">
+            You can work already; not everything may be there yet.
+          </Notice>
+        </div>
+      ) : null}
+      {phase === "start_error" ? (
+        <div className="px-3 pt-3">
+          <Notice kind="warning" title="A startup script failed.">
+            Something may be missing. The agent’s log says what.
+          </Notice>
+        </div>
+      ) : null}
+      {running && !agent ? (
+        <div className="p-3">
+          <Notice
+            kind="warning"
+            title="There is no such agent in this workspace."
+            actions={
+              <ButtonLink size="sm" to={home}>
+                Go to the workspace
+              </ButtonLink>
+            }
+          />
+        </div>
+      ) : null}
+      {agent && allowed && running ? (
+        <TerminalView
+          key={`${agent.id} ${attempt}`}
+          agent={agent}
+          workspace={workspace}
+          request={request}
+          onState={setState}
+          searching={searching}
+          onSearching={setSearching}
+        />
+      ) : null}
+      {allowed || asking ? null : (
+        <div className="p-3">
+          <Notice
+            kind="info"
+            title="The command was not run."
+            actions={
+              <>
+                <Button size="sm" onClick={() => setAsking(true)}>
+                  Look at it again
+                </Button>
+                <ButtonLink size="sm" to={home}>
+                  Go to the workspace
+                </ButtonLink>
+              </>
+            }
+          />
+        </div>
+      )}
+      <Confirm
+        open={asking}
+        onClose={() => setAsking(false)}
+        danger={false}
+        title="Run command?"
+        confirm="Run command"
+        onConfirm={async () => setAgreed(request.command)}
+      >
+        <p>
+          The link you followed runs this command in your workspace. Go on only if you trust where
+          it came from.
+        </p>
+        <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">
+          {request.command}
+        </pre>
       </Confirm>
     </main>
   );
-}
-
-export interface TerminalRequest {
-  reconnect: string;
-  command: string;
-  container: string;
-  containerUser: string;
-  /** The command is one the template offers, not one a link brings. */
-  trusted: boolean;
 }
 
 function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {
@@ -90,7 +200,15 @@ function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {
   const [fresh] = useState(() => newId());
   const reconnect = params.get("reconnect") ?? fresh;
   useEffect(() => {
-    if (!params.get("reconnect")) setParams((old) => { const next = new URLSearchParams(old); next.set("reconnect", fresh); return next; }, { replace: true });
+    if (!params.get("reconnect"))
+      setParams(
+        (old) => {
+          const next = new URLSearchParams(old);
+          next.set("reconnect", fresh);
+          return next;
+        },
+        { replace: true },
+      );
   }, [params, setParams, fresh]);
   // Only a command of the template's own needs no question: an application that has none lends its name to no other.
   const offered = agent?.apps.find((item) => item.slug === params.get("app"))?.command ?? "";
@@ -98,7 +216,10 @@ function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {
   const trusted = offered !== "" || command === "";
   const container = params.get("container") ?? "";
   const containerUser = params.get("container_user") ?? "";
-  return useMemo(() => ({ reconnect, command, container, containerUser, trusted }), [reconnect, command, container, containerUser, trusted]);
+  return useMemo(
+    () => ({ reconnect, command, container, containerUser, trusted }),
+    [reconnect, command, container, containerUser, trusted],
+  );
 }
 
 // crypto.randomUUID exists only on HTTPS and localhost.

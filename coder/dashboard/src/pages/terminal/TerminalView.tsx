@@ -12,11 +12,10 @@ import { useAppPlace, useTerminalPlace } from "../../api/app-place";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
-import { portAddress } from "../workspace/agent/Ports";
+import { portAddress } from "../../features/workspace/port-address";
 import { marksOf, READABLE, themeOf } from "./colours";
 import { drawBy } from "./renderer";
-import { connect, type TerminalState } from "./stream";
-import type { TerminalRequest } from "./TerminalPage";
+import { connect, type TerminalRequest, type TerminalState } from "./stream";
 import { TerminalSearch } from "./TerminalSearch";
 
 const LOCAL = /^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])$/;
@@ -30,7 +29,14 @@ interface TerminalViewProps {
   onSearching: (searching: boolean) => void;
 }
 
-export function TerminalView({ agent, workspace, request, onState, searching, onSearching }: TerminalViewProps) {
+export function TerminalView({
+  agent,
+  workspace,
+  request,
+  onState,
+  searching,
+  onSearching,
+}: TerminalViewProps) {
   const box = useRef<HTMLDivElement>(null);
   const font = useQuery(myAppearance).data?.terminal_font ?? "";
   const host = useAppPlace()?.host ?? "";
@@ -39,7 +45,11 @@ export function TerminalView({ agent, workspace, request, onState, searching, on
   const tell = useRef(onState);
   const open = useRef(onSearching);
   const links = useRef({ host, workspace, agent });
-  useEffect(() => { tell.current = onState; open.current = onSearching; links.current = { host, workspace, agent }; });
+  useEffect(() => {
+    tell.current = onState;
+    open.current = onSearching;
+    links.current = { host, workspace, agent };
+  });
   const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
   // Letters that are not loaded yet would be measured as those that stand in for them, and nothing measures again.
   const family = useRef("monospace");
@@ -52,12 +62,23 @@ export function TerminalView({ agent, workspace, request, onState, searching, on
       terminal.current.screen.options.fontFamily = family.current;
       terminal.current.fit.fit();
     });
-    return () => { left = true; };
+    return () => {
+      left = true;
+    };
   }, [font]);
   useEffect(() => {
     const found = box.current;
     if (!found || place === null) return;
-    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: family.current, fontSize: 14, scrollback: 10_000, theme: themeOf(found), minimumContrastRatio: READABLE, screenReaderMode: false });
+    const screen = new Terminal({
+      allowProposedApi: true,
+      cursorBlink: true,
+      fontFamily: family.current,
+      fontSize: 14,
+      scrollback: 10_000,
+      theme: themeOf(found),
+      minimumContrastRatio: READABLE,
+      screenReaderMode: false,
+    });
     const fit = new FitAddon();
     terminal.current = { screen, fit };
     screen.loadAddon(fit);
@@ -82,8 +103,13 @@ export function TerminalView({ agent, workspace, request, onState, searching, on
     resize.observe(found);
     const rows = found.querySelector(".xterm-screen"); // its letters may change their size without the window's
     if (rows) resize.observe(rows);
-    const repaint = new MutationObserver(() => { screen.options.theme = themeOf(found); });
-    repaint.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    const repaint = new MutationObserver(() => {
+      screen.options.theme = themeOf(found);
+    });
+    repaint.observe(document.documentElement, {
+      attributes: true,
+      attributeFilter: ["data-theme"],
+    });
     return () => {
       resize.disconnect();
       repaint.disconnect();
@@ -95,7 +121,17 @@ export function TerminalView({ agent, workspace, request, onState, searching, on
   // The padding is of another box than the one that is filled: FitAddon counts an element's padding as room for rows.
   return (
     <>
-      {searching && search ? <TerminalSearch key={agent.id} search={search} marks={marksOf} onClose={() => { onSearching(false); terminal.current?.screen.focus(); }} /> : null}
+      {searching && search ? (
+        <TerminalSearch
+          key={agent.id}
+          search={search}
+          marks={marksOf}
+          onClose={() => {
+            onSearching(false);
+            terminal.current?.screen.focus();
+          }}
+        />
+      ) : null}
       <div className="flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
         <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
       </div>
@@ -105,14 +141,24 @@ export function TerminalView({ agent, workspace, request, onState, searching, on
 
 // A program in the workspace that prints http://localhost:3000 means its own machine: that port is opened through the
 // deployment.
-function openLink(address: string, { host, workspace, agent }: { host: string; workspace: Workspace; agent: WorkspaceAgent }): void {
+function openLink(
+  address: string,
+  { host, workspace, agent }: { host: string; workspace: Workspace; agent: WorkspaceAgent },
+): void {
   const url = new URL(address);
   if (!/^https?:$/.test(url.protocol)) return;
   if (host !== "" && LOCAL.test(url.hostname)) {
-    const base = portAddress(host, Number(url.port || (url.protocol === "https:" ? 443 : 80)), url.protocol === "https:" ? "https" : "http", workspace, agent.name);
+    const base = portAddress(
+      host,
+      Number(url.port || (url.protocol === "https:" ? 443 : 80)),
+      url.protocol === "https:" ? "https" : "http",
+      workspace,
+      agent.name,
+    );
     window.open(new URL(url.pathname + url.search + url.hash, base), "_blank", "noreferrer");
   } else window.open(address, "_blank", "noreferrer");
 }
 
 /** Ctrl+F belongs to the programs in a terminal; on a Mac the other key is free. */
-const isSearchKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean => key.toLowerCase() === "f" && !altKey && ((ctrlKey && shiftKey) || metaKey);
+const isSearchKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean =>
+  key.toLowerCase() === "f" && !altKey && ((ctrlKey && shiftKey) || metaKey);

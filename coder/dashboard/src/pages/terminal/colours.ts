@@ -13,12 +13,28 @@ function colours(element: Element) {
 /** Bright colours are those of the theme as well, as in every log of the dashboard: xterm's own are made for black. */
 export function themeOf(element: Element) {
   const colour = colours(element);
-  const hues = HUES.flatMap((hue) => [hue, `bright${hue.charAt(0).toUpperCase()}${hue.slice(1)}`].map((name) => [name, colour(`--ansi-${hue}`)] as const));
-  return { background: colour("--bg"), foreground: colour("--text"), cursor: colour("--accent-text"), selectionBackground: colour("--selected"), ...Object.fromEntries(hues) as Record<string, string> };
+  const hues = HUES.flatMap((hue) =>
+    [hue, `bright${hue.charAt(0).toUpperCase()}${hue.slice(1)}`].map(
+      (name) => [name, colour(`--ansi-${hue}`)] as const,
+    ),
+  );
+  return {
+    background: colour("--bg"),
+    foreground: colour("--text"),
+    cursor: colour("--accent-text"),
+    selectionBackground: colour("--selected"),
+    ...(Object.fromEntries(hues) as Record<string, string>),
+  };
 }
 
 /** How what is searched for is marked. */
 export function marksOf() {
   const colour = colours(document.documentElement);
-  return { matchBackground: colour("--warn-soft"), matchOverviewRuler: colour("--warn"), activeMatchBackground: colour("--selected"), activeMatchBorder: colour("--accent"), activeMatchColorOverviewRuler: colour("--accent") };
+  return {
+    matchBackground: colour("--warn-soft"),
+    matchOverviewRuler: colour("--warn"),
+    activeMatchBackground: colour("--selected"),
+    activeMatchBorder: colour("--accent"),
+    activeMatchColorOverviewRuler: colour("--accent"),
+  };
 }

@@ -4,16 +4,39 @@ import { expect, it, vi } from "vitest";
 import { drawBy } from "./renderer";
 
 const made = vi.hoisted(() => ({ lose: [] as (() => void)[], disposed: 0 }));
-vi.mock("@xterm/addon-webgl", () => ({ WebglAddon: class { onContextLoss(tell: () => void) { made.lose.push(tell); } dispose() { made.disposed += 1; } } }));
+vi.mock("@xterm/addon-webgl", () => ({
+  WebglAddon: class {
+    onContextLoss(tell: () => void) {
+      made.lose.push(tell);
+    }
+    dispose() {
+      made.disposed += 1;
+    }
+  },
+}));
 
 function screen(works = true, shown = true) {
   const addons: unknown[] = [];
   const element = document.createElement("div");
   if (shown) document.body.append(element);
-  return { addons, terminal: { element, loadAddon: (addon: unknown) => { if (!works) throw new Error("no WebGL"); addons.push(addon); } } as unknown as Terminal };
+  return {
+    addons,
+    terminal: {
+      element,
+      loadAddon: (addon: unknown) => {
+        if (!works) throw new Error("no WebGL");
+        addons.push(addon);
+      },
+    } as unknown as Terminal,
+  };
 }
 
-it.each([["webgl", 1], ["canvas", 0], ["dom", 0], ["", 0]])("%j: %i addon draws", async (renderer, count) => {
+it.each([
+  ["webgl", 1],
+  ["canvas", 0],
+  ["dom", 0],
+  ["", 0],
+])("%j: %i addon draws", async (renderer, count) => {
   const { addons, terminal } = screen();
   await drawBy(terminal, renderer);
   expect(addons).toHaveLength(count);

@@ -10,15 +10,25 @@ const PATH = "/api/v2/workspaceagents/a1/pty";
 it("is at this server, with nothing asked before", async () => {
   const asked = vi.fn();
   vi.stubGlobal("fetch", asked);
-  expect(await streamAddress("", "a1", wanted)).toBe(`ws://${window.location.host}${PATH}?reconnect=r&width=80&height=24`);
+  expect(await streamAddress("", "a1", wanted)).toBe(
+    `ws://${window.location.host}${PATH}?reconnect=r&width=80&height=24`,
+  );
   expect(asked).not.toHaveBeenCalled();
 });
 
-it.each([["https://sydney.test", "wss://sydney.test"], ["http://sydney.test:3001", "ws://sydney.test:3001"]])("at the proxy %s it carries a ticket for just that address", async (place, socket) => {
+it.each([
+  ["https://sydney.test", "wss://sydney.test"],
+  ["http://sydney.test:3001", "ws://sydney.test:3001"],
+])("at the proxy %s it carries a ticket for just that address", async (place, socket) => {
   const asked = vi.fn(async (_: string, __: RequestInit) => Response.json({ signed_token: "t" }));
   vi.stubGlobal("fetch", asked);
-  expect(await streamAddress(place, "a1", wanted)).toBe(`${socket}${PATH}?reconnect=r&width=80&height=24&coder_signed_app_token_23db1dde=t`);
-  expect(JSON.parse(String(asked.mock.calls[0]?.[1].body))).toEqual({ url: `${socket}${PATH}`, agentID: "a1" });
+  expect(await streamAddress(place, "a1", wanted)).toBe(
+    `${socket}${PATH}?reconnect=r&width=80&height=24&coder_signed_app_token_23db1dde=t`,
+  );
+  expect(JSON.parse(String(asked.mock.calls[0]?.[1].body))).toEqual({
+    url: `${socket}${PATH}`,
+    agentID: "a1",
+  });
 });
 
 it("is nowhere while the server refuses a ticket", async () => {

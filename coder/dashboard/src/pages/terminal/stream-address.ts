@@ -7,9 +7,16 @@ import type { IssueReconnectingPTYSignedTokenResponse } from "../../api/types";
 const TICKET = "coder_signed_app_token_23db1dde";
 
 /** `place` is the proxy's address, "" for this server. Rejects when the server gives no ticket. */
-export async function streamAddress(place: string, agent: string, wanted: Record<string, string | number>): Promise<string> {
+export async function streamAddress(
+  place: string,
+  agent: string,
+  wanted: Record<string, string | number>,
+): Promise<string> {
   const url = socketUrl(`${place}/api/v2/workspaceagents/${agent}/pty`);
   if (place === "") return withQuery(url, wanted);
-  const { signed_token } = await post<IssueReconnectingPTYSignedTokenResponse>("/api/v2/applications/reconnecting-pty-signed-token", { url, agentID: agent });
+  const { signed_token } = await post<IssueReconnectingPTYSignedTokenResponse>(
+    "/api/v2/applications/reconnecting-pty-signed-token",
+    { url, agentID: agent },
+  );
   return withQuery(url, { ...wanted, [TICKET]: signed_token });
 }

@@ -13,19 +13,47 @@ class Socket {
   sent: unknown[] = [];
   onopen?: () => void;
   onclose?: (event: { code: number }) => void;
-  constructor() { Socket.last = this; }
-  send(data: Uint8Array): void { this.sent.push(JSON.parse(new TextDecoder().decode(data))); }
-  close(): void { this.readyState = 3; }
-  opens(): void { this.readyState = 1; this.onopen?.(); }
-  breaks(): void { this.readyState = 3; this.onclose?.({ code: 1006 }); }
+  constructor() {
+    Socket.last = this;
+  }
+  send(data: Uint8Array): void {
+    this.sent.push(JSON.parse(new TextDecoder().decode(data)));
+  }
+  close(): void {
+    this.readyState = 3;
+  }
+  opens(): void {
+    this.readyState = 1;
+    this.onopen?.();
+  }
+  breaks(): void {
+    this.readyState = 3;
+    this.onclose?.({ code: 1006 });
+  }
 }
 
 function typist() {
   vi.stubGlobal("WebSocket", Socket);
   let type = (_: string): void => undefined;
   const end = { dispose: () => undefined };
-  const screen: Screen = { cols: 80, rows: 24, reset: () => undefined, write: () => undefined, onResize: () => end, onData: (told) => { type = told; return end; } };
-  connect(screen, "", "a1", { reconnect: "r", command: "", container: "", containerUser: "", trusted: true }, () => undefined);
+  const screen: Screen = {
+    cols: 80,
+    rows: 24,
+    reset: () => undefined,
+    write: () => undefined,
+    onResize: () => end,
+    onData: (told) => {
+      type = told;
+      return end;
+    },
+  };
+  connect(
+    screen,
+    "",
+    "a1",
+    { reconnect: "r", command: "", container: "", containerUser: "", trusted: true },
+    () => undefined,
+  );
   return { types: (text: string) => type(text) };
 }
 
@@ -34,7 +62,9 @@ const SIZE = { height: 24, width: 80 };
 it("sends what was typed before it was open, once it is", async () => {
   const person = typist();
   person.types("l");
-  await soon(() => { expect(Socket.last).toBeDefined(); });
+  await soon(() => {
+    expect(Socket.last).toBeDefined();
+  });
   person.types("s\n");
   Socket.last.opens();
   expect(Socket.last.sent).toEqual([SIZE, { data: "ls\n" }]);
@@ -45,7 +75,9 @@ it("sends what was typed before it was open, once it is", async () => {
 it("sends what was typed while it was lost, and nothing twice", async () => {
   const person = typist();
   const begun = Socket.last as Socket | undefined;
-  await soon(() => { expect(Socket.last).not.toBe(begun); });
+  await soon(() => {
+    expect(Socket.last).not.toBe(begun);
+  });
   const first = Socket.last;
   first.opens();
   first.breaks();
@@ -53,7 +85,9 @@ it("sends what was typed while it was lost, and nothing twice", async () => {
   person.types("rm -r /tmp/");
   person.types("x".repeat(5000)); // nobody pastes a file into what does not answer
   person.types("\n"); // nor runs a command whose end did not fit
-  await soon(() => { expect(Socket.last).not.toBe(first); });
+  await soon(() => {
+    expect(Socket.last).not.toBe(first);
+  });
   Socket.last.opens();
   expect(Socket.last.sent).toEqual([SIZE, { data: "back\nrm -r /tmp/" }]);
 });

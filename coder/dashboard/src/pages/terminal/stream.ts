@@ -2,7 +2,15 @@
 import type { Terminal } from "@xterm/xterm";
 
 import { streamAddress } from "./stream-address";
-import type { TerminalRequest } from "./TerminalPage";
+
+export interface TerminalRequest {
+  reconnect: string;
+  command: string;
+  container: string;
+  containerUser: string;
+  /** The command is one the template offers, not one a link brings. */
+  trusted: boolean;
+}
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
 
@@ -15,7 +23,13 @@ const ATTEMPTS = 12;
 const HELD_CHARS = 4096; // some lines, or what somebody pastes; nobody types more into what does not answer
 
 /** Connects, and again from where it was when the connection is lost. Returns how to end it. */
-export function connect(screen: Screen, place: string, agent: string, request: TerminalRequest, onState: (state: TerminalState) => void): () => void {
+export function connect(
+  screen: Screen,
+  place: string,
+  agent: string,
+  request: TerminalRequest,
+  onState: (state: TerminalState) => void,
+): () => void {
   const encoder = new TextEncoder();
   let socket: WebSocket | undefined;
   let timer: number | undefined;
@@ -24,7 +38,9 @@ export function connect(screen: Screen, place: string, agent: string, request: T
   let closed = false;
   let held = "";
   let full = false;
-  const send = (value: unknown) => { if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value))); };
+  const send = (value: unknown) => {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value)));
+  };
   const lost = () => {
     onState("connecting");
     left -= 1;
@@ -33,13 +49,25 @@ export function connect(screen: Screen, place: string, agent: string, request: T
   };
   const open = () => {
     onState("connecting");
-    const wanted = { reconnect: request.reconnect, width: screen.cols, height: screen.rows, command: request.command, container: request.container, container_user: request.containerUser };
+    const wanted = {
+      reconnect: request.reconnect,
+      width: screen.cols,
+      height: screen.rows,
+      command: request.command,
+      container: request.container,
+      container_user: request.containerUser,
+    };
     // Each attempt has an address of its own: a proxy's ticket is good for a minute.
-    streamAddress(place, agent, wanted).then((address) => { if (!closed) attach(address); }, () => {
-      if (closed) return;
-      if (left === 0) onState("disconnected");
-      else lost();
-    });
+    streamAddress(place, agent, wanted).then(
+      (address) => {
+        if (!closed) attach(address);
+      },
+      () => {
+        if (closed) return;
+        if (left === 0) onState("disconnected");
+        else lost();
+      },
+    );
   };
   const attach = (address: string) => {
     const current = new WebSocket(address);
@@ -56,7 +84,8 @@ export function connect(screen: Screen, place: string, agent: string, request: T
       held = "";
       full = false;
     };
-    current.onmessage = (event: MessageEvent<ArrayBuffer | string>) => screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
+    current.onmessage = (event: MessageEvent<ArrayBuffer | string>) =>
+      screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
     current.onclose = (event) => {
       if (closed) return;
       if (event.code === 1000 || left === 0) {

@@ -3,15 +3,43 @@ import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
 import { visit } from "../../test/world";
-import { TerminalPage, type TerminalRequest } from "./TerminalPage";
+import type { TerminalRequest } from "./stream";
+import { TerminalPage } from "./TerminalPage";
 
 // xterm draws on what jsdom lacks: what it was to run is what is looked at.
-vi.mock("./TerminalView", () => ({ TerminalView: ({ request }: { request: TerminalRequest }) => <p>{`runs: ${request.command || "a shell"}`}</p> }));
+vi.mock("./TerminalView", () => ({
+  TerminalView: ({ request }: { request: TerminalRequest }) => (
+    <p>{`runs: ${request.command || "a shell"}`}</p>
+  ),
+}));
 
-const app = (slug: string, more: object = {}) => ({ id: slug, slug, display_name: slug, statuses: [], ...more });
-const apps = [app("top", { command: "htop" }), app("code-server", { url: "http://localhost:1" }), app("empty", { command: "" })];
-const workspace = { id: "w", name: "dev", owner_name: "ana", latest_build: { status: "running", resources: [{ agents: [{ id: "a", name: "main", lifecycle_state: "ready", apps }] }] } };
-const open = (query: string) => visit([{ path: "/:owner/:workspace/terminal", Component: TerminalPage }], `/@ana/dev.main/terminal${query}`, { "GET /api/v2/users/ana/workspace/dev": workspace });
+const app = (slug: string, more: object = {}) => ({
+  id: slug,
+  slug,
+  display_name: slug,
+  statuses: [],
+  ...more,
+});
+const apps = [
+  app("top", { command: "htop" }),
+  app("code-server", { url: "http://localhost:1" }),
+  app("empty", { command: "" }),
+];
+const workspace = {
+  id: "w",
+  name: "dev",
+  owner_name: "ana",
+  latest_build: {
+    status: "running",
+    resources: [{ agents: [{ id: "a", name: "main", lifecycle_state: "ready", apps }] }],
+  },
+};
+const open = (query: string) =>
+  visit(
+    [{ path: "/:owner/:workspace/terminal", Component: TerminalPage }],
+    `/@ana/dev.main/terminal${query}`,
+    { "GET /api/v2/users/ana/workspace/dev": workspace },
+  );
 
 it.each([
   ["", "a shell"],
@@ -23,7 +51,12 @@ it.each([
   expect(await screen.findByText(`runs: ${runs}`)).toBeVisible();
 });
 
-it.each(["?command=rm", "?app=code-server&command=rm", "?app=empty&command=rm", "?app=nothing&command=rm"])("%j brings a command of its own: it runs only when somebody has agreed", async (query) => {
+it.each([
+  "?command=rm",
+  "?app=code-server&command=rm",
+  "?app=empty&command=rm",
+  "?app=nothing&command=rm",
+])("%j brings a command of its own: it runs only when somebody has agreed", async (query) => {
   open(query);
   expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
   expect(screen.queryByText(/^runs:/)).toBeNull();
@@ -36,13 +69,16 @@ it("runs what a link brings when somebody has agreed", async () => {
   await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
 });
 
-it.each(["button", "Escape"])("runs nothing when it was refused by %s, and asks again only when told to", async (how) => {
-  open("?command=rm");
-  const no = await screen.findByRole("button", { name: "Cancel" });
-  await (how === "button" ? userEvent.click(no) : userEvent.keyboard("{Escape}"));
-  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
-  expect(screen.getByText("The command was not run.")).toBeVisible();
-  expect(screen.queryByText(/^runs:/)).toBeNull();
-  await userEvent.click(screen.getByRole("button", { name: "Look at it again" }));
-  expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
-});
+it.each(["button", "Escape"])(
+  "runs nothing when it was refused by %s, and asks again only when told to",
+  async (how) => {
+    open("?command=rm");
+    const no = await screen.findByRole("button", { name: "Cancel" });
+    await (how === "button" ? userEvent.click(no) : userEvent.keyboard("{Escape}"));
+    await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+    expect(screen.getByText("The command was not run.")).toBeVisible();
+    expect(screen.queryByText(/^runs:/)).toBeNull();
+    await userEvent.click(screen.getByRole("button", { name: "Look at it again" }));
+    expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
+  },
+);

@@ -9,13 +9,30 @@ it("searches while somebody types, goes on and back, says how many there are, an
   const asked: string[] = [];
   const dispose = vi.fn();
   const search = {
-    findNext: (term: string, options?: { incremental?: boolean }) => { asked.push(`${options?.incremental ? "typed" : "next"} ${term}`); return true; },
-    findPrevious: (term: string) => { asked.push(`back ${term}`); return true; },
-    clearDecorations: () => { asked.push("cleared"); },
-    onDidChangeResults: (listener: typeof tell) => { tell = listener; return { dispose }; },
+    findNext: (term: string, options?: { incremental?: boolean }) => {
+      asked.push(`${options?.incremental ? "typed" : "next"} ${term}`);
+      return true;
+    },
+    findPrevious: (term: string) => {
+      asked.push(`back ${term}`);
+      return true;
+    },
+    clearDecorations: () => {
+      asked.push("cleared");
+    },
+    onDidChangeResults: (listener: typeof tell) => {
+      tell = listener;
+      return { dispose };
+    },
   };
   const close = vi.fn();
-  const { unmount } = render(<TerminalSearch search={search} marks={() => ({ matchOverviewRuler: "#000000", activeMatchColorOverviewRuler: "#000000" })} onClose={close} />);
+  const { unmount } = render(
+    <TerminalSearch
+      search={search}
+      marks={() => ({ matchOverviewRuler: "#000000", activeMatchColorOverviewRuler: "#000000" })}
+      onClose={close}
+    />,
+  );
   const field = screen.getByLabelText("Search the terminal");
   expect(field).toHaveFocus();
   await userEvent.type(field, "ab");
@@ -23,7 +40,11 @@ it("searches while somebody types, goes on and back, says how many there are, an
   await userEvent.click(screen.getByRole("button", { name: "Next match" }));
   await userEvent.click(screen.getByRole("button", { name: "Previous match" }));
   expect(asked).toEqual(["typed a", "typed ab", "next ab", "back ab", "next ab", "back ab"]);
-  for (const [resultIndex, resultCount, said] of [[1, 5, "2 of 5"], [-1, 1000, "more than 1000"], [-1, 0, "Nothing found"]] as const) {
+  for (const [resultIndex, resultCount, said] of [
+    [1, 5, "2 of 5"],
+    [-1, 1000, "more than 1000"],
+    [-1, 0, "Nothing found"],
+  ] as const) {
     act(() => tell({ resultIndex, resultCount }));
     expect(screen.getByRole("status")).toHaveTextContent(said);
   }

@@ -3,7 +3,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { LockKeyhole, Plus, Server } from "lucide-react";
 
-import { NO_WORKSPACES_ANYWHERE, useMayCreateWorkspace, usePermissions } from "../../api/permissions";
+import {
+  NO_WORKSPACES_ANYWHERE,
+  useMayCreateWorkspace,
+  usePermissions,
+} from "../../api/permissions";
 import { templates } from "../../api/queries/templates";
 import type { Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
@@ -14,7 +18,7 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { ATTACHING, ATTACHING_STARTER, templatePath } from "../templates/paths";
+import { ATTACHING, ATTACHING_STARTER, templatePath } from "../../features/template/paths";
 
 const TITLE = "Attach a machine";
 
@@ -23,30 +27,72 @@ export function AttachPage() {
   const may = usePermissions();
   const list = useQuery(templates(ATTACHING));
   if (may.known && !may.createOwnWorkspace && !may.createWorkspaceForAny) {
-    return <Empty level={1} icon={LockKeyhole} title={NO_WORKSPACES_ANYWHERE} actions={<ButtonLink to="/workspaces">See the workspaces</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
+    return (
+      <Empty
+        level={1}
+        icon={LockKeyhole}
+        title={NO_WORKSPACES_ANYWHERE}
+        actions={<ButtonLink to="/workspaces">See the workspaces</ButtonLink>}
+      >
+        Somebody who administers the organization can give you the right.
+      </Empty>
+    );
   }
   const usable = list.data?.filter((template) => !template.deprecated);
   return (
     <Narrow>
-      <PageHead title={TITLE} crumbs={[["Workspaces", "/workspaces"], [TITLE]]} description="A server, a virtual machine, a pod you already have: it becomes a workspace by one command that is run on it." />
+      <PageHead
+        title={TITLE}
+        crumbs={[["Workspaces", "/workspaces"], [TITLE]]}
+        description="A server, a virtual machine, a pod you already have: it becomes a workspace by one command that is run on it."
+      />
       {list.isPending ? <SkeletonRows rows={2} /> : null}
-      {list.isLoadingError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      {list.isLoadingError ? (
+        <Failure error={list.error} retry={() => void list.refetch()} />
+      ) : null}
       {usable?.length === 0 ? (
         <Section title="No template for such machines yet">
           {may.createAnyTemplate ? (
             <Stack>
-              <p>A workspace is made from a template, also one that only stands for your machine. The starter template is one; when it is made you name the first machine.</p>
-              <div><ButtonLink look="primary" to={ATTACHING_STARTER} icon={<Plus />}>Use the starter template</ButtonLink></div>
+              <p>
+                A workspace is made from a template, also one that only stands for your machine. The
+                starter template is one; when it is made you name the first machine.
+              </p>
+              <div>
+                <ButtonLink look="primary" to={ATTACHING_STARTER} icon={<Plus />}>
+                  Use the starter template
+                </ButtonLink>
+              </div>
             </Stack>
-          ) : may.known ? <p>Somebody who administers templates has to make one first, from the starter template “Externally Managed Workspace”.</p> : null}
+          ) : may.known ? (
+            <p>
+              Somebody who administers templates has to make one first, from the starter template
+              “Externally Managed Workspace”.
+            </p>
+          ) : null}
         </Section>
       ) : null}
       {usable && usable.length > 0 ? (
-        <Section title="Which template is it?" description="Next you name the workspace. Its page shows the command then, and turns green by itself when the machine is there.">
-          <ul aria-label="Templates of machines to attach" className="flex flex-col divide-y divide-line">
-            {usable.map((template) => <Attachable key={template.id} template={template} />)}
+        <Section
+          title="Which template is it?"
+          description="Next you name the workspace. Its page shows the command then, and turns green by itself when the machine is there."
+        >
+          <ul
+            aria-label="Templates of machines to attach"
+            className="flex flex-col divide-y divide-line"
+          >
+            {usable.map((template) => (
+              <Attachable key={template.id} template={template} />
+            ))}
           </ul>
-          {may.createAnyTemplate ? <p className="mt-3 border-t border-line pt-3 text-sm text-muted">Another kind of machine? <ButtonLink size="sm" look="quiet" to={ATTACHING_STARTER} icon={<Server />}>Begin with the starter template</ButtonLink></p> : null}
+          {may.createAnyTemplate ? (
+            <p className="mt-3 border-t border-line pt-3 text-sm text-muted">
+              Another kind of machine?{" "}
+              <ButtonLink size="sm" look="quiet" to={ATTACHING_STARTER} icon={<Server />}>
+                Begin with the starter template
+              </ButtonLink>
+            </p>
+          ) : null}
         </Section>
       ) : null}
     </Narrow>
@@ -59,9 +105,26 @@ function Attachable({ template }: { template: Template }) {
   return (
     <li className="flex flex-wrap items-center gap-3 py-2.5 first:pt-0 last:pb-0">
       <Avatar name={template.name} src={template.icon} square />
-      <div className="min-w-0 flex-1 basis-48"><p className="font-medium [overflow-wrap:anywhere]">{name}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{template.description}</p></div>
-      {mayCreate === false ? <span className="text-sm text-muted">Not for you: you may not create workspaces in {template.organization_display_name || template.organization_name}</span> : null}
-      {mayCreate ? <ButtonLink look="primary" size="sm" to={`${templatePath(template)}/workspace`} aria-label={`Attach with ${name}`}>Attach</ButtonLink> : null}
+      <div className="min-w-0 flex-1 basis-48">
+        <p className="font-medium [overflow-wrap:anywhere]">{name}</p>
+        <p className="text-sm text-muted [overflow-wrap:anywhere]">{template.description}</p>
+      </div>
+      {mayCreate === false ? (
+        <span className="text-sm text-muted">
+          Not for you: you may not create workspaces in{" "}
+          {template.organization_display_name || template.organization_name}
+        </span>
+      ) : null}
+      {mayCreate ? (
+        <ButtonLink
+          look="primary"
+          size="sm"
+          to={`${templatePath(template)}/workspace`}
+          aria-label={`Attach with ${name}`}
+        >
+          Attach
+        </ButtonLink>
+      ) : null}
     </li>
   );
 }

@@ -1,6 +1,15 @@
 // One row's quick ways: its applications and terminal while it runs, and a menu.
 import { useQueryClient } from "@tanstack/react-query";
-import { EllipsisVertical, Play, Settings, Square, SquareTerminal, Star, StarOff, Trash2 } from "lucide-react";
+import {
+  EllipsisVertical,
+  Play,
+  Settings,
+  Square,
+  SquareTerminal,
+  Star,
+  StarOff,
+  Trash2,
+} from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
@@ -8,20 +17,20 @@ import { useAppPlace } from "../../api/app-place";
 import { put, remove } from "../../api/client";
 import { NO_CHANGES, useMayCreateWorkspace } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { buttonClass, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
-import { addressOf } from "../workspace/agent/app-address";
-import { appEntry, isPlainLink, openApp } from "../workspace/agent/app-open";
-import { startBuild, startVersion, startWorkspace, useAskingForValues } from "../workspace/builds/builds";
-import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
-import { Duplicate } from "../workspace/Duplicate";
-import { terminalPath } from "../workspace/paths";
-import { useMayEnter } from "../workspace/useMayEnter";
+import { addressOf } from "../../features/workspace/app-address";
+import { appEntry, isPlainLink, openApp } from "./agent/app-open";
+import { startBuild, startVersion, startWorkspace, useAskingForValues } from "./builds/builds";
+import { DeleteWorkspace } from "./DeleteWorkspace";
+import { Duplicate } from "./Duplicate";
+import { terminalPath } from "./paths";
+import { useMayEnter } from "./useMayEnter";
 import { useListRights } from "./rights";
-import { agentsOf } from "./status";
+import { agentsOf } from "../../features/workspace/status";
 
 const SHOWN_APPS = 2;
 
@@ -38,47 +47,149 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
   const agent = agentsOf(workspace).find((item) => item.status === "connected");
-  const apps = (agent && place ? agent.apps : []).flatMap((app) => {
-    const address = agent && place ? addressOf(app, workspace, agent, place, me) : null;
-    return app.hidden || app.health === "unhealthy" || address === null ? [] : [{ app, address }];
-  }).slice(0, SHOWN_APPS);
+  const apps = (agent && place ? agent.apps : [])
+    .flatMap((app) => {
+      const address = agent && place ? addressOf(app, workspace, agent, place, me) : null;
+      return app.hidden || app.health === "unhealthy" || address === null ? [] : [{ app, address }];
+    })
+    .slice(0, SHOWN_APPS);
   const home = `/@${workspace.owner_name}/${workspace.name}`;
-  const act = (does: () => Promise<unknown>, said: string) => void does()
-    .then(() => toast.done(said), (error: unknown) => toast.failed("That did not work", error))
-    .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
-  const start = () => void asking(workspace, startVersion(workspace), () => startWorkspace(workspace).then(() => toast.done(`Starting ${workspace.name}.`)))
-    .catch((error: unknown) => toast.failed("That did not work", error))
-    .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
+  const act = (does: () => Promise<unknown>, said: string) =>
+    void does()
+      .then(
+        () => toast.done(said),
+        (error: unknown) => toast.failed("That did not work", error),
+      )
+      .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
+  const start = () =>
+    void asking(workspace, startVersion(workspace), () =>
+      startWorkspace(workspace).then(() => toast.done(`Starting ${workspace.name}.`)),
+    )
+      .catch((error: unknown) => toast.failed("That did not work", error))
+      .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
   return (
     <div className="flex items-center justify-end gap-1">
       {status === "running" && agent && mayEnter ? (
         <span className="contents max-lg:hidden">
           {apps.map(({ app, address }) => (
-            <a key={app.id} href={address} target="_blank" rel="noreferrer" title={app.display_name || app.slug} aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}
-              onClick={(event) => { if (!isPlainLink(app, address)) { event.preventDefault(); openApp(app, address); } }}>
+            <a
+              key={app.id}
+              href={address}
+              target="_blank"
+              rel="noreferrer"
+              title={app.display_name || app.slug}
+              aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`}
+              className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}
+              onClick={(event) => {
+                if (!isPlainLink(app, address)) {
+                  event.preventDefault();
+                  openApp(app, address);
+                }
+              }}
+            >
               <Avatar name={app.display_name || app.slug} src={app.icon} size="xs" square />
             </a>
           ))}
-          <Link to={terminalPath(workspace, agent)} target="_blank" title="Terminal" aria-label={`Open a terminal in ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}><SquareTerminal /></Link>
+          <Link
+            to={terminalPath(workspace, agent)}
+            target="_blank"
+            title="Terminal"
+            aria-label={`Open a terminal in ${workspace.name}`}
+            className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}
+          >
+            <SquareTerminal />
+          </Link>
         </span>
       ) : null}
-      <Menu trigger={<IconButton label={`Actions for ${workspace.name}`} data-testid={`actions-${workspace.name}`}><EllipsisVertical /></IconButton>}>
+      <Menu
+        trigger={
+          <IconButton
+            label={`Actions for ${workspace.name}`}
+            data-testid={`actions-${workspace.name}`}
+          >
+            <EllipsisVertical />
+          </IconButton>
+        }
+      >
         {/* Everywhere, and on a narrow screen only here. */}
         {status === "running" && agent && mayEnter ? (
           <>
-            {apps.map(({ app, address }) => <MenuItem key={app.id} {...appEntry(app, address)} icon={<Avatar name={app.display_name || app.slug} src={app.icon} size="xs" square />}>{app.display_name || app.slug}</MenuItem>)}
-            <MenuItem href={terminalPath(workspace, agent)} icon={<SquareTerminal />}>Terminal</MenuItem>
+            {apps.map(({ app, address }) => (
+              <MenuItem
+                key={app.id}
+                {...appEntry(app, address)}
+                icon={
+                  <Avatar name={app.display_name || app.slug} src={app.icon} size="xs" square />
+                }
+              >
+                {app.display_name || app.slug}
+              </MenuItem>
+            ))}
+            <MenuItem href={terminalPath(workspace, agent)} icon={<SquareTerminal />}>
+              Terminal
+            </MenuItem>
             <MenuSeparator />
           </>
         ) : null}
-        {status === "running" && may.stop ? <MenuItem icon={<Square />} disabled={external} hint={external ? "It is managed elsewhere." : undefined} onSelect={() => act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)}>Stop</MenuItem> : null}
-        {["stopped", "failed", "canceled"].includes(status) && may.start ? <MenuItem icon={<Play />} disabled={external} onSelect={start}>Start</MenuItem> : null}
-        {!own ? null : workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => act(() => remove(`/api/v2/workspaces/${workspace.id}/favorite`), "Removed from the favourites.")}>Remove from favourites</MenuItem>
-          : <MenuItem icon={<Star />} onSelect={() => act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to the favourites.")}>Add to favourites</MenuItem>}
-        {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}
+        {status === "running" && may.stop ? (
+          <MenuItem
+            icon={<Square />}
+            disabled={external}
+            hint={external ? "It is managed elsewhere." : undefined}
+            onSelect={() =>
+              act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)
+            }
+          >
+            Stop
+          </MenuItem>
+        ) : null}
+        {["stopped", "failed", "canceled"].includes(status) && may.start ? (
+          <MenuItem icon={<Play />} disabled={external} onSelect={start}>
+            Start
+          </MenuItem>
+        ) : null}
+        {!own ? null : workspace.favorite ? (
+          <MenuItem
+            icon={<StarOff />}
+            onSelect={() =>
+              act(
+                () => remove(`/api/v2/workspaces/${workspace.id}/favorite`),
+                "Removed from the favourites.",
+              )
+            }
+          >
+            Remove from favourites
+          </MenuItem>
+        ) : (
+          <MenuItem
+            icon={<Star />}
+            onSelect={() =>
+              act(
+                () => put(`/api/v2/workspaces/${workspace.id}/favorite`),
+                "Added to the favourites.",
+              )
+            }
+          >
+            Add to favourites
+          </MenuItem>
+        )}
+        {may.update ? (
+          <MenuItem icon={<Settings />} to={`${home}/settings`}>
+            Settings
+          </MenuItem>
+        ) : null}
         <Duplicate workspace={workspace} mayCreate={mayCreate} />
-        {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem></> : null}
-        {may.update === false && !may.start && !may.stop && !may.remove ? <MenuNote>{NO_CHANGES}</MenuNote> : null}
+        {may.remove ? (
+          <>
+            <MenuSeparator />
+            <MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>
+              Delete…
+            </MenuItem>
+          </>
+        ) : null}
+        {may.update === false && !may.start && !may.stop && !may.remove ? (
+          <MenuNote>{NO_CHANGES}</MenuNote>
+        ) : null}
       </Menu>
       <DeleteWorkspace workspace={workspace} open={deleting} onClose={() => setDeleting(false)} />
     </div>

@@ -1,15 +1,19 @@
 // A workspace's state: a dot, a word, and what is wrong if something is.
 import type { Workspace } from "../../api/types";
 import { StatusText } from "../../ui/Badge";
-import { isActive, STATUS, troubleOf } from "./status";
+import { isActive, STATUS, troubleOf } from "../../features/workspace/status";
 
 export function WorkspaceStatus({ workspace }: { workspace: Workspace }) {
   const [word, tone] = STATUS[workspace.latest_build.status];
   const trouble = troubleOf(workspace);
   return (
     <span data-testid="workspace-status" data-status={workspace.latest_build.status}>
-      <StatusText tone={workspace.dormant_at ? "idle" : trouble?.[1] ?? tone} pulse={isActive(workspace)}>
-        <span className="sr-only">Workspace status: </span>{workspace.dormant_at ? "Dormant" : word}
+      <StatusText
+        tone={workspace.dormant_at ? "idle" : (trouble?.[1] ?? tone)}
+        pulse={isActive(workspace)}
+      >
+        <span className="sr-only">Workspace status: </span>
+        {workspace.dormant_at ? "Dormant" : word}
         {trouble ? <span className="font-normal"> · {trouble[0]}</span> : null}
       </StatusText>
     </span>

@@ -17,17 +17,17 @@ import { DataTable, type Column, type Selected } from "../../ui/lists/DataTable"
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
-import { peopleMenu } from "../../ui/lists/people-menu";
+import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
-import { EXTERNAL_STARTER } from "../templates/paths";
+import { EXTERNAL_STARTER } from "../../features/template/paths";
 import { BatchBar } from "./BatchBar";
 import { NewWorkspace } from "./NewWorkspace";
 import { RightsOfList } from "./rights";
 import { RowActions } from "./RowActions";
-import { STATUS } from "./status";
+import { STATUS } from "../../features/workspace/status";
 import { WorkspaceStatus } from "./WorkspaceStatus";
 
 const MINE = "owner:me";
@@ -43,15 +43,35 @@ const PRESETS: readonly (readonly [string, string])[] = [
 
 const COLUMNS: Column<Workspace>[] = [
   {
-    id: "name", header: "Name",
+    id: "name",
+    header: "Name",
     cell: (workspace) => (
       <div className="flex items-center gap-3">
-        <span className="contents max-sm:hidden"><Avatar name={workspace.template_name} src={workspace.template_icon} square /></span>
+        <span className="contents max-sm:hidden">
+          <Avatar name={workspace.template_name} src={workspace.template_icon} square />
+        </span>
         <div className="min-w-26">
           <span className="flex items-center gap-1.5">
-            <TextLink to={`/@${workspace.owner_name}/${workspace.name}`} className="text-text [overflow-wrap:anywhere]">{workspace.name}</TextLink>
-            {workspace.favorite ? <Star className="size-3.5 shrink-0 fill-current text-warn" role="img" aria-label="Favourite" /> : null}
-            {workspace.shared_with && workspace.shared_with.length > 0 ? <UsersRound className="size-3.5 shrink-0 text-muted" role="img" aria-label={`Shared with ${workspace.shared_with.map((actor) => actor.name).join(", ")}`} /> : null}
+            <TextLink
+              to={`/@${workspace.owner_name}/${workspace.name}`}
+              className="text-text [overflow-wrap:anywhere]"
+            >
+              {workspace.name}
+            </TextLink>
+            {workspace.favorite ? (
+              <Star
+                className="size-3.5 shrink-0 fill-current text-warn"
+                role="img"
+                aria-label="Favourite"
+              />
+            ) : null}
+            {workspace.shared_with && workspace.shared_with.length > 0 ? (
+              <UsersRound
+                className="size-3.5 shrink-0 text-muted"
+                role="img"
+                aria-label={`Shared with ${workspace.shared_with.map((actor) => actor.name).join(", ")}`}
+              />
+            ) : null}
           </span>
           <div className="truncate text-sm text-muted">{workspace.owner_name}</div>
         </div>
@@ -59,10 +79,30 @@ const COLUMNS: Column<Workspace>[] = [
     ),
   },
   // On a phone below the name: beside it, a state with what is wrong would be a column of single words.
-  { id: "status", header: "Status", extra: true, plain: true, cell: (row) => <WorkspaceStatus workspace={row} /> },
-  { id: "built", header: "Last built", extra: true, plain: true, cell: (row) => <span className="text-muted"><span className="md:hidden">built </span><Ago at={row.latest_build.created_at} /></span> },
   {
-    id: "template", header: "Template", extra: true, plain: true,
+    id: "status",
+    header: "Status",
+    extra: true,
+    plain: true,
+    cell: (row) => <WorkspaceStatus workspace={row} />,
+  },
+  {
+    id: "built",
+    header: "Last built",
+    extra: true,
+    plain: true,
+    cell: (row) => (
+      <span className="text-muted">
+        <span className="md:hidden">built </span>
+        <Ago at={row.latest_build.created_at} />
+      </span>
+    ),
+  },
+  {
+    id: "template",
+    header: "Template",
+    extra: true,
+    plain: true,
     cell: (workspace) => (
       <div className="flex flex-wrap items-center gap-1.5">
         {workspace.template_display_name || workspace.template_name}
@@ -71,21 +111,45 @@ const COLUMNS: Column<Workspace>[] = [
       </div>
     ),
   },
-  { id: "actions", header: "Actions", hidden: true, align: "right", cell: (row) => <RowActions workspace={row} /> },
+  {
+    id: "actions",
+    header: "Actions",
+    hidden: true,
+    align: "right",
+    cell: (row) => <RowActions workspace={row} />,
+  },
 ];
 
 /** Those that are deleted are in no list. */
-const STATUSES = Object.entries(STATUS).filter(([value]) => value !== "deleted").map(([value, [text]]) => ({ value, text }));
+const STATUSES = Object.entries(STATUS)
+  .filter(([value]) => value !== "deleted")
+  .map(([value, [text]]) => ({ value, text }));
 
 function useMenus(): FilterMenu[] {
   const may = usePermissions();
   const known = useQuery(templates()).data ?? [];
   const orgs = useQuery(organizations).data ?? [];
   return [
-    { term: "template", label: "Template", options: known.map((template) => ({ value: template.name, text: template.display_name || template.name, icon: <Avatar name={template.name} src={template.icon} size="xs" square /> })) },
+    {
+      term: "template",
+      label: "Template",
+      options: known.map((template) => ({
+        value: template.name,
+        text: template.display_name || template.name,
+        icon: <Avatar name={template.name} src={template.icon} size="xs" square />,
+      })),
+    },
     { term: "status", label: "Status", options: STATUSES },
     ...(may.viewUsers ? [peopleMenu("owner", "Owner")] : []),
-    ...(orgs.length > 1 ? [{ term: "organization", label: "Organization", options: orgs.map((org) => ({ value: org.name, text: org.display_name || org.name })) }] : []),
+    ...(orgs.length > 1
+      ? [
+          {
+            term: "organization",
+            label: "Organization",
+            options: orgs.map((org) => ({ value: org.name, text: org.display_name || org.name })),
+          },
+        ]
+      : []),
   ];
 }
 
@@ -102,18 +166,58 @@ export function WorkspacesPage() {
     show(next, at);
   };
   const found = list.data; // a refresh that failed leaves what was there
-  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  const problem =
+    list.error instanceof ApiError && list.error.status === 400
+      ? (list.error.validations[0]?.detail ?? list.error.message)
+      : undefined;
   return (
     <RightsOfList list={found?.workspaces ?? []}>
-      <PageHead title="Workspaces" description={<span role="status">{found ? `${found.count} in total` : "\u00a0"}</span>} actions={<NewWorkspace />} />
-      <FilterBar label="Search workspaces" placeholder="owner:me status:running name:…" filter={filter} onChange={(next) => look(next)} presets={PRESETS} menus={menus} problem={problem} />
+      <PageHead
+        title="Workspaces"
+        description={<span role="status">{found ? `${found.count} in total` : "\u00a0"}</span>}
+        actions={<NewWorkspace />}
+      />
+      <FilterBar
+        label="Search workspaces"
+        placeholder="owner:me status:running name:…"
+        filter={filter}
+        onChange={(next) => look(next)}
+        presets={PRESETS}
+        menus={menus}
+        problem={problem}
+      />
       {list.isPending ? <SkeletonRows /> : null}
-      {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      <BatchBar chosen={chosen} onDone={(still) => setSelected(Object.fromEntries(still.map((workspace) => [workspace.id, true])))} />
-      {found ? <DataTable label="Workspaces" data={found.workspaces} columns={COLUMNS} rowKey={(workspace) => workspace.id} rowTestId={(workspace) => `workspace-${workspace.name}`}
-        selection={{ selected, onChange: setSelected, name: (workspace) => workspace.name }}
-        empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />} /> : null}
-      {found ? <Pager page={page} stale={list.isPlaceholderData} size={PAGE_SIZE} total={found.count} onChange={(next) => look(filter, next)} /> : null}
+      {list.isError && !problem ? (
+        <div className="mb-4">
+          <Failure error={list.error} retry={() => void list.refetch()} />
+        </div>
+      ) : null}
+      <BatchBar
+        chosen={chosen}
+        onDone={(still) =>
+          setSelected(Object.fromEntries(still.map((workspace) => [workspace.id, true])))
+        }
+      />
+      {found ? (
+        <DataTable
+          label="Workspaces"
+          data={found.workspaces}
+          columns={COLUMNS}
+          rowKey={(workspace) => workspace.id}
+          rowTestId={(workspace) => `workspace-${workspace.name}`}
+          selection={{ selected, onChange: setSelected, name: (workspace) => workspace.name }}
+          empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />}
+        />
+      ) : null}
+      {found ? (
+        <Pager
+          page={page}
+          stale={list.isPlaceholderData}
+          size={PAGE_SIZE}
+          total={found.count}
+          onChange={(next) => look(filter, next)}
+        />
+      ) : null}
     </RightsOfList>
   );
 }
@@ -121,21 +225,61 @@ export function WorkspacesPage() {
 function NoWorkspaces({ filtered }: { filtered: boolean }) {
   const may = usePermissions();
   const known = useQuery(templates()).data;
-  if (filtered) return <Empty icon={Boxes} title="Nothing matches">Change the search above, or clear it to see everything.</Empty>;
+  if (filtered)
+    return (
+      <Empty icon={Boxes} title="Nothing matches">
+        Change the search above, or clear it to see everything.
+      </Empty>
+    );
   if (known?.length === 0) {
     return may.createAnyTemplate ? (
-      <Empty icon={Boxes} title="No workspaces yet" actions={<><ButtonLink to="/templates/new" look="primary">Make the first template</ButtonLink><ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink></>}>
-        A workspace is made from a template, and there is none yet. Begin with an example, or with a machine you already have.
+      <Empty
+        icon={Boxes}
+        title="No workspaces yet"
+        actions={
+          <>
+            <ButtonLink to="/templates/new" look="primary">
+              Make the first template
+            </ButtonLink>
+            <ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink>
+          </>
+        }
+      >
+        A workspace is made from a template, and there is none yet. Begin with an example, or with a
+        machine you already have.
       </Empty>
-    ) : <Empty icon={Boxes} title="No workspaces yet">A workspace is made from a template, and there is none yet. Somebody who administers templates has to make one first.</Empty>;
+    ) : (
+      <Empty icon={Boxes} title="No workspaces yet">
+        A workspace is made from a template, and there is none yet. Somebody who administers
+        templates has to make one first.
+      </Empty>
+    );
   }
   if (may.known && !may.createWorkspaceForAny && !may.createOwnWorkspace) {
-    return <Empty icon={Boxes} title="No workspaces yet">{NO_WORKSPACES_ANYWHERE} Those that are shared with you stand here; somebody who administers your organization can give you the right to have your own.</Empty>;
+    return (
+      <Empty icon={Boxes} title="No workspaces yet">
+        {NO_WORKSPACES_ANYWHERE} Those that are shared with you stand here; somebody who administers
+        your organization can give you the right to have your own.
+      </Empty>
+    );
   }
   const attaching = known?.some((template) => template.name === EXTERNAL_STARTER);
   return (
-    <Empty icon={Boxes} title="No workspaces yet" actions={<><ButtonLink to="/templates" look="primary">Choose a template</ButtonLink><ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink></>}
-      {...(attaching ? { command: `coder external-workspaces create my-machine --template=${EXTERNAL_STARTER}` } : {})}>
+    <Empty
+      icon={Boxes}
+      title="No workspaces yet"
+      actions={
+        <>
+          <ButtonLink to="/templates" look="primary">
+            Choose a template
+          </ButtonLink>
+          <ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink>
+        </>
+      }
+      {...(attaching
+        ? { command: `coder external-workspaces create my-machine --template=${EXTERNAL_STARTER}` }
+        : {})}
+    >
       Create one from a template, or attach a machine you already have.
     </Empty>
   );

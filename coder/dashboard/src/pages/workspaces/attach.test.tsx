@@ -8,16 +8,41 @@ import { visit, type Answers } from "../../test/world";
 import { AttachPage } from "./AttachPage";
 import { NewWorkspace } from "./NewWorkspace";
 
-const template = (name: string) => ({ id: name, name, display_name: "", description: "", icon: "", organization_id: "o", organization_name: "org", deprecated: false, active_user_count: 0, created_at: "2026-01-01T00:00:00Z" });
+const template = (name: string) => ({
+  id: name,
+  name,
+  display_name: "",
+  description: "",
+  icon: "",
+  organization_id: "o",
+  organization_name: "org",
+  deprecated: false,
+  active_user_count: 0,
+  created_at: "2026-01-01T00:00:00Z",
+});
 
 function open(attachable: string[], answers: Answers = {}) {
-  return visit([{ path: "/workspaces", Component: NewWorkspace }, { path: "/workspaces/attach", Component: AttachPage }, { path: "*", element: "elsewhere" }], "/workspaces", {
-    "GET /api/v2/templates": (_: unknown, query: URLSearchParams) => (query.get("q")?.includes("has_external_agent:true") ? attachable : ["docker"]).map(template), ...answers,
-  });
+  return visit(
+    [
+      { path: "/workspaces", Component: NewWorkspace },
+      { path: "/workspaces/attach", Component: AttachPage },
+      { path: "*", element: "elsewhere" },
+    ],
+    "/workspaces",
+    {
+      "GET /api/v2/templates": (_: unknown, query: URLSearchParams) =>
+        (query.get("q")?.includes("has_external_agent:true") ? attachable : ["docker"]).map(
+          template,
+        ),
+      ...answers,
+    },
+  );
 }
 const attach = async () => {
   await userEvent.click(await screen.findByRole("button", { name: "New workspace" }));
-  await userEvent.click(await screen.findByRole("link", { name: "Attach a machine you already have" }));
+  await userEvent.click(
+    await screen.findByRole("link", { name: "Attach a machine you already have" }),
+  );
 };
 
 it("leads from the button of the list to a workspace of such a template, and of no other", async () => {
@@ -35,8 +60,20 @@ it("names the starter template where there is none, and what comes after it", as
 });
 
 it("says who can make one to somebody who may not", async () => {
-  open([], { "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => Object.fromEntries(Object.entries(checks).map(([name, check]) => [name, check.object.resource_type !== "template"])) });
+  open([], {
+    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) =>
+      Object.fromEntries(
+        Object.entries(checks).map(([name, check]) => [
+          name,
+          check.object.resource_type !== "template",
+        ]),
+      ),
+  });
   await attach();
-  expect(await screen.findByText(/Somebody who administers templates has to make one first/)).toBeVisible();
-  await waitFor(() => expect(screen.queryByRole("link", { name: "Use the starter template" })).toBeNull());
+  expect(
+    await screen.findByText(/Somebody who administers templates has to make one first/),
+  ).toBeVisible();
+  await waitFor(() =>
+    expect(screen.queryByRole("link", { name: "Use the starter template" })).toBeNull(),
+  );
 });

@@ -5,14 +5,32 @@ import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it } from "vitest";
 
 import type { AuthorizationCheck } from "../../api/types";
-import { SignedIn } from "../../app/guards";
+import { SignedIn } from "../../test/world";
 import { Refusal, visit } from "../../test/world";
 import { WorkspacesPage } from "./WorkspacesPage";
 
 const AT = "2026-01-01T00:00:00Z";
 const workspace = (name: string, status = "stopped") => ({
-  id: name, name, owner_id: "somebody", owner_name: "ben", organization_id: "o", organization_name: "org", template_id: "t", template_name: "box", template_display_name: "Box", template_icon: "", health: { healthy: true },
-  latest_build: { id: `build of ${name}`, status, transition: "start", created_at: AT, resources: [], template_version_id: "v", job: { id: "j", status: "succeeded" } },
+  id: name,
+  name,
+  owner_id: "somebody",
+  owner_name: "ben",
+  organization_id: "o",
+  organization_name: "org",
+  template_id: "t",
+  template_name: "box",
+  template_display_name: "Box",
+  template_icon: "",
+  health: { healthy: true },
+  latest_build: {
+    id: `build of ${name}`,
+    status,
+    transition: "start",
+    created_at: AT,
+    resources: [],
+    template_version_id: "v",
+    job: { id: "j", status: "succeeded" },
+  },
 });
 type Row = ReturnType<typeof workspace>;
 
@@ -21,30 +39,73 @@ afterEach(() => focusManager.setFocused(undefined));
 /** The page with a list that can be moved; questions about the rows are answered as long as `answering`. */
 async function open(...rows: Row[]) {
   const world = { list: rows, answering: true, questions: 0, refused: "", denied: "" };
-  const page = visit([{ element: <SignedIn bare />, children: [{ path: "/workspaces", Component: WorkspacesPage }] }], "/workspaces", {
-    "GET /api/v2/users/me": { id: "me", username: "ana", name: "", email: "", organization_ids: ["o"], roles: [] },
-    "GET /api/v2/organizations": [], "GET /api/v2/templates": [], "GET /api/v2/regions": { regions: [] }, "GET /api/v2/applications/host": { host: "" },
-    "GET /api/v2/workspaces": () => ({ workspaces: world.list, count: world.list.length }),
-    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => {
-      const ofRows = Object.values(checks).some((check) => check.object.resource_id !== undefined);
-      if (ofRows) world.questions += 1;
-      return ofRows && !world.answering ? new Promise(() => undefined) : Object.fromEntries(Object.entries(checks).map(([name, check]) => [name, world.denied === "" || check.object.resource_id !== world.denied]));
+  const page = visit(
+    [
+      {
+        element: <SignedIn bare />,
+        children: [{ path: "/workspaces", Component: WorkspacesPage }],
+      },
+    ],
+    "/workspaces",
+    {
+      "GET /api/v2/users/me": {
+        id: "me",
+        username: "ana",
+        name: "",
+        email: "",
+        organization_ids: ["o"],
+        roles: [],
+      },
+      "GET /api/v2/organizations": [],
+      "GET /api/v2/templates": [],
+      "GET /api/v2/regions": { regions: [] },
+      "GET /api/v2/applications/host": { host: "" },
+      "GET /api/v2/workspaces": () => ({ workspaces: world.list, count: world.list.length }),
+      "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => {
+        const ofRows = Object.values(checks).some(
+          (check) => check.object.resource_id !== undefined,
+        );
+        if (ofRows) world.questions += 1;
+        return ofRows && !world.answering
+          ? new Promise(() => undefined)
+          : Object.fromEntries(
+              Object.entries(checks).map(([name, check]) => [
+                name,
+                world.denied === "" || check.object.resource_id !== world.denied,
+              ]),
+            );
+      },
+      ...Object.fromEntries(
+        ["x", "y", "z"].map((id) => [
+          `POST /api/v2/workspaces/${id}/builds`,
+          () => (world.refused === id ? new Refusal(409, "A build is active.") : {}),
+        ]),
+      ),
     },
-    ...Object.fromEntries(["x", "y", "z"].map((id) => [`POST /api/v2/workspaces/${id}/builds`, () => (world.refused === id ? new Refusal(409, "A build is active.") : {})])),
-  });
+  );
   if (rows.length > 0) await screen.findByRole("table", { name: "Workspaces" });
   else await screen.findByText("No workspaces yet");
   /** The next refresh of the list says this. */
   const move = async (...next: Row[]) => {
     world.list = next;
-    act(() => { focusManager.setFocused(false); focusManager.setFocused(true); });
-    await waitFor(() => expect(screen.getAllByRole("checkbox", { name: /^Select [xyz]$/, hidden: true }).map((box) => box.getAttribute("aria-label"))).toEqual(next.map((row) => `Select ${row.name}`)));
+    act(() => {
+      focusManager.setFocused(false);
+      focusManager.setFocused(true);
+    });
+    await waitFor(() =>
+      expect(
+        screen
+          .getAllByRole("checkbox", { name: /^Select [xyz]$/, hidden: true })
+          .map((box) => box.getAttribute("aria-label")),
+      ).toEqual(next.map((row) => `Select ${row.name}`)),
+    );
   };
   return { world, page, move };
 }
 
 async function choose(names: readonly string[], batch: string) {
-  for (const name of names) await userEvent.click(await screen.findByRole("checkbox", { name: `Select ${name}` }));
+  for (const name of names)
+    await userEvent.click(await screen.findByRole("checkbox", { name: `Select ${name}` }));
   await waitFor(() => expect(screen.getByRole("button", { name: batch })).toBeEnabled());
 }
 
@@ -72,19 +133,40 @@ it("keeps what is known of the other rows while a new one is asked about", async
 });
 
 it("does what the dialog said, with those it named", async () => {
-  const { world, page, move } = await open(workspace("x"), workspace("y"), workspace("z", "running"));
+  const { world, page, move } = await open(
+    workspace("x"),
+    workspace("y"),
+    workspace("z", "running"),
+  );
   await choose(["x", "y", "z"], "Start…");
   await userEvent.click(screen.getByRole("button", { name: "Start…" }));
-  expect(await screen.findByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent("1 of the selected is left as it is");
+  expect(await screen.findByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent(
+    "1 of the selected is left as it is",
+  );
   world.answering = false;
   // Behind the dialog one was stopped and one went out of the list.
   await move(workspace("z"), workspace("x"));
-  expect(screen.getByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent("1 of the selected is left as it is");
+  expect(screen.getByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent(
+    "1 of the selected is left as it is",
+  );
   await userEvent.click(screen.getByRole("button", { name: "Start 2" }));
-  await waitFor(() => expect(page.sent).toEqual(["x", "y"].map((id) => ({ method: "POST", path: `/api/v2/workspaces/${id}/builds`, body: expect.objectContaining({ transition: "start" }) as unknown }))));
+  await waitFor(() =>
+    expect(page.sent).toEqual(
+      ["x", "y"].map((id) => ({
+        method: "POST",
+        path: `/api/v2/workspaces/${id}/builds`,
+        body: expect.objectContaining({ transition: "start" }) as unknown,
+      })),
+    ),
+  );
 });
 
-const builds = (...ids: string[]) => ids.map((id) => ({ method: "POST", path: `/api/v2/workspaces/${id}/builds`, body: expect.objectContaining({ transition: "delete" }) as unknown }));
+const builds = (...ids: string[]) =>
+  ids.map((id) => ({
+    method: "POST",
+    path: `/api/v2/workspaces/${id}/builds`,
+    body: expect.objectContaining({ transition: "delete" }) as unknown,
+  }));
 
 it("goes on asking although every row that was chosen has gone", async () => {
   const { page, move } = await open(workspace("x"), workspace("y"));
@@ -112,11 +194,23 @@ it("leaves chosen what was refused, by its name", async () => {
 it("leaves out what is being built, and what the person may not do", async () => {
   const { world, page } = await open();
   world.denied = "y";
-  world.list = [workspace("x"), workspace("y"), { ...workspace("z"), latest_build: { ...workspace("z").latest_build, job: { id: "j", status: "running" } } }];
-  act(() => { focusManager.setFocused(false); focusManager.setFocused(true); });
+  world.list = [
+    workspace("x"),
+    workspace("y"),
+    {
+      ...workspace("z"),
+      latest_build: { ...workspace("z").latest_build, job: { id: "j", status: "running" } },
+    },
+  ];
+  act(() => {
+    focusManager.setFocused(false);
+    focusManager.setFocused(true);
+  });
   await choose(["x", "y", "z"], "Delete…");
   await userEvent.click(screen.getByRole("button", { name: "Delete…" }));
-  expect(await screen.findByRole("dialog", { name: "Delete 1 workspace?" })).toHaveTextContent("2 of the selected are left as they are");
+  expect(await screen.findByRole("dialog", { name: "Delete 1 workspace?" })).toHaveTextContent(
+    "2 of the selected are left as they are",
+  );
   await userEvent.type(screen.getByRole("textbox"), "delete");
   await userEvent.click(screen.getByRole("button", { name: "Delete 1" }));
   await waitFor(() => expect(page.sent).toEqual(builds("x")));

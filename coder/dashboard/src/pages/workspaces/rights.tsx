@@ -10,15 +10,35 @@ type Rights = Pick<WorkspaceRights, Asked>;
 
 const Known = createContext<(workspace: Workspace) => Rights>(() => ({}));
 
-export function RightsOfList({ list, children }: { list: readonly Workspace[]; children: ReactNode }) {
+export function RightsOfList({
+  list,
+  children,
+}: {
+  list: readonly Workspace[];
+  children: ReactNode;
+}) {
   const checks: Record<`${Asked} ${string}`, AuthorizationCheck> = {};
   for (const workspace of list) {
     const all = workspaceChecks(workspace);
     for (const right of ASKED) checks[`${right} ${rightsKey(workspace)}`] = all[right];
   }
   // The list moves with every start and stop: its order asks nothing, and a row that joins takes nothing from the others.
-  const known = useChecks(["workspaces of a list", list.map(rightsKey).sort()], list.length > 0 ? checks : null, { keep: true });
-  return <Known value={(workspace) => Object.fromEntries(ASKED.map((right) => [right, known[`${right} ${rightsKey(workspace)}`]])) as Rights}>{children}</Known>;
+  const known = useChecks(
+    ["workspaces of a list", list.map(rightsKey).sort()],
+    list.length > 0 ? checks : null,
+    { keep: true },
+  );
+  return (
+    <Known
+      value={(workspace) =>
+        Object.fromEntries(
+          ASKED.map((right) => [right, known[`${right} ${rightsKey(workspace)}`]]),
+        ) as Rights
+      }
+    >
+      {children}
+    </Known>
+  );
 }
 
 /** Nothing until it is known. */

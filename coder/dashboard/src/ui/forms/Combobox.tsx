@@ -34,25 +34,73 @@ interface ComboboxProps {
 }
 
 export function Combobox(props: ComboboxProps) {
-  const { label, hideLabel = false, hint, problem, value, options, placeholder = "Choose…", disabled = false, required, testId } = props;
+  const {
+    label,
+    hideLabel = false,
+    hint,
+    problem,
+    value,
+    options,
+    placeholder = "Choose…",
+    disabled = false,
+    required,
+    testId,
+  } = props;
   const own = useId();
   const id = props.id ?? own;
   const [open, setOpen] = useState(false);
   const chosen = options.find((option) => option.value === value);
   return (
-    <Field id={id} label={label} hint={hint} problem={problem} hideLabel={hideLabel} required={required}>
+    <Field
+      id={id}
+      label={label}
+      hint={hint}
+      problem={problem}
+      hideLabel={hideLabel}
+      required={required}
+    >
       <Radix.Root open={open} onOpenChange={setOpen}>
         <Radix.Trigger asChild>
-          <button id={id} type="button" role="combobox" aria-expanded={open} aria-controls={`${id}-list`} aria-invalid={problem ? true : undefined} aria-describedby={describedBy(id, hint, problem)}
-            disabled={disabled} data-testid={testId} className={cx(INPUT, "flex h-8.5 items-center gap-2 text-left")}>
+          <button
+            id={id}
+            type="button"
+            role="combobox"
+            aria-expanded={open}
+            aria-controls={`${id}-list`}
+            aria-invalid={problem ? true : undefined}
+            aria-describedby={describedBy(id, hint, problem)}
+            disabled={disabled}
+            data-testid={testId}
+            className={cx(INPUT, "flex h-8.5 items-center gap-2 text-left")}
+          >
             {chosen?.icon}
-            <span className={cx("min-w-0 flex-1 truncate", !chosen && value === "" && "text-faint")}>{chosen?.text ?? (value || placeholder)}</span>
+            <span
+              className={cx("min-w-0 flex-1 truncate", !chosen && value === "" && "text-faint")}
+            >
+              {chosen?.text ?? (value || placeholder)}
+            </span>
             <ChevronsUpDown className="size-4 shrink-0 text-faint" aria-hidden="true" />
           </button>
         </Radix.Trigger>
         <Radix.Portal>
-          <Radix.Content align="start" sideOffset={4} collisionPadding={8} aria-label="Options" className="z-50 w-(--radix-popover-trigger-width) min-w-64 animate-appear overflow-hidden rounded-lg border border-line bg-raised shadow-raised">
-            <ChoiceList {...props} id={id} onChange={(next) => { props.onChange(next); setOpen(false); }} />
+          <Radix.Content
+            align="start"
+            sideOffset={4}
+            collisionPadding={8}
+            aria-label="Options"
+            className={cx(
+              "z-50 w-(--radix-popover-trigger-width) min-w-64 animate-appear overflow-hidden",
+              "rounded-lg border border-line bg-raised shadow-raised",
+            )}
+          >
+            <ChoiceList
+              {...props}
+              id={id}
+              onChange={(next) => {
+                props.onChange(next);
+                setOpen(false);
+              }}
+            />
           </Radix.Content>
         </Radix.Portal>
       </Radix.Root>
@@ -61,22 +109,31 @@ export function Combobox(props: ComboboxProps) {
 }
 
 function isMatch(option: Choice, text: string): boolean {
-  return `${option.text} ${option.value} ${option.hint ?? ""}`.toLowerCase().includes(text.trim().toLowerCase());
+  return `${option.text} ${option.value} ${option.hint ?? ""}`
+    .toLowerCase()
+    .includes(text.trim().toLowerCase());
 }
 
-type ChoiceListProps = Pick<ComboboxProps, "value" | "options" | "onChange" | "onSearch"> & { id: string };
+type ChoiceListProps = Pick<ComboboxProps, "value" | "options" | "onChange" | "onSearch"> & {
+  id: string;
+};
 
 /** A search field above what it finds: what a combobox opens, and a menu too long to read. */
 export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceListProps) {
   const [text, setText] = useState("");
   /** Where the person has gone; null for nowhere yet. */
-  const [marked, setMarked] = useState<number | null>(() => { const place = options.findIndex((option) => option.value === value); return place < 0 ? null : place; });
+  const [marked, setMarked] = useState<number | null>(() => {
+    const place = options.findIndex((option) => option.value === value);
+    return place < 0 ? null : place;
+  });
   const list = useRef<HTMLUListElement>(null);
   const found = useMemo(() => {
     if (text.trim() === "") return options;
     const matching = options.filter((option) => isMatch(option, text));
     // A server finds by more than is shown here, a full name for one: what it found stands below what everybody can see.
-    return onSearch ? [...matching, ...options.filter((option) => !matching.includes(option))] : matching;
+    return onSearch
+      ? [...matching, ...options.filter((option) => !matching.includes(option))]
+      : matching;
   }, [options, text, onSearch]);
   const shown = found.slice(0, SHOWN);
   // While the answer to what was typed is on its way, what stands there is another's: Enter takes nothing of it.
@@ -98,26 +155,68 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
   };
   return (
     <>
-      <input autoFocus type="text" aria-label="Search options" role="searchbox" aria-controls={`${id}-list`} aria-activedescendant={shown[at] ? `${id}-${at}` : undefined} value={text} placeholder="Type to search" onKeyDown={key}
-        onChange={(event) => { setText(event.target.value); setMarked(null); onSearch?.(event.target.value); }}
-        className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none" />
-      <ul id={`${id}-list`} ref={list} role="listbox" aria-label="Options" className="max-h-64 overflow-y-auto p-1">
+      <input
+        autoFocus
+        type="text"
+        aria-label="Search options"
+        role="searchbox"
+        aria-controls={`${id}-list`}
+        aria-activedescendant={shown[at] ? `${id}-${at}` : undefined}
+        value={text}
+        placeholder="Type to search"
+        onKeyDown={key}
+        onChange={(event) => {
+          setText(event.target.value);
+          setMarked(null);
+          onSearch?.(event.target.value);
+        }}
+        className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none"
+      />
+      <ul
+        id={`${id}-list`}
+        ref={list}
+        role="listbox"
+        aria-label="Options"
+        className="max-h-64 overflow-y-auto p-1"
+      >
         {shown.map((option, index) => (
           // The keyboard works through the search field, as the pattern of a combobox has it.
           // eslint-disable-next-line jsx-a11y/click-events-have-key-events
-          <li key={option.value} id={`${id}-${index}`} role="option" aria-selected={option.value === value} onClick={() => onChange(option.value)} onMouseMove={() => setMarked(index)}
-            className={cx("flex cursor-pointer items-center gap-2 rounded-md px-2.5 py-1.5", index === at && "bg-hover")}>
+          <li
+            key={option.value}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={option.value === value}
+            onClick={() => onChange(option.value)}
+            onMouseMove={() => setMarked(index)}
+            className={cx(
+              "flex cursor-pointer items-center gap-2 rounded-md px-2.5 py-1.5",
+              index === at && "bg-hover",
+            )}
+          >
             {option.icon}
             <span className="min-w-0 flex-1">
               <span className="block truncate">{option.text}</span>
-              {option.hint ? <span className="block truncate text-sm text-muted">{option.hint}</span> : null}
+              {option.hint ? (
+                <span className="block truncate text-sm text-muted">{option.hint}</span>
+              ) : null}
             </span>
-            {option.value === value ? <Check className="size-4 shrink-0 text-accent-text" aria-hidden="true" /> : null}
+            {option.value === value ? (
+              <Check className="size-4 shrink-0 text-accent-text" aria-hidden="true" />
+            ) : null}
           </li>
         ))}
       </ul>
-      {shown.length === 0 ? <p role="status" className="px-3 pb-3 text-sm text-muted">Nothing matches.</p> : null}
-      {found.length > SHOWN ? <p className="border-t border-line px-3 py-1.5 text-sm text-muted">{(found.length - SHOWN).toLocaleString()} more: type to narrow the list.</p> : null}
+      {shown.length === 0 ? (
+        <p role="status" className="px-3 pb-3 text-sm text-muted">
+          Nothing matches.
+        </p>
+      ) : null}
+      {found.length > SHOWN ? (
+        <p className="border-t border-line px-3 py-1.5 text-sm text-muted">
+          {(found.length - SHOWN).toLocaleString()} more: type to narrow the list.
+        </p>
+      ) : null}
     </>
   );
 }

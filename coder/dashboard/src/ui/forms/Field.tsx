@@ -1,12 +1,21 @@
 // Form fields: each has its label, its hint and its error tied to the input, so that a screen reader says all three.
-import { Switch as RadixSwitch } from "radix-ui";
 import { ChevronDown } from "lucide-react";
-import { useId, type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from "react";
+import {
+  useId,
+  type InputHTMLAttributes,
+  type ReactNode,
+  type SelectHTMLAttributes,
+  type TextareaHTMLAttributes,
+} from "react";
 
 import { cx } from "../cx";
 
-export const INPUT =
-  "w-full rounded-md border border-line-strong bg-surface px-2.5 text-base text-text shadow-card transition-colors duration-(--quick) hover:border-faint disabled:bg-inset disabled:text-muted [&[readonly]]:bg-inset [&[readonly]]:text-muted aria-invalid:border-bad";
+export const INPUT = cx(
+  "w-full rounded-md border border-line-strong bg-surface px-2.5 text-base",
+  "text-text shadow-card transition-colors duration-(--quick) hover:border-faint",
+  "disabled:bg-inset disabled:text-muted [&[readonly]]:bg-inset",
+  "[&[readonly]]:text-muted aria-invalid:border-bad",
+);
 
 interface Common {
   label: ReactNode;
@@ -23,146 +32,202 @@ interface FieldProps extends Common {
 }
 
 /** The frame of a field around any input with the id `id`. */
-export function Field({ id, label, hint, problem, hideLabel = false, required = false, children }: FieldProps) {
+export function Field({
+  id,
+  label,
+  hint,
+  problem,
+  hideLabel = false,
+  required = false,
+  children,
+}: FieldProps) {
   return (
     <div className="flex flex-col gap-1">
       {/* The star is a picture of `required`, not a part of the field's name. */}
-      <label htmlFor={id} className={hideLabel ? "sr-only" : cx("text-base font-medium", required && "after:ml-1 after:text-bad after:content-['*'/'']")}>{label}</label>
-      {hint ? <div id={`${id}-hint`} className="text-sm text-muted [overflow-wrap:anywhere]">{hint}</div> : null}
+      <label
+        htmlFor={id}
+        className={
+          hideLabel
+            ? "sr-only"
+            : cx(
+                "text-base font-medium",
+                required && "after:ml-1 after:text-bad after:content-['*'/'']",
+              )
+        }
+      >
+        {label}
+      </label>
+      {hint ? (
+        <div id={`${id}-hint`} className="text-sm text-muted [overflow-wrap:anywhere]">
+          {hint}
+        </div>
+      ) : null}
       {children}
-      {problem ? <p id={`${id}-problem`} role="alert" className="text-sm text-bad [overflow-wrap:anywhere]">{problem}</p> : null}
+      {problem ? (
+        <p id={`${id}-problem`} role="alert" className="text-sm text-bad [overflow-wrap:anywhere]">
+          {problem}
+        </p>
+      ) : null}
     </div>
   );
 }
 
-export function describedBy(id: string, hint: ReactNode, problem: string | undefined): string | undefined {
+export function describedBy(
+  id: string,
+  hint: ReactNode,
+  problem: string | undefined,
+): string | undefined {
   return cx(hint ? `${id}-hint` : "", problem ? `${id}-problem` : "") || undefined;
 }
 
-type TextFieldProps = Common & Omit<InputHTMLAttributes<HTMLInputElement>, "onChange" | "value"> & {
-  value: string;
-  onChange: (value: string) => void;
-  /** What stands at the right of the input and belongs to it: the label and the hint keep the whole width. */
-  beside?: ReactNode;
-};
+type TextFieldProps = Common &
+  Omit<InputHTMLAttributes<HTMLInputElement>, "onChange" | "value"> & {
+    value: string;
+    onChange: (value: string) => void;
+    /** What stands at the right of the input and belongs to it: the label and the hint keep the whole width. */
+    beside?: ReactNode;
+  };
 
-export function TextField({ label, hint, problem, hideLabel = false, value, onChange, id, className, beside, ...rest }: TextFieldProps) {
+export function TextField({
+  label,
+  hint,
+  problem,
+  hideLabel = false,
+  value,
+  onChange,
+  id,
+  className,
+  beside,
+  ...rest
+}: TextFieldProps) {
   const own = useId();
   const name = id ?? own;
   const input = (
-    <input id={name} className={cx(INPUT, "h-8.5", className)} value={value} aria-invalid={problem ? true : undefined}
-      aria-describedby={describedBy(name, hint, problem)} onChange={(event) => onChange(event.target.value)} {...rest} />
+    <input
+      id={name}
+      className={cx(INPUT, "h-8.5", className)}
+      value={value}
+      aria-invalid={problem ? true : undefined}
+      aria-describedby={describedBy(name, hint, problem)}
+      onChange={(event) => onChange(event.target.value)}
+      {...rest}
+    />
   );
   return (
-    <Field id={name} label={label} hint={hint} problem={problem} hideLabel={hideLabel} required={rest.required}>
-      {beside ? <div className="flex items-center gap-2">{input}{beside}</div> : input}
+    <Field
+      id={name}
+      label={label}
+      hint={hint}
+      problem={problem}
+      hideLabel={hideLabel}
+      required={rest.required}
+    >
+      {beside ? (
+        <div className="flex items-center gap-2">
+          {input}
+          {beside}
+        </div>
+      ) : (
+        input
+      )}
     </Field>
   );
 }
 
-type TextAreaProps = Common & Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, "onChange" | "value"> & { value: string; onChange: (value: string) => void };
+type TextAreaProps = Common &
+  Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, "onChange" | "value"> & {
+    value: string;
+    onChange: (value: string) => void;
+  };
 
-export function TextArea({ label, hint, problem, hideLabel = false, value, onChange, id, className, ...rest }: TextAreaProps) {
+export function TextArea({
+  label,
+  hint,
+  problem,
+  hideLabel = false,
+  value,
+  onChange,
+  id,
+  className,
+  ...rest
+}: TextAreaProps) {
   const own = useId();
   const name = id ?? own;
   return (
-    <Field id={name} label={label} hint={hint} problem={problem} hideLabel={hideLabel} required={rest.required}>
-      <textarea id={name} rows={4} className={cx(INPUT, "py-1.5", className)} value={value} aria-invalid={problem ? true : undefined}
-        aria-describedby={describedBy(name, hint, problem)} onChange={(event) => onChange(event.target.value)} {...rest} />
+    <Field
+      id={name}
+      label={label}
+      hint={hint}
+      problem={problem}
+      hideLabel={hideLabel}
+      required={rest.required}
+    >
+      <textarea
+        id={name}
+        rows={4}
+        className={cx(INPUT, "py-1.5", className)}
+        value={value}
+        aria-invalid={problem ? true : undefined}
+        aria-describedby={describedBy(name, hint, problem)}
+        onChange={(event) => onChange(event.target.value)}
+        {...rest}
+      />
     </Field>
   );
 }
 
-type SelectFieldProps = Common & Omit<SelectHTMLAttributes<HTMLSelectElement>, "onChange" | "value"> & {
-  value: string;
-  onChange: (value: string) => void;
-  options: readonly (readonly [value: string, text: string])[];
-};
+type SelectFieldProps = Common &
+  Omit<SelectHTMLAttributes<HTMLSelectElement>, "onChange" | "value"> & {
+    value: string;
+    onChange: (value: string) => void;
+    options: readonly (readonly [value: string, text: string])[];
+  };
 
 /** The browser's own select: it is the best one on a phone and for a screen reader. */
-export function SelectField({ label, hint, problem, hideLabel = false, value, onChange, options, id, className, ...rest }: SelectFieldProps) {
+export function SelectField({
+  label,
+  hint,
+  problem,
+  hideLabel = false,
+  value,
+  onChange,
+  options,
+  id,
+  className,
+  ...rest
+}: SelectFieldProps) {
   const own = useId();
   const name = id ?? own;
   return (
-    <Field id={name} label={label} hint={hint} problem={problem} hideLabel={hideLabel} required={rest.required}>
+    <Field
+      id={name}
+      label={label}
+      hint={hint}
+      problem={problem}
+      hideLabel={hideLabel}
+      required={rest.required}
+    >
       <div className={cx("relative", className)}>
-        <select id={name} className={cx(INPUT, "h-8.5 appearance-none pr-8 text-ellipsis")} value={value} aria-invalid={problem ? true : undefined}
-          aria-describedby={describedBy(name, hint, problem)} onChange={(event) => onChange(event.target.value)} {...rest}>
-          {options.map(([key, text]) => <option key={key} value={key}>{text}</option>)}
+        <select
+          id={name}
+          className={cx(INPUT, "h-8.5 appearance-none pr-8 text-ellipsis")}
+          value={value}
+          aria-invalid={problem ? true : undefined}
+          aria-describedby={describedBy(name, hint, problem)}
+          onChange={(event) => onChange(event.target.value)}
+          {...rest}
+        >
+          {options.map(([key, text]) => (
+            <option key={key} value={key}>
+              {text}
+            </option>
+          ))}
         </select>
-        <ChevronDown className="pointer-events-none absolute top-1/2 right-2.5 size-4 -translate-y-1/2 text-faint" aria-hidden="true" />
+        <ChevronDown
+          className="pointer-events-none absolute top-1/2 right-2.5 size-4 -translate-y-1/2 text-faint"
+          aria-hidden="true"
+        />
       </div>
     </Field>
-  );
-}
-
-interface ToggleProps {
-  label: ReactNode;
-  hint?: ReactNode;
-  /** Shown for screen readers only. */
-  hideLabel?: boolean;
-  checked: boolean;
-  onChange: (checked: boolean) => void;
-  disabled?: boolean;
-  testId?: string;
-}
-
-export function Checkbox({ label, hint, checked, onChange, disabled, testId }: Omit<ToggleProps, "hideLabel">) {
-  const id = useId();
-  return (
-    <div className="flex items-start gap-2.5">
-      <input id={id} type="checkbox" className="mt-0.5 shrink-0" checked={checked} disabled={disabled} data-testid={testId}
-        aria-describedby={hint ? `${id}-hint` : undefined} onChange={(event) => onChange(event.target.checked)} />
-      <div className="min-w-0">
-        <label htmlFor={id} className="font-medium">{label}</label>
-        {hint ? <div id={`${id}-hint`} className="text-sm text-muted">{hint}</div> : null}
-      </div>
-    </div>
-  );
-}
-
-export function Switch({ label, hint, hideLabel = false, checked, onChange, disabled = false, testId }: ToggleProps) {
-  const id = useId();
-  return (
-    <div className={cx("flex items-start", !hideLabel && "gap-3")}>
-      <RadixSwitch.Root id={id} checked={checked} onCheckedChange={onChange} disabled={disabled} data-testid={testId} aria-describedby={hint ? `${id}-hint` : undefined}
-        className="relative mt-0.5 h-5 w-9 shrink-0 rounded-full bg-line-strong transition-colors duration-(--quick) disabled:opacity-50 data-[state=checked]:bg-accent">
-        <RadixSwitch.Thumb className="block size-4 translate-x-0.5 rounded-full bg-on-accent shadow-card transition-transform duration-(--quick) data-[state=checked]:translate-x-4.5" />
-      </RadixSwitch.Root>
-      <div className={hideLabel ? "sr-only" : "min-w-0"}>
-        <label htmlFor={id} className="font-medium">{label}</label>
-        {hint ? <div id={`${id}-hint`} className="text-sm text-muted">{hint}</div> : null}
-      </div>
-    </div>
-  );
-}
-
-interface RadioCardsProps {
-  label: string;
-  value: string;
-  onChange: (value: string) => void;
-  options: readonly { value: string; text: ReactNode; hint?: ReactNode; icon?: ReactNode; disabled?: boolean }[];
-  columns?: boolean;
-}
-
-/** A choice among few, each explained. */
-export function RadioCards({ label, value, onChange, options, columns = false }: RadioCardsProps) {
-  const name = useId();
-  return (
-    <fieldset aria-label={label} className="flex flex-col gap-1.5">
-      <legend className="mb-1 text-base font-medium">{label}</legend>
-      <div className={columns ? "grid grid-cols-[repeat(auto-fill,minmax(13rem,1fr))] gap-2" : "flex flex-col gap-2"}>
-        {options.map((option) => (
-          <label key={option.value} className="flex items-start gap-2.5 rounded-lg border border-line bg-surface px-3 py-2.5 hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-disabled:opacity-50">
-            <input type="radio" name={name} value={option.value} checked={option.value === value} disabled={option.disabled} className="mt-0.5 shrink-0" onChange={() => onChange(option.value)} />
-            {option.icon}
-            <span className="min-w-0">
-              <span className="block font-medium [overflow-wrap:anywhere]">{option.text}</span>
-              {option.hint ? <span className="block text-sm text-muted [overflow-wrap:anywhere]">{option.hint}</span> : null}
-            </span>
-          </label>
-        ))}
-      </div>
-    </fieldset>
   );
 }

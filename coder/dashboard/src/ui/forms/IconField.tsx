@@ -21,13 +21,43 @@ export function IconField({ label = "Icon", value, onChange, problem }: IconFiel
   const id = useId();
   const [open, setOpen] = useState(false);
   return (
-    <TextField id={id} label={label} autoComplete="off" hint="The address of a picture: one of here, such as /icon/docker.svg, or any of the web." value={value} problem={problem} onChange={onChange} beside={
-      <>
-        {value ? <span className="flex h-8.5 items-center" data-testid="icon-preview"><Avatar key={value} name="?" src={value} square /></span> : null}
-        <Popover label="Icons" open={open} onOpenChange={setOpen} className="w-88 p-3" trigger={<IconButton label="Pick an icon" look="secondary"><ImagePlus /></IconButton>}>
-          <Suspense fallback={<SkeletonRows rows={3} />}><IconPicker onPick={(path) => { onChange(path); setOpen(false); }} /></Suspense>
-        </Popover>
-      </>
-    } />
+    <TextField
+      id={id}
+      label={label}
+      autoComplete="off"
+      hint="The address of a picture: one of here, such as /icon/docker.svg, or any of the web."
+      value={value}
+      problem={problem}
+      onChange={onChange}
+      beside={
+        <>
+          {value ? (
+            <span className="flex h-8.5 items-center" data-testid="icon-preview">
+              <Avatar key={value} name="?" src={value} square />
+            </span>
+          ) : null}
+          <Popover
+            label="Icons"
+            open={open}
+            onOpenChange={setOpen}
+            className="w-88 p-3"
+            trigger={
+              <IconButton label="Pick an icon" look="secondary">
+                <ImagePlus />
+              </IconButton>
+            }
+          >
+            <Suspense fallback={<SkeletonRows rows={3} />}>
+              <IconPicker
+                onPick={(path) => {
+                  onChange(path);
+                  setOpen(false);
+                }}
+              />
+            </Suspense>
+          </Popover>
+        </>
+      }
+    />
   );
 }

@@ -15,18 +15,41 @@ export default function IconPicker({ onPick }: { onPick: (path: string) => void 
   const found = matching(all.data ?? [], useDeferredValue(text));
   return (
     <div className="flex flex-col gap-3">
-      <TextField label="Search icons" hideLabel type="search" autoFocus placeholder="docker, database, rocket…" value={text} onChange={setText} />
+      <TextField
+        label="Search icons"
+        hideLabel
+        type="search"
+        autoFocus
+        placeholder="docker, database, rocket…"
+        value={text}
+        onChange={setText}
+      />
       {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}
       <ul aria-label="Icons" className="grid grid-cols-7 gap-1">
         {found.slice(0, SHOWN).map((one) => (
           <li key={one.path}>
-            <button type="button" title={nameOf(one)} aria-label={nameOf(one)} className="grid size-10 place-items-center rounded-md hover:bg-hover" onClick={() => onPick(one.path)}>
+            <button
+              type="button"
+              title={nameOf(one)}
+              aria-label={nameOf(one)}
+              className="grid size-10 place-items-center rounded-md hover:bg-hover"
+              onClick={() => onPick(one.path)}
+            >
               <img src={one.path} alt="" loading="lazy" className="size-6 object-contain" />
             </button>
           </li>
         ))}
       </ul>
-      <p role="status" className="text-sm text-muted">{found.length > SHOWN ? `The first ${SHOWN} of ${found.length}. ` : all.data && found.length === 0 ? "Nothing of that name. " : ""}<Link to="/icons" target="_blank" className="font-medium text-accent-text hover:underline">See all icons</Link></p>
+      <p role="status" className="text-sm text-muted">
+        {found.length > SHOWN
+          ? `The first ${SHOWN} of ${found.length}. `
+          : all.data && found.length === 0
+            ? "Nothing of that name. "
+            : ""}
+        <Link to="/icons" target="_blank" className="font-medium text-accent-text hover:underline">
+          See all icons
+        </Link>
+      </p>
     </div>
   );
 }

@@ -15,13 +15,21 @@ interface Choice<T> {
 }
 
 /** `now` is what the server has said. */
-export function useChoice<T>(now: T, { send, seen, failed, done }: Choice<T>): { value: T; choose: (next: T) => void } {
+export function useChoice<T>(
+  now: T,
+  { send, seen, failed, done }: Choice<T>,
+): { value: T; choose: (next: T) => void } {
   const queries = useQueryClient();
   const mutation = useMutation({
     mutationFn: send,
-    onSuccess: () => { if (done) toast.done(done); },
+    onSuccess: () => {
+      if (done) toast.done(done);
+    },
     onError: (error) => toast.failed(failed, error),
     onSettled: () => queries.invalidateQueries({ queryKey: seen }),
   });
-  return { value: mutation.isPending ? mutation.variables : now, choose: (next) => mutation.mutate(next) };
+  return {
+    value: mutation.isPending ? mutation.variables : now,
+    choose: (next) => mutation.mutate(next),
+  };
 }

@@ -4,10 +4,21 @@ import { expect, it, vi } from "vitest";
 
 import { Combobox, type Choice } from "./Combobox";
 
-const BEFORE: Choice[] = [{ value: "g", text: "Backend" }, { value: "a", text: "ana" }];
+const BEFORE: Choice[] = [
+  { value: "g", text: "Backend" },
+  { value: "a", text: "ana" },
+];
 
 async function type(options: Choice[], onChange: (value: string) => void, text: string) {
-  const page = (shown: Choice[]) => <Combobox label="User" value="" onChange={onChange} options={shown} onSearch={() => undefined} />;
+  const page = (shown: Choice[]) => (
+    <Combobox
+      label="User"
+      value=""
+      onChange={onChange}
+      options={shown}
+      onSearch={() => undefined}
+    />
+  );
   const { rerender } = render(page(options));
   await userEvent.click(screen.getByRole("combobox"));
   await userEvent.type(screen.getByRole("searchbox"), text);

@@ -12,13 +12,25 @@ interface Thing {
 }
 const pick = ({ name }: Thing) => ({ name });
 
-function Editor({ load, send }: { load: () => Promise<Thing>; send: (values: { name: string }) => Promise<unknown> }) {
+function Editor({
+  load,
+  send,
+}: {
+  load: () => Promise<Thing>;
+  send: (values: { name: string }) => Promise<unknown>;
+}) {
   const form = useSettingsForm(load, pick, { name: "old" }, send);
   return (
     <form onSubmit={form.submit}>
       <FormProblems form={form} />
-      <input aria-label="Name" value={form.values.name} onChange={(event) => form.set("name", event.target.value)} />
-      <button type="submit" disabled={form.busy}>Save</button>
+      <input
+        aria-label="Name"
+        value={form.values.name}
+        onChange={(event) => form.set("name", event.target.value)}
+      />
+      <button type="submit" disabled={form.busy}>
+        Save
+      </button>
     </form>
   );
 }
@@ -32,7 +44,9 @@ async function save(text: string): Promise<void> {
 describe("a form about something that is there", () => {
   it("is sent when nobody else has changed it, also a second time after the server tidied it up", async () => {
     let there = "old";
-    const send = vi.fn(async ({ name }: { name: string }) => { there = name.trim(); });
+    const send = vi.fn(async ({ name }: { name: string }) => {
+      there = name.trim();
+    });
     render(<Editor load={async () => ({ name: there, seen: Math.random() })} send={send} />);
     await save("mine ");
     await waitFor(() => expect(there).toBe("mine"));
@@ -56,7 +70,12 @@ describe("a form about something that is there", () => {
   });
 
   it("says why it was refused", async () => {
-    render(<Editor load={async () => ({ name: "old", seen: 1 })} send={() => Promise.reject(new Error("no room"))} />);
+    render(
+      <Editor
+        load={async () => ({ name: "old", seen: 1 })}
+        send={() => Promise.reject(new Error("no room"))}
+      />,
+    );
     await save("mine");
     expect((await screen.findByRole("alert")).textContent).toContain("no room");
   });
@@ -64,20 +83,26 @@ describe("a form about something that is there", () => {
 
 // A form that changes what is there tells the second of two people. Those that do not need it, and why.
 const WITHOUT: Readonly<Record<string, string>> = {
-  "templates/NewTemplatePage.tsx": "makes a new one; what it patches is the cancelling of its import",
-  "account/SecurityPage.tsx": "a password: what was there is not shown",
-  "people/CreateUserPage.tsx": "makes a new one, who has no roles yet that another could have given",
-  "tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
+  "pages/templates/new/CreateForm.tsx":
+    "makes a new one; what it patches is the cancelling of its import",
+  "pages/account/SecurityPage.tsx": "a password: what was there is not shown",
+  "pages/people/CreateUserPage.tsx":
+    "makes a new one, who has no roles yet that another could have given",
+  "pages/tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
 };
 
 it("every form that changes what is there uses it", () => {
-  const root = path.resolve(import.meta.dirname, "../../pages");
-  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tsx") && !name.includes(".test."));
+  const root = path.resolve(import.meta.dirname, "../..");
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) =>
+    /^(?:pages|features)\/.*(?<!\.test)\.tsx$/.test(name),
+  );
   const changing = files.filter((name) => {
     const text = readFileSync(path.join(root, name), "utf8");
     return /\buse(Settings)?Form(<[^(]*>)?\(/.test(text) && /\b(put|patch)(<[^>]*>)?\(/.test(text);
   });
-  const bare = changing.filter((name) => !/\buse(SettingsForm|Conflict)\(/.test(readFileSync(path.join(root, name), "utf8")));
+  const bare = changing.filter(
+    (name) => !/\buse(SettingsForm|Conflict)\(/.test(readFileSync(path.join(root, name), "utf8")),
+  );
   expect(bare.sort()).toEqual(Object.keys(WITHOUT).sort());
   expect(changing.length).toBeGreaterThan(12);
 });

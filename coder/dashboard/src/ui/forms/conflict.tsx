@@ -20,7 +20,11 @@ export interface Conflict<T> {
 }
 
 /** `load` asks the server anew, `pick` takes what the form is about, `start` is what the form began from. */
-export function useConflict<S, T extends object>(load: () => Promise<S>, pick: (found: S) => T, start: T): Conflict<T> {
+export function useConflict<S, T extends object>(
+  load: () => Promise<S>,
+  pick: (found: S) => T,
+  start: T,
+): Conflict<T> {
   const base = useRef(start);
   const [theirs, setTheirs] = useState<T | null>(null);
   return {
@@ -35,7 +39,10 @@ export function useConflict<S, T extends object>(load: () => Promise<S>, pick: (
       setTheirs(null);
       return send(values);
     },
-    saved: (now) => { base.current = now; setTheirs(null); },
+    saved: (now) => {
+      base.current = now;
+      setTheirs(null);
+    },
     overwrite: () => setTheirs(null),
   };
 }
@@ -46,14 +53,24 @@ export type SettingsForm<T> = Form<T> & { conflict: Conflict<T> };
  * A form about something that is there already, by `useForm` and `useConflict`: `load` asks the server for it anew
  * (null: the form makes something new), `pick` says what the form shows of it.
  */
-export function useSettingsForm<S, T extends object>(load: (() => Promise<S>) | null, pick: (found: S) => T, start: T, send: (values: T) => Promise<unknown>, check?: (values: T) => Partial<Record<keyof T & string, string>>): SettingsForm<T> {
+export function useSettingsForm<S, T extends object>(
+  load: (() => Promise<S>) | null,
+  pick: (found: S) => T,
+  start: T,
+  send: (values: T) => Promise<unknown>,
+  check?: (values: T) => Partial<Record<keyof T & string, string>>,
+): SettingsForm<T> {
   const ask = async () => (load ? pick(await load()) : start);
   const conflict = useConflict(ask, (found) => found, start);
-  const form = useForm<T>(start, conflict.guard(async (values: T) => {
-    await send(values);
-    // What the server made of it may differ from what was typed: spaces cut off, lists in order.
-    await ask().then(conflict.saved, () => undefined);
-  }), check);
+  const form = useForm<T>(
+    start,
+    conflict.guard(async (values: T) => {
+      await send(values);
+      // What the server made of it may differ from what was typed: spaces cut off, lists in order.
+      await ask().then(conflict.saved, () => undefined);
+    }),
+    check,
+  );
   return { ...form, conflict };
 }
 
@@ -68,20 +85,52 @@ function isSame(a: object, b: object): boolean {
 }
 
 /** Says what happened and offers both ways on. `show` names the fields that differ. */
-export function ConflictNotice<T extends object>({ conflict, form }: { conflict: Conflict<T>; form: Form<T> }) {
+export function ConflictNotice<T extends object>({
+  conflict,
+  form,
+}: {
+  conflict: Conflict<T>;
+  form: Form<T>;
+}) {
   const { theirs } = conflict;
   if (!theirs) return null;
-  const differing = (Object.keys(theirs) as (keyof T & string)[]).filter((name) => JSON.stringify(theirs[name]) !== JSON.stringify(form.values[name]));
+  const differing = (Object.keys(theirs) as (keyof T & string)[]).filter(
+    (name) => JSON.stringify(theirs[name]) !== JSON.stringify(form.values[name]),
+  );
   return (
-    <Notice kind="warning" title="This was changed elsewhere while you were editing" actions={
-      <>
-        <Button size="sm" onClick={() => { conflict.overwrite(); form.submit(); }}>Save mine over it</Button>
-        <Button size="sm" onClick={() => { form.reset(theirs); conflict.overwrite(); }}>Take what is there now</Button>
-      </>
-    }>
+    <Notice
+      kind="warning"
+      title="This was changed elsewhere while you were editing"
+      actions={
+        <>
+          <Button
+            size="sm"
+            onClick={() => {
+              conflict.overwrite();
+              form.submit();
+            }}
+          >
+            Save mine over it
+          </Button>
+          <Button
+            size="sm"
+            onClick={() => {
+              form.reset(theirs);
+              conflict.overwrite();
+            }}
+          >
+            Take what is there now
+          </Button>
+        </>
+      }
+    >
       <p>Another tab or person has saved it. Nothing of yours is saved yet.</p>
       <ul className="mt-1 list-disc pl-5">
-        {differing.map((name) => <li key={name}>{name.replaceAll("_", " ")} is now <strong>{shown(theirs[name])}</strong></li>)}
+        {differing.map((name) => (
+          <li key={name}>
+            {name.replaceAll("_", " ")} is now <strong>{shown(theirs[name])}</strong>
+          </li>
+        ))}
       </ul>
     </Notice>
   );

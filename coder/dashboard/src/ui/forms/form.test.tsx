@@ -10,12 +10,21 @@ import { useForm } from "./form";
 import { RULES } from "./rules";
 
 function Example({ send }: { send: (values: { name: string }) => Promise<unknown> }) {
-  const form = useForm({ name: "" }, send, (values) => (values.name === "" ? { name: "Say a name." } : {}));
+  const form = useForm({ name: "" }, send, (values) =>
+    values.name === "" ? { name: "Say a name." } : {},
+  );
   return (
     <form onSubmit={form.submit}>
       {form.error ? <Failure error={form.error} /> : null}
-      <TextField label="Name" value={form.values.name} problem={form.problem("name")} onChange={(value) => form.set("name", value)} />
-      <Button type="submit" busy={form.busy}>Save</Button>
+      <TextField
+        label="Name"
+        value={form.values.name}
+        problem={form.problem("name")}
+        onChange={(value) => form.set("name", value)}
+      />
+      <Button type="submit" busy={form.busy}>
+        Save
+      </Button>
     </form>
   );
 }
@@ -29,11 +38,21 @@ it("checks before it sends", async () => {
 });
 
 it("keeps what was typed when the server refuses, and shows the reason at its field", async () => {
-  const send = () => Promise.reject(new ApiError(409, { message: "It exists.", validations: [{ field: "name", detail: "Choose another name." }] }));
+  const send = () =>
+    Promise.reject(
+      new ApiError(409, {
+        message: "It exists.",
+        validations: [{ field: "name", detail: "Choose another name." }],
+      }),
+    );
   render(<Example send={send} />);
   await userEvent.type(screen.getByLabelText("Name"), "dev");
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
-  await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("It exists. Choose another name."));
+  await waitFor(() =>
+    expect(screen.getByLabelText("Name")).toHaveAccessibleDescription(
+      "It exists. Choose another name.",
+    ),
+  );
   expect(screen.getByLabelText("Name")).toHaveValue("dev");
   expect(screen.getAllByText(/It exists/)).toHaveLength(1);
   expect(screen.getByLabelText("Name")).toHaveFocus();
@@ -43,17 +62,41 @@ it("keeps what was typed when the server refuses, and shows the reason at its fi
 it("tells the rule in plain words, once, and leads to the field", async () => {
   const seen = vi.spyOn(Element.prototype, "scrollIntoView");
   const detail = 'Validation failed for tag "workspace_name" with value: "my desk PC"';
-  render(<Example send={() => Promise.reject(new ApiError(400, { message: "Validation failed.", validations: [{ field: "name", detail }] }))} />);
+  render(
+    <Example
+      send={() =>
+        Promise.reject(
+          new ApiError(400, {
+            message: "Validation failed.",
+            validations: [{ field: "name", detail }],
+          }),
+        )
+      }
+    />,
+  );
   await userEvent.type(screen.getByLabelText("Name"), "my desk PC");
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
-  await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription(RULES["workspace_name"]));
+  await waitFor(() =>
+    expect(screen.getByLabelText("Name")).toHaveAccessibleDescription(RULES["workspace_name"]),
+  );
   expect(screen.queryByText(/Validation failed/)).toBeNull();
   expect(screen.getByLabelText("Name")).toHaveFocus();
   expect(seen.mock.contexts).toContain(screen.getByLabelText("Name"));
 });
 
 it("tells what is wrong with something that has no field here", async () => {
-  render(<Example send={() => Promise.reject(new ApiError(400, { message: "No.", validations: [{ field: "icon", detail: "It is too large." }] }))} />);
+  render(
+    <Example
+      send={() =>
+        Promise.reject(
+          new ApiError(400, {
+            message: "No.",
+            validations: [{ field: "icon", detail: "It is too large." }],
+          }),
+        )
+      }
+    />,
+  );
   await userEvent.type(screen.getByLabelText("Name"), "dev");
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
   expect(await screen.findByText("icon: It is too large.")).toBeVisible();
@@ -61,8 +104,20 @@ it("tells what is wrong with something that has no field here", async () => {
 
 it("tells it above the form when the field is not shown", async () => {
   function Hidden() {
-    const form = useForm({ name: "x" }, () => Promise.reject(new ApiError(400, { message: "No.", validations: [{ field: "name", detail: "It is too long." }] })));
-    return <form onSubmit={form.submit}>{form.error ? <Failure error={form.error} /> : null}<Button type="submit">Save</Button></form>;
+    const form = useForm({ name: "x" }, () =>
+      Promise.reject(
+        new ApiError(400, {
+          message: "No.",
+          validations: [{ field: "name", detail: "It is too long." }],
+        }),
+      ),
+    );
+    return (
+      <form onSubmit={form.submit}>
+        {form.error ? <Failure error={form.error} /> : null}
+        <Button type="submit">Save</Button>
+      </form>
+    );
   }
   render(<Hidden />);
   await userEvent.click(screen.getByRole("button", { name: "Save" }));

@@ -21,7 +21,11 @@ type Problems<T> = Partial<Record<keyof T & string, string>>;
 
 const WRONG = '[aria-invalid="true"]';
 
-export function useForm<T extends object>(initial: T, send: (values: T) => Promise<unknown>, check?: (values: T) => Problems<T>): Form<T> {
+export function useForm<T extends object>(
+  initial: T,
+  send: (values: T) => Promise<unknown>,
+  check?: (values: T) => Problems<T>,
+): Form<T> {
   const [start, setStart] = useState(initial);
   const [values, setValues] = useState(initial);
   const [error, setError] = useState<Error | null>(null);
@@ -63,7 +67,10 @@ export function useForm<T extends object>(initial: T, send: (values: T) => Promi
     } catch (caught) {
       const failure = caught instanceof Error ? caught : new Error(String(caught));
       const known = failure instanceof ApiError ? problemsOf<T>(failure, values) : {};
-      const elsewhere = failure instanceof ApiError && failure.validations.length > 0 && failure.validations.every((item) => item.field in known);
+      const elsewhere =
+        failure instanceof ApiError &&
+        failure.validations.length > 0 &&
+        failure.validations.every((item) => item.field in known);
       setProblems(known);
       setError(elsewhere ? null : failure);
       setRefused({ by: failure });
@@ -72,8 +79,16 @@ export function useForm<T extends object>(initial: T, send: (values: T) => Promi
     }
   };
   return {
-    values, set, error, busy,
-    reset: (next) => { setStart(next); setValues(next); setProblems({}); setError(null); },
+    values,
+    set,
+    error,
+    busy,
+    reset: (next) => {
+      setStart(next);
+      setValues(next);
+      setProblems({});
+      setError(null);
+    },
     problem: (name) => problems[name],
     dirty: JSON.stringify(values) !== JSON.stringify(start),
     submit: (event) => {
@@ -87,7 +102,8 @@ export function useForm<T extends object>(initial: T, send: (values: T) => Promi
 function problemsOf<T extends object>(error: ApiError, values: T): Problems<T> {
   const found: Problems<T> = {};
   for (const item of error.validations) {
-    if (item.field in values) found[item.field as keyof T & string] = validationText(item.detail, error);
+    if (item.field in values)
+      found[item.field as keyof T & string] = validationText(item.detail, error);
   }
   return found;
 }

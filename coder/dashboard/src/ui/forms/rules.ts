@@ -2,7 +2,8 @@
 // of coder/api/field_rules/rules.py.
 import type { ApiError } from "../../api/client";
 
-const NAME = "Letters, digits and single hyphens between them, 32 characters at most; some words, like “new”, are taken.";
+const NAME =
+  "Letters, digits and single hyphens between them, 32 characters at most; some words, like “new”, are taken.";
 const TITLE = "At most 64 characters, without a space at its beginning or end.";
 
 export const RULES: Readonly<Record<string, string>> = {
@@ -17,7 +18,8 @@ export const RULES: Readonly<Record<string, string>> = {
   organization_name: NAME,
   oauth2_app_name: NAME,
   group_name: "Letters, digits and single hyphens between them, 255 characters at most.",
-  template_version_name: "Letters and digits, with single dots, hyphens or underscores between them, 64 characters at most.",
+  template_version_name:
+    "Letters and digits, with single dots, hyphens or underscores between them, 64 characters at most.",
   user_real_name: "At most 128 characters, without a space at its beginning or end.",
   template_display_name: TITLE,
   organization_display_name: TITLE,
@@ -28,7 +30,10 @@ const FAILED = /^Validation failed for tag "(\w+)" with value: "/;
 const TAKEN = "This value is already in use and should be unique.";
 
 /** One validation as a sentence for its field. A conflict is told by the message, which names what is in the way. */
-export function validationText(detail: string, error: Pick<ApiError, "status" | "message">): string {
+export function validationText(
+  detail: string,
+  error: Pick<ApiError, "status" | "message">,
+): string {
   const tag = FAILED.exec(detail)?.[1];
   if (tag !== undefined) return RULES[tag] ?? detail;
   if (error.status !== 409) return asSentence(detail);
@@ -38,6 +43,8 @@ export function validationText(detail: string, error: Pick<ApiError, "status" | 
 /** Some of the server's words are the end of a line of its command: "insecure password, try …". A name at the beginning stays
  * as it is. */
 function asSentence(detail: string): string {
-  const text = /^[a-z]+[ ,]/.test(detail) ? detail.charAt(0).toUpperCase() + detail.slice(1) : detail;
+  const text = /^[a-z]+[ ,]/.test(detail)
+    ? detail.charAt(0).toUpperCase() + detail.slice(1)
+    : detail;
   return text !== detail && /[a-z0-9]$/i.test(text) ? `${text}.` : text;
 }

@@ -1,11 +1,18 @@
-// Ticks are drawn inside of their box (styles/base.css), and only a box that lays out what is in it shows them.
+// Ticks are drawn inside of their box (styles/forms.css), and only a box that lays out what is in it shows them.
 import { expect, it } from "vitest";
 
-const sources = import.meta.glob<string>(["../../**/*.tsx", "!../../**/*.test.tsx"], { query: "?raw", import: "default", eager: true });
+const sources = import.meta.glob<string>(["../../**/*.tsx", "!../../**/*.test.tsx"], {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
 const BOX = /<input[^<]*?type="(?:checkbox|radio)"[^<]*/g;
-const LAYS_OUT_OTHERWISE = /className="[^"]*(?<![\w-])(?:block|inline|inline-block|flex|inline-flex|contents)(?![\w-])[^"]*"/;
+const LAYS_OUT_OTHERWISE =
+  /className="[^"]*(?<![\w-])(?:block|inline|inline-block|flex|inline-flex|contents)(?![\w-])[^"]*"/;
 
-const boxes = Object.entries(sources).flatMap(([file, text]) => [...text.matchAll(BOX)].map(([box]) => [file, box] as const));
+const boxes = Object.entries(sources).flatMap(([file, text]) =>
+  [...text.matchAll(BOX)].map(([box]) => [file, box] as const),
+);
 
 it("finds them", () => expect(boxes.length).toBeGreaterThan(4));
 

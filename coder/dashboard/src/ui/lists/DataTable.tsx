@@ -29,33 +29,64 @@ interface DataTableProps<T> {
   columns: readonly Column<T>[];
   rowKey: (row: T) => string;
   rowTestId?: (row: T) => string;
-  selection?: { selected: Selected; onChange: (selected: Selected) => void; name: (row: T) => string };
+  selection?: {
+    selected: Selected;
+    onChange: (selected: Selected) => void;
+    name: (row: T) => string;
+  };
   /** Shown instead of rows when there are none. */
   empty?: ReactNode;
   footer?: ReactNode;
   dense?: boolean;
 }
 
-export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selection, empty, footer, dense = false }: DataTableProps<T>) {
+export function DataTable<T>({
+  label,
+  data,
+  columns,
+  rowKey,
+  rowTestId,
+  selection,
+  empty,
+  footer,
+  dense = false,
+}: DataTableProps<T>) {
   const narrow = useNarrow();
-  if (data.length === 0 && empty) return <div className="rounded-xl border border-line bg-surface">{empty}</div>;
+  if (data.length === 0 && empty)
+    return <div className="rounded-xl border border-line bg-surface">{empty}</div>;
   const beside = narrow ? columns.filter((column) => !column.extra) : columns;
   const below = narrow ? columns.filter((column) => column.extra) : [];
   const keys = data.map(rowKey);
   const chosen = (key: string) => selection?.selected[key] === true;
   const all = keys.length > 0 && keys.every(chosen);
   return (
-    <div className="overflow-x-auto rounded-xl border border-line bg-surface shadow-card" tabIndex={-1}>
+    <div
+      className="overflow-x-auto rounded-xl border border-line bg-surface shadow-card"
+      tabIndex={-1}
+    >
       <table className="w-full border-collapse text-base" aria-label={label}>
         <thead>
           <tr className="border-b border-line">
             {selection ? (
               <th scope="col" className="w-10 py-2 pl-4">
-                <Tick label="Select all" checked={all} partly={keys.some(chosen)} onChange={(on) => selection.onChange(withKeys(selection.selected, keys, on))} />
+                <Tick
+                  label="Select all"
+                  checked={all}
+                  partly={keys.some(chosen)}
+                  onChange={(on) => selection.onChange(withKeys(selection.selected, keys, on))}
+                />
               </th>
             ) : null}
             {beside.map((column) => (
-              <th key={column.id} scope="col" className={cx("py-2 text-left text-sm font-medium whitespace-nowrap text-muted", dense ? "px-3" : "px-4 max-sm:px-2.5", column.align === "right" && "text-right")}>
+              <th
+                key={column.id}
+                scope="col"
+                className={cx(
+                  "py-2 text-left text-sm font-medium whitespace-nowrap text-muted",
+                  dense ? "px-3" : "px-4 max-sm:px-2.5",
+                  column.align === "right" && "text-right",
+                )}
+              >
                 {column.hidden ? <span className="sr-only">{column.header}</span> : column.header}
               </th>
             ))}
@@ -65,30 +96,55 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
           {data.map((row, index) => {
             const key = keys[index] as string;
             const more = below.map((column) => ({ column, shown: column.cell(row) }));
-            const tone = cx("transition-colors duration-(--quick)", chosen(key) ? "bg-selected" : "hover:bg-hover/60");
+            const tone = cx(
+              "transition-colors duration-(--quick)",
+              chosen(key) ? "bg-selected" : "hover:bg-hover/60",
+            );
             return (
               <Fragment key={key}>
-                <tr data-testid={rowTestId?.(row)} className={cx("not-first:border-t not-first:border-line", tone)}>
+                <tr
+                  data-testid={rowTestId?.(row)}
+                  className={cx("not-first:border-t not-first:border-line", tone)}
+                >
                   {selection ? (
                     <td className="pl-4">
-                      <Tick label={`Select ${selection.name(row)}`} checked={chosen(key)} onChange={(on) => selection.onChange(withKeys(selection.selected, [key], on))} />
+                      <Tick
+                        label={`Select ${selection.name(row)}`}
+                        checked={chosen(key)}
+                        onChange={(on) =>
+                          selection.onChange(withKeys(selection.selected, [key], on))
+                        }
+                      />
                     </td>
                   ) : null}
                   {/* Called, not mounted as components of their own: columns made anew by each render would be new components
                       each time, and a refresh under the keyboard would take its focus, under the mouse its click. */}
                   {beside.map((column) => (
-                    <td key={column.id} className={cx(dense ? "px-3 py-1.5" : "px-4 py-2.5 max-sm:px-2.5", "align-middle", column.align === "right" && "text-right", column.className)}>
+                    <td
+                      key={column.id}
+                      className={cx(
+                        dense ? "px-3 py-1.5" : "px-4 py-2.5 max-sm:px-2.5",
+                        "align-middle",
+                        column.align === "right" && "text-right",
+                        column.className,
+                      )}
+                    >
                       {column.cell(row)}
                     </td>
                   ))}
                 </tr>
                 {more.length > 0 ? (
                   <tr className={tone}>
-                    <td colSpan={beside.length + (selection ? 1 : 0)} className={cx("pr-2.5 pb-2.5", selection ? "pl-12.5" : "pl-2.5")}>
+                    <td
+                      colSpan={beside.length + (selection ? 1 : 0)}
+                      className={cx("pr-2.5 pb-2.5", selection ? "pl-12.5" : "pl-2.5")}
+                    >
                       <dl className="flex flex-wrap gap-x-5 gap-y-1.5 text-sm">
                         {more.map(({ column, shown }) => (
                           <div key={column.id} className="min-w-0">
-                            <dt className={column.plain ? "sr-only" : "text-xs text-muted"}>{column.header}</dt>
+                            <dt className={column.plain ? "sr-only" : "text-xs text-muted"}>
+                              {column.header}
+                            </dt>
                             <dd className="[overflow-wrap:anywhere]">{shown}</dd>
                           </div>
                         ))}
@@ -116,9 +172,27 @@ function withKeys(selected: Selected, keys: readonly string[], on: boolean): Sel
   return next;
 }
 
-function Tick({ label, checked, partly = false, onChange }: { label: string; checked: boolean; partly?: boolean; onChange: (checked: boolean) => void }) {
+function Tick({
+  label,
+  checked,
+  partly = false,
+  onChange,
+}: {
+  label: string;
+  checked: boolean;
+  partly?: boolean;
+  onChange: (checked: boolean) => void;
+}) {
   return (
-    <input type="checkbox" aria-label={label} className="grid" checked={checked}
-      ref={(input) => { if (input) input.indeterminate = partly && !checked; }} onChange={(event) => onChange(event.target.checked)} />
+    <input
+      type="checkbox"
+      aria-label={label}
+      className="grid"
+      checked={checked}
+      ref={(input) => {
+        if (input) input.indeterminate = partly && !checked;
+      }}
+      onChange={(event) => onChange(event.target.checked)}
+    />
   );
 }

@@ -45,42 +45,114 @@ interface FilterBarProps {
 export function useListAddress(initial = "") {
   const [params, setParams] = useSearchParams();
   const show = (filter: string, page = 1) =>
-    setParams((old) => {
-      const next = new URLSearchParams(old);
-      if (filter === initial) next.delete("filter"); else next.set("filter", filter);
-      if (page > 1) next.set("page", String(page)); else next.delete("page");
-      return next;
-    }, { replace: true });
-  return { filter: params.get("filter") ?? initial, page: Math.max(1, Math.trunc(Number(params.get("page"))) || 1), show };
+    setParams(
+      (old) => {
+        const next = new URLSearchParams(old);
+        if (filter === initial) next.delete("filter");
+        else next.set("filter", filter);
+        if (page > 1) next.set("page", String(page));
+        else next.delete("page");
+        return next;
+      },
+      { replace: true },
+    );
+  return {
+    filter: params.get("filter") ?? initial,
+    page: Math.max(1, Math.trunc(Number(params.get("page"))) || 1),
+    show,
+  };
 }
 
-export function FilterBar({ label, placeholder, filter, onChange, presets = [], menus = [], problem, children }: FilterBarProps) {
+export function FilterBar({
+  label,
+  placeholder,
+  filter,
+  onChange,
+  presets = [],
+  menus = [],
+  problem,
+  children,
+}: FilterBarProps) {
   const { text, setText, send, choose } = useTyped(filter, onChange);
   return (
     <div className="mb-4 flex flex-col gap-2" role="search" aria-label={label}>
       <div className="flex flex-wrap items-center gap-2">
         {presets.length > 0 ? (
-          <Menu align="start" trigger={<Button icon={<ListFilter />}>Filters<ChevronDown /></Button>}>
+          <Menu
+            align="start"
+            trigger={
+              <Button icon={<ListFilter />}>
+                Filters
+                <ChevronDown />
+              </Button>
+            }
+          >
             <MenuLabel>Common searches</MenuLabel>
-            {presets.map(([name, query]) => <MenuItem key={name} onSelect={() => choose(query)} hint={query || "everything"}>{name}</MenuItem>)}
+            {presets.map(([name, query]) => (
+              <MenuItem key={name} onSelect={() => choose(query)} hint={query || "everything"}>
+                {name}
+              </MenuItem>
+            ))}
           </Menu>
         ) : null}
         <div className="relative min-w-56 flex-1 max-sm:order-first max-sm:w-full max-sm:flex-none">
-          <Search className="pointer-events-none absolute top-1/2 left-2.5 size-4 -translate-y-1/2 text-faint" aria-hidden="true" />
-          <input type="search" aria-label={label} value={text} spellCheck={false} autoComplete="off" placeholder={placeholder} data-shortcut="/"
-            aria-invalid={problem ? true : undefined} onChange={(event) => setText(event.target.value)}
-            onKeyDown={(event) => { if (keyOf(event) === "Enter") send(text); }}
-            className={cx(INPUT, "h-8.5 pr-8 pl-8.5 placeholder:font-sans [&::-webkit-search-cancel-button]:hidden", presets.length + menus.length > 0 && "font-mono text-sm")} />
-          {text === "" ? null : <IconButton label="Clear search" size="sm" className="absolute top-1/2 right-1 -translate-y-1/2" onClick={() => choose("")}><X /></IconButton>}
+          <Search
+            className="pointer-events-none absolute top-1/2 left-2.5 size-4 -translate-y-1/2 text-faint"
+            aria-hidden="true"
+          />
+          <input
+            type="search"
+            aria-label={label}
+            value={text}
+            spellCheck={false}
+            autoComplete="off"
+            placeholder={placeholder}
+            data-shortcut="/"
+            aria-invalid={problem ? true : undefined}
+            onChange={(event) => setText(event.target.value)}
+            onKeyDown={(event) => {
+              if (keyOf(event) === "Enter") send(text);
+            }}
+            className={cx(
+              INPUT,
+              "h-8.5 pr-8 pl-8.5 placeholder:font-sans [&::-webkit-search-cancel-button]:hidden",
+              presets.length + menus.length > 0 && "font-mono text-sm",
+            )}
+          />
+          {text === "" ? null : (
+            <IconButton
+              label="Clear search"
+              size="sm"
+              className="absolute top-1/2 right-1 -translate-y-1/2"
+              onClick={() => choose("")}
+            >
+              <X />
+            </IconButton>
+          )}
         </div>
         {menus.map((menu) => {
           const onChoose = (value: string | null) => choose(withTerm(text, menu.term, value));
           const chosen = termOf(filter, menu.term);
-          return menu.find ? <SearchMenu key={menu.term} menu={menu} find={menu.find} chosen={chosen} onChoose={onChoose} /> : <TermMenu key={menu.term} menu={menu} chosen={chosen} onChoose={onChoose} />;
+          return menu.find ? (
+            <SearchMenu
+              key={menu.term}
+              menu={menu}
+              find={menu.find}
+              chosen={chosen}
+              onChoose={onChoose}
+            />
+          ) : (
+            <TermMenu key={menu.term} menu={menu} chosen={chosen} onChoose={onChoose} />
+          );
         })}
         {children}
       </div>
-      {problem ? <p role="alert" className="flex items-center gap-1.5 text-sm text-bad"><CircleAlert className="size-4" aria-hidden="true" />{problem}</p> : null}
+      {problem ? (
+        <p role="alert" className="flex items-center gap-1.5 text-sm text-bad">
+          <CircleAlert className="size-4" aria-hidden="true" />
+          {problem}
+        </p>
+      ) : null}
     </div>
   );
 }
@@ -95,16 +167,22 @@ interface TermMenuProps {
 function TermMenu({ menu, chosen, onChoose }: TermMenuProps) {
   const option = menu.options.find((item) => item.value === chosen);
   return (
-    <Menu align="start" label={menu.label} trigger={
-      <Button className={chosen === null ? "text-muted" : CHOSEN}>
-        {option?.icon}
-        <MenuName menu={menu} chosen={option?.text ?? chosen} />
-        <ChevronDown />
-      </Button>
-    }>
+    <Menu
+      align="start"
+      label={menu.label}
+      trigger={
+        <Button className={chosen === null ? "text-muted" : CHOSEN}>
+          {option?.icon}
+          <MenuName menu={menu} chosen={option?.text ?? chosen} />
+          <ChevronDown />
+        </Button>
+      }
+    >
       <MenuItem onSelect={() => onChoose(null)}>Any</MenuItem>
       {menu.options.map((item) => (
-        <MenuItem key={item.value} icon={item.icon} onSelect={() => onChoose(item.value)}>{item.text}</MenuItem>
+        <MenuItem key={item.value} icon={item.icon} onSelect={() => onChoose(item.value)}>
+          {item.text}
+        </MenuItem>
       ))}
     </Menu>
   );
@@ -114,30 +192,59 @@ const CHOSEN = "border-accent! text-accent-text";
 const ANY: Choice = { value: "", text: "Any" };
 
 function MenuName({ menu, chosen }: { menu: FilterMenu; chosen: string | null }) {
-  return <span className="max-w-36 truncate">{chosen === null ? menu.label : `${menu.label}: ${chosen}`}</span>;
+  return (
+    <span className="max-w-36 truncate">
+      {chosen === null ? menu.label : `${menu.label}: ${chosen}`}
+    </span>
+  );
 }
 
-function SearchMenu({ menu, find, chosen, onChoose }: TermMenuProps & { find: (text: string) => Found }) {
+function SearchMenu({
+  menu,
+  find,
+  chosen,
+  onChoose,
+}: TermMenuProps & { find: (text: string) => Found }) {
   const id = useId();
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("");
-  const found = useQuery({ ...find(text.trim()), placeholderData: keepPreviousData, enabled: open }).data ?? [];
+  const found =
+    useQuery({ ...find(text.trim()), placeholderData: keepPreviousData, enabled: open }).data ?? [];
   const fixed = [ANY, ...menu.options];
-  const options = [...fixed, ...found.filter((one) => !fixed.some((other) => other.value === one.value))];
+  const options = [
+    ...fixed,
+    ...found.filter((one) => !fixed.some((other) => other.value === one.value)),
+  ];
   const option = options.find((item) => item.value === chosen);
   const show = (next: boolean) => {
     setOpen(next);
     setText("");
   };
   return (
-    <Popover align="start" label={menu.label} className="w-72" open={open} onOpenChange={show} trigger={
-      <Button className={chosen === null ? "text-muted" : CHOSEN}>
-        {option?.icon}
-        <MenuName menu={menu} chosen={option?.text ?? chosen} />
-        <ChevronDown />
-      </Button>
-    }>
-      <ChoiceList id={id} value={chosen ?? ""} options={options} onSearch={setText} onChange={(value) => { onChoose(value === "" ? null : value); show(false); }} />
+    <Popover
+      align="start"
+      label={menu.label}
+      className="w-72"
+      open={open}
+      onOpenChange={show}
+      trigger={
+        <Button className={chosen === null ? "text-muted" : CHOSEN}>
+          {option?.icon}
+          <MenuName menu={menu} chosen={option?.text ?? chosen} />
+          <ChevronDown />
+        </Button>
+      }
+    >
+      <ChoiceList
+        id={id}
+        value={chosen ?? ""}
+        options={options}
+        onSearch={setText}
+        onChange={(value) => {
+          onChoose(value === "" ? null : value);
+          show(false);
+        }}
+      />
     </Popover>
   );
 }

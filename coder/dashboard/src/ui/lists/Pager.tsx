@@ -17,16 +17,35 @@ export function Pager({ page, size, total, stale, onChange }: PagerProps) {
   const pages = Math.max(1, Math.ceil(total / size));
   // The last row of the last page was deleted, or an old address: an empty page would say that there is nothing at all.
   const beyond = !stale && page > pages;
-  useEffect(() => { if (beyond) onChange(pages); });
+  useEffect(() => {
+    if (beyond) onChange(pages);
+  });
   if (beyond) return null;
   if (pages === 1 && page === 1) return null;
   return (
-    <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-3 text-sm text-muted">
-      <span>{total === 0 ? "0" : `${(page - 1) * size + 1}–${Math.min(page * size, total)}`} of {total}</span>
+    <nav
+      aria-label="Pages"
+      className="mt-3 flex flex-wrap items-center justify-between gap-3 text-sm text-muted"
+    >
+      <span>
+        {total === 0 ? "0" : `${(page - 1) * size + 1}–${Math.min(page * size, total)}`} of {total}
+      </span>
       <div className="flex items-center gap-2">
-        <Button size="sm" disabled={page <= 1} onClick={() => onChange(page - 1)} icon={<ChevronLeft />}>Previous</Button>
-        <span className="tabular-nums">Page {page} of {pages}</span>
-        <Button size="sm" disabled={page >= pages} onClick={() => onChange(page + 1)}>Next<ChevronRight /></Button>
+        <Button
+          size="sm"
+          disabled={page <= 1}
+          onClick={() => onChange(page - 1)}
+          icon={<ChevronLeft />}
+        >
+          Previous
+        </Button>
+        <span className="tabular-nums">
+          Page {page} of {pages}
+        </span>
+        <Button size="sm" disabled={page >= pages} onClick={() => onChange(page + 1)}>
+          Next
+          <ChevronRight />
+        </Button>
       </div>
     </nav>
   );

@@ -6,7 +6,17 @@ import { afterEach, expect, it, vi } from "vitest";
 import { DataTable, type Selected } from "./DataTable";
 
 function People({ seen }: { seen: number }) {
-  return <DataTable label="People" data={[{ name: "ana" }]} rowKey={(row) => row.name} columns={[{ id: "name", header: "Name", cell: (row) => <button type="button">{row.name}</button> }, { id: "seen", header: "Seen", cell: () => seen }]} />;
+  return (
+    <DataTable
+      label="People"
+      data={[{ name: "ana" }]}
+      rowKey={(row) => row.name}
+      columns={[
+        { id: "name", header: "Name", cell: (row) => <button type="button">{row.name}</button> },
+        { id: "seen", header: "Seen", cell: () => seen },
+      ]}
+    />
+  );
 }
 
 it("keeps the focus in a row that is shown anew", () => {
@@ -22,16 +32,33 @@ it("keeps the focus in a row that is shown anew", () => {
 /** A screen whose width changes; returns how to change it. */
 function screenOf(narrow: boolean): (narrow: boolean) => void {
   const told = new Set<() => void>();
-  const query = { matches: narrow, addEventListener: (_: string, one: () => void) => told.add(one), removeEventListener: (_: string, one: () => void) => told.delete(one) };
+  const query = {
+    matches: narrow,
+    addEventListener: (_: string, one: () => void) => told.add(one),
+    removeEventListener: (_: string, one: () => void) => told.delete(one),
+  };
   vi.stubGlobal("matchMedia", () => query);
-  return (next) => { query.matches = next; for (const one of told) one(); };
+  return (next) => {
+    query.matches = next;
+    for (const one of told) one();
+  };
 }
 
 afterEach(() => vi.unstubAllGlobals());
 
 const machines = (
-  <DataTable label="Machines" data={[{ name: "gpu-box", version: "2.1", seen: "today" }]} rowKey={(row) => row.name} rowTestId={(row) => row.name} selection={{ selected: {}, onChange: () => undefined, name: (row) => row.name }}
-    columns={[{ id: "name", header: "Name", cell: (row) => row.name }, { id: "version", header: "Version", extra: true, cell: (row) => row.version }, { id: "seen", header: "Last seen", extra: true, cell: (row) => row.seen }]} />
+  <DataTable
+    label="Machines"
+    data={[{ name: "gpu-box", version: "2.1", seen: "today" }]}
+    rowKey={(row) => row.name}
+    rowTestId={(row) => row.name}
+    selection={{ selected: {}, onChange: () => undefined, name: (row) => row.name }}
+    columns={[
+      { id: "name", header: "Name", cell: (row) => row.name },
+      { id: "version", header: "Version", extra: true, cell: (row) => row.version },
+      { id: "seen", header: "Last seen", extra: true, cell: (row) => row.seen },
+    ]}
+  />
 );
 
 it("shows on a phone what gives way in a second line, by its name", () => {
@@ -40,8 +67,16 @@ it("shows on a phone what gives way in a second line, by its name", () => {
   expect(screen.queryByRole("columnheader", { name: "Version" })).toBeNull();
   const [, row, second] = screen.getAllByRole("row");
   expect(row).toHaveAttribute("data-testid", "gpu-box");
-  expect(within(second as HTMLElement).getAllByRole("term").map((one) => one.textContent)).toEqual(["Version", "Last seen"]);
-  expect(within(second as HTMLElement).getAllByRole("definition").map((one) => one.textContent)).toEqual(["2.1", "today"]);
+  expect(
+    within(second as HTMLElement)
+      .getAllByRole("term")
+      .map((one) => one.textContent),
+  ).toEqual(["Version", "Last seen"]);
+  expect(
+    within(second as HTMLElement)
+      .getAllByRole("definition")
+      .map((one) => one.textContent),
+  ).toEqual(["2.1", "today"]);
   expect(within(second as HTMLElement).getByRole("cell")).toHaveAttribute("colspan", "2");
   act(() => resize(false));
   expect(screen.getByRole("columnheader", { name: "Version" })).toBeVisible();
@@ -51,7 +86,22 @@ it("shows on a phone what gives way in a second line, by its name", () => {
 
 function Chosen({ told }: { told: (selected: Selected) => void }) {
   const [selected, setSelected] = useState<Selected>({ elsewhere: true });
-  return <DataTable label="Letters" data={["a", "b"]} rowKey={(row) => row} columns={[{ id: "name", header: "Name", cell: (row) => row }]} selection={{ selected, onChange: (next) => { setSelected(next); told(next); }, name: (row) => row }} />;
+  return (
+    <DataTable
+      label="Letters"
+      data={["a", "b"]}
+      rowKey={(row) => row}
+      columns={[{ id: "name", header: "Name", cell: (row) => row }]}
+      selection={{
+        selected,
+        onChange: (next) => {
+          setSelected(next);
+          told(next);
+        },
+        name: (row) => row,
+      }}
+    />
+  );
 }
 
 it("chooses one, all, and none, and leaves what is not shown", async () => {
@@ -70,7 +120,17 @@ it("chooses one, all, and none, and leaves what is not shown", async () => {
 
 it("names what speaks for itself to screen readers alone", () => {
   screenOf(true);
-  render(<DataTable label="Machines" data={["gpu-box"]} rowKey={(row) => row} columns={[{ id: "name", header: "Name", cell: (row) => row }, { id: "status", header: "Status", extra: true, plain: true, cell: () => "Running" }]} />);
+  render(
+    <DataTable
+      label="Machines"
+      data={["gpu-box"]}
+      rowKey={(row) => row}
+      columns={[
+        { id: "name", header: "Name", cell: (row) => row },
+        { id: "status", header: "Status", extra: true, plain: true, cell: () => "Running" },
+      ]}
+    />,
+  );
   expect(screen.getByRole("term")).toHaveTextContent("Status");
   expect(screen.getByRole("term")).toHaveClass("sr-only");
   expect(screen.getByRole("definition")).toHaveTextContent("Running");

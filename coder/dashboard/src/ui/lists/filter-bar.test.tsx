@@ -4,19 +4,40 @@ import { MemoryRouter } from "react-router";
 
 import { FilterBar } from "./FilterBar";
 
-beforeEach(() => { vi.useFakeTimers(); });
-afterEach(() => { vi.useRealTimers(); });
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
-const STATUS = { term: "status", label: "Status", options: [{ value: "running", text: "Running" }] };
+const STATUS = {
+  term: "status",
+  label: "Status",
+  options: [{ value: "running", text: "Running" }],
+};
 const bar = (filter: string, onChange: (next: string) => void) => (
-  <MemoryRouter><FilterBar label="Search things" placeholder="" filter={filter} onChange={onChange} presets={[["All", ""]]} menus={[STATUS]} /></MemoryRouter>
+  <MemoryRouter>
+    <FilterBar
+      label="Search things"
+      placeholder=""
+      filter={filter}
+      onChange={onChange}
+      presets={[["All", ""]]}
+      menus={[STATUS]}
+    />
+  </MemoryRouter>
 );
 const choose = (menu: string, item: string) => {
   fireEvent.keyDown(screen.getByRole("button", { name: menu }), { key: "Enter" });
   fireEvent.click(screen.getByRole("menuitem", { name: new RegExp(item) }));
 };
-const typed = (text: string) => fireEvent.change(screen.getByRole("searchbox"), { target: { value: text } });
-const settle = () => act(() => { vi.advanceTimersByTime(1000); });
+const typed = (text: string) =>
+  fireEvent.change(screen.getByRole("searchbox"), { target: { value: text } });
+const settle = () =>
+  act(() => {
+    vi.advanceTimersByTime(1000);
+  });
 
 it("keeps what is typed while the address takes what was typed before", () => {
   const told = vi.fn();
@@ -55,7 +76,10 @@ it("sends at once what Enter ends and what is cleared", () => {
   expect(screen.getByRole("searchbox")).toHaveValue("");
 });
 
-it.each([["Filters", "All", ""], ["Status", "Running", "name:a status:running"]])("takes what %s has while somebody types", (menu, item, expected) => {
+it.each([
+  ["Filters", "All", ""],
+  ["Status", "Running", "name:a status:running"],
+])("takes what %s has while somebody types", (menu, item, expected) => {
   const told = vi.fn();
   const { rerender } = render(bar("", told));
   typed("name:a");

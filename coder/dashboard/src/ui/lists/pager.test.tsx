@@ -9,7 +9,11 @@ const show = (page: number, total: number, stale = false) => {
   return changed;
 };
 
-it.each([[2, 25, 1], [9, 60, 3], [3, 0, 1]])("goes from page %d of a list of %d to page %d, the last there is", (page, total, last) => {
+it.each([
+  [2, 25, 1],
+  [9, 60, 3],
+  [3, 0, 1],
+])("goes from page %d of a list of %d to page %d, the last there is", (page, total, last) => {
   expect(show(page, total)).toHaveBeenCalledWith(last);
   expect(screen.queryByRole("navigation")).toBeNull();
 });
@@ -18,6 +22,10 @@ it("goes nowhere while the number is that of another list", () => {
   expect(show(3, 10, true)).not.toHaveBeenCalled();
 });
 
-it.each([[1, 0], [1, 25], [2, 26]])("stays at page %d of a list of %d", (page, total) => {
+it.each([
+  [1, 0],
+  [1, 25],
+  [2, 26],
+])("stays at page %d of a list of %d", (page, total) => {
   expect(show(page, total)).not.toHaveBeenCalled();
 });

@@ -3,13 +3,21 @@ import { describe, expect, it } from "vitest";
 import { termOf, withTerm } from "./search-terms";
 
 describe("terms of a search", () => {
-  it.each([["owner:me status:running", "status", "running"], ['template:"two words"', "template", "two words"], ["dev", "status", null], ["", "status", null]] as const)("%j says of %s %j", (filter, key, value) => {
+  it.each([
+    ["owner:me status:running", "status", "running"],
+    ['template:"two words"', "template", "two words"],
+    ["dev", "status", null],
+    ["", "status", null],
+  ] as const)("%j says of %s %j", (filter, key, value) => {
     expect(termOf(filter, key)).toBe(value);
   });
 
   it.each([
-    ["owner:me", "status", "failed", "owner:me status:failed"], ["status:running owner:me", "status", "failed", "owner:me status:failed"],
-    ["owner:me status:running", "status", null, "owner:me"], ["", "template", "two words", 'template:"two words"'], ["dev", "name", 'a"b c', 'dev name:"ab c"'],
+    ["owner:me", "status", "failed", "owner:me status:failed"],
+    ["status:running owner:me", "status", "failed", "owner:me status:failed"],
+    ["owner:me status:running", "status", null, "owner:me"],
+    ["", "template", "two words", 'template:"two words"'],
+    ["dev", "name", 'a"b c', 'dev name:"ab c"'],
   ] as const)("%j with %s:%s is %j", (filter, key, value, result) => {
     expect(withTerm(filter, key, value)).toBe(result);
   });

@@ -10,7 +10,10 @@ export function termOf(filter: string, key: string): string | null {
 
 /** `filter` with `key:value` in place of any other term of that key; null takes the term out. */
 export function withTerm(filter: string, key: string, value: string | null): string {
-  const kept = [...filter.matchAll(TERM)].filter((match) => match[1] !== key).map((match) => match[0]);
-  if (value !== null) kept.push(`${key}:${/[\s"]/.test(value) ? `"${value.replaceAll('"', "")}"` : value}`);
+  const kept = [...filter.matchAll(TERM)]
+    .filter((match) => match[1] !== key)
+    .map((match) => match[0]);
+  if (value !== null)
+    kept.push(`${key}:${/[\s"]/.test(value) ? `"${value.replaceAll('"', "")}"` : value}`);
   return kept.join(" ");
 }

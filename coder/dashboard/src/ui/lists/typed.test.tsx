@@ -3,21 +3,43 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { useTyped } from "./typed";
 
-beforeEach(() => { vi.useFakeTimers(); });
-afterEach(() => { vi.useRealTimers(); });
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
-const settle = () => act(() => { vi.advanceTimersByTime(1000); });
+const settle = () =>
+  act(() => {
+    vi.advanceTimersByTime(1000);
+  });
 
 /** A field, what it told, and the address giving something back. */
 function open(kept: string) {
   const told: string[] = [];
-  const { result, rerender } = renderHook(({ now }) => useTyped(now, (next) => { told.push(next); }), { initialProps: { now: kept } });
+  const { result, rerender } = renderHook(
+    ({ now }) =>
+      useTyped(now, (next) => {
+        told.push(next);
+      }),
+    { initialProps: { now: kept } },
+  );
   return {
     told,
     text: () => result.current.text,
-    type: (text: string) => act(() => { result.current.setText(text); }),
-    send: (text: string) => act(() => { result.current.send(text); }),
-    choose: (text: string) => act(() => { result.current.choose(text); }),
+    type: (text: string) =>
+      act(() => {
+        result.current.setText(text);
+      }),
+    send: (text: string) =>
+      act(() => {
+        result.current.send(text);
+      }),
+    choose: (text: string) =>
+      act(() => {
+        result.current.choose(text);
+      }),
     comes: (now: string) => rerender({ now }),
   };
 }

@@ -19,7 +19,9 @@ export function useTyped(kept: string, keep: (next: string) => void): Typed {
   const teller = useRef(keep);
   const seen = useRef(kept);
   const sent = useRef<string[]>([]); // what has not come back yet, oldest first
-  useEffect(() => { teller.current = keep; });
+  useEffect(() => {
+    teller.current = keep;
+  });
   useEffect(() => {
     // What comes back of what was sent is no news: who typed on meanwhile would lose it. What was sent before it and did
     // not come back was overtaken, and would be news later on.
@@ -40,12 +42,17 @@ export function useTyped(kept: string, keep: (next: string) => void): Typed {
   }, []);
   useEffect(() => {
     if (text === kept) return;
-    const timer = window.setTimeout(() => { if (sent.current.at(-1) !== text) send(text); }, SETTLE_MS);
+    const timer = window.setTimeout(() => {
+      if (sent.current.at(-1) !== text) send(text);
+    }, SETTLE_MS);
     return () => window.clearTimeout(timer);
   }, [text, kept, send]);
-  const choose = useCallback((next: string) => {
-    setText(next);
-    send(next);
-  }, [send]);
+  const choose = useCallback(
+    (next: string) => {
+      setText(next);
+      send(next);
+    },
+    [send],
+  );
   return { text, setText, send, choose };
 }

@@ -22,12 +22,27 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
   const what = secret ? "value" : "token";
   const masked = secret ? "•".repeat(24) : command.replace(TOKEN, "$1••••••••••••$3");
   return (
-    <div className="flex items-start gap-2 rounded-lg border border-line bg-inset py-1.5 pr-1.5 pl-3 max-sm:flex-col max-sm:gap-1" role="group" aria-label={label}>
+    <div
+      className="flex items-start gap-2 rounded-lg border border-line bg-inset py-1.5 pr-1.5 pl-3 max-sm:flex-col max-sm:gap-1"
+      role="group"
+      aria-label={label}
+    >
       {/* A line broken at a dash reads as another command: what does not fit is scrolled to. */}
-      <code className="min-w-0 flex-1 overflow-x-auto py-1 text-sm text-ellipsis whitespace-pre max-sm:w-full max-sm:flex-none" data-testid={testId} tabIndex={0}>{shown || !hides ? command : masked}</code>
+      <code
+        className="min-w-0 flex-1 overflow-x-auto py-1 text-sm text-ellipsis whitespace-pre max-sm:w-full max-sm:flex-none"
+        data-testid={testId}
+        tabIndex={0}
+      >
+        {shown || !hides ? command : masked}
+      </code>
       <div className="flex shrink-0 gap-1 max-sm:self-end">
         {hides ? (
-          <IconButton label={shown ? `Hide ${what}` : `Show ${what}`} size="sm" aria-pressed={shown} onClick={() => setShown(!shown)}>
+          <IconButton
+            label={shown ? `Hide ${what}` : `Show ${what}`}
+            size="sm"
+            aria-pressed={shown}
+            onClick={() => setShown(!shown)}
+          >
             {shown ? <EyeOff /> : <Eye />}
           </IconButton>
         ) : null}
@@ -37,7 +52,15 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
   );
 }
 
-export function CopyButton({ text, label = "Copy", iconOnly = false }: { text: string; label?: string; iconOnly?: boolean }) {
+export function CopyButton({
+  text,
+  label = "Copy",
+  iconOnly = false,
+}: {
+  text: string;
+  label?: string;
+  iconOnly?: boolean;
+}) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -49,11 +72,17 @@ export function CopyButton({ text, label = "Copy", iconOnly = false }: { text: s
   return (
     <>
       {iconOnly ? (
-        <IconButton label={copied ? "Copied" : label} size="sm" onClick={copy}>{icon}</IconButton>
+        <IconButton label={copied ? "Copied" : label} size="sm" onClick={copy}>
+          {icon}
+        </IconButton>
       ) : (
-        <Button look="quiet" size="sm" onClick={copy} data-testid="copy" icon={icon}>{copied ? "Copied" : label}</Button>
+        <Button look="quiet" size="sm" onClick={copy} data-testid="copy" icon={icon}>
+          {copied ? "Copied" : label}
+        </Button>
       )}
-      <span className="sr-only" role="status">{copied ? "It is on the clipboard." : ""}</span>
+      <span className="sr-only" role="status">
+        {copied ? "It is on the clipboard." : ""}
+      </span>
     </>
   );
 }

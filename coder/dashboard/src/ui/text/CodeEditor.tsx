@@ -3,47 +3,85 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { json } from "@codemirror/lang-json";
 import { markdown } from "@codemirror/lang-markdown";
 import { yaml } from "@codemirror/lang-yaml";
-import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
+import {
+  bracketMatching,
+  HighlightStyle,
+  indentOnInput,
+  indentUnit,
+  StreamLanguage,
+  syntaxHighlighting,
+} from "@codemirror/language";
 import { dockerFile } from "@codemirror/legacy-modes/mode/dockerfile";
 import { shell } from "@codemirror/legacy-modes/mode/shell";
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { EditorState, type Extension } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 
 import { hcl } from "./hcl";
 
 const LOOKS = EditorView.theme({
-  "&": { height: "100%", fontSize: "13px", backgroundColor: "var(--surface)", color: "var(--text)" },
+  "&": {
+    height: "100%",
+    fontSize: "13px",
+    backgroundColor: "var(--surface)",
+    color: "var(--text)",
+  },
   ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "1.55", overflow: "auto" },
   ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--faint)", border: "none" },
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
   ".cm-content": { caretColor: "var(--text)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   "&.cm-focused": { outline: "none" },
-  ".cm-selectionBackground, &.cm-focused .cm-selectionBackground": { backgroundColor: "var(--selected) !important" },
+  ".cm-selectionBackground, &.cm-focused .cm-selectionBackground": {
+    backgroundColor: "var(--selected) !important",
+  },
   ".cm-panels": { backgroundColor: "var(--inset)", color: "var(--text)" },
-  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--raised)",
+    color: "var(--text)",
+    border: "1px solid var(--line)",
+  },
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)" },
   ".cm-diagnostic-warning": { borderLeftColor: "var(--warn)" },
-  ".cm-lintRange-error, .cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px" },
+  ".cm-lintRange-error, .cm-lintRange-warning": {
+    backgroundImage: "none",
+    textDecoration: "underline wavy var(--bad)",
+    textUnderlineOffset: "3px",
+  },
   ".cm-lintRange-warning": { textDecorationColor: "var(--warn)" },
   ".cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--good-soft) !important" },
   ".cm-deletedChunk": { backgroundColor: "var(--bad-soft) !important" },
   ".cm-changedText": { background: "none !important", textDecoration: "underline" },
 });
-const COLOURS = syntaxHighlighting(HighlightStyle.define([
-  { tag: [tags.keyword, tags.modifier], color: "var(--ansi-magenta)" },
-  { tag: [tags.string, tags.special(tags.string)], color: "var(--ansi-green)" },
-  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--ansi-yellow)" },
-  { tag: [tags.comment], color: "var(--faint)", fontStyle: "italic" },
-  { tag: [tags.propertyName, tags.attributeName, tags.definition(tags.variableName)], color: "var(--ansi-blue)" },
-  { tag: [tags.typeName, tags.tagName, tags.standard(tags.variableName)], color: "var(--ansi-cyan)" },
-  { tag: [tags.heading], fontWeight: "bold" }, { tag: tags.link, color: "var(--accent-text)" },
-]));
+const COLOURS = syntaxHighlighting(
+  HighlightStyle.define([
+    { tag: [tags.keyword, tags.modifier], color: "var(--ansi-magenta)" },
+    { tag: [tags.string, tags.special(tags.string)], color: "var(--ansi-green)" },
+    { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--ansi-yellow)" },
+    { tag: [tags.comment], color: "var(--faint)", fontStyle: "italic" },
+    {
+      tag: [tags.propertyName, tags.attributeName, tags.definition(tags.variableName)],
+      color: "var(--ansi-blue)",
+    },
+    {
+      tag: [tags.typeName, tags.tagName, tags.standard(tags.variableName)],
+      color: "var(--ansi-cyan)",
+    },
+    { tag: [tags.heading], fontWeight: "bold" },
+    { tag: tags.link, color: "var(--accent-text)" },
+  ]),
+);
 
 function language(path: string): Extension {
   if (/\.(tf|tfvars|hcl)$/.test(path)) return StreamLanguage.define(hcl);
@@ -81,20 +119,35 @@ const NONE: readonly Mark[] = [];
 
 /** What is not spaces of each line that is there. */
 function diagnosticsOf({ doc }: EditorState, marks: readonly Mark[]): Diagnostic[] {
-  return marks.filter(({ line }) => line >= 1 && line <= doc.lines).map(({ line, severity, message }) => {
-    const { from, to, text } = doc.line(line);
-    return { from: Math.min(to, from + text.search(/\S|$/)), to, severity, message };
-  });
+  return marks
+    .filter(({ line }) => line >= 1 && line <= doc.lines)
+    .map(({ line, severity, message }) => {
+      const { from, to, text } = doc.line(line);
+      return { from: Math.min(to, from + text.search(/\S|$/)), to, severity, message };
+    });
 }
 
-export function CodeEditor({ path, text, label, onChange, before, marks = NONE, target = null, className = "h-full" }: CodeEditorProps) {
+export function CodeEditor({
+  path,
+  text,
+  label,
+  onChange,
+  before,
+  marks = NONE,
+  target = null,
+  className = "h-full",
+}: CodeEditorProps) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const told = useRef(onChange);
   const first = useRef(text);
-  useEffect(() => { told.current = onChange; });
+  useEffect(() => {
+    told.current = onChange;
+  });
   const editable = onChange !== undefined;
-  useEffect(() => { first.current = text; });
+  useEffect(() => {
+    first.current = text;
+  });
   useEffect(() => {
     if (!box.current) return;
     const made = new EditorView({
@@ -102,13 +155,40 @@ export function CodeEditor({ path, text, label, onChange, before, marks = NONE, 
       state: EditorState.create({
         doc: first.current,
         extensions: [
-          lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightSelectionMatches(), indentUnit.of("  "), EditorView.lineWrapping,
-          ...(editable ? [highlightActiveLine(), highlightActiveLineGutter(), lintGutter()] : [EditorState.readOnly.of(true)]),
-          keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...(editable ? [...lintKeymap, indentWithTab] : [])]),
+          lineNumbers(),
+          history(),
+          drawSelection(),
+          indentOnInput(),
+          bracketMatching(),
+          highlightSelectionMatches(),
+          indentUnit.of("  "),
+          EditorView.lineWrapping,
+          ...(editable
+            ? [highlightActiveLine(), highlightActiveLineGutter(), lintGutter()]
+            : [EditorState.readOnly.of(true)]),
+          keymap.of([
+            ...defaultKeymap,
+            ...historyKeymap,
+            ...searchKeymap,
+            ...(editable ? [...lintKeymap, indentWithTab] : []),
+          ]),
           EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
-          EditorView.updateListener.of((update) => { if (update.docChanged) told.current?.(update.state.doc.toString()); }),
-          ...(before === undefined ? [] : [unifiedMergeView({ original: before, mergeControls: false, gutter: true, collapseUnchanged: { margin: 3, minSize: 6 } })]),
-          language(path), LOOKS, COLOURS,
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) told.current?.(update.state.doc.toString());
+          }),
+          ...(before === undefined
+            ? []
+            : [
+                unifiedMergeView({
+                  original: before,
+                  mergeControls: false,
+                  gutter: true,
+                  collapseUnchanged: { margin: 3, minSize: 6 },
+                }),
+              ]),
+          language(path),
+          LOOKS,
+          COLOURS,
         ],
       }),
     });
@@ -117,17 +197,22 @@ export function CodeEditor({ path, text, label, onChange, before, marks = NONE, 
   }, [path, label, editable, before]);
   useEffect(() => {
     const made = view.current;
-    if (made && made.state.doc.toString() !== text) made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
+    if (made && made.state.doc.toString() !== text)
+      made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
   }, [text]);
   useEffect(() => {
     const made = view.current;
-    if (made && editable) made.dispatch(setDiagnostics(made.state, diagnosticsOf(made.state, marks)));
+    if (made && editable)
+      made.dispatch(setDiagnostics(made.state, diagnosticsOf(made.state, marks)));
   }, [marks, path, label, editable, before]);
   useEffect(() => {
     const made = view.current;
     if (!made || !target) return;
     const { from } = made.state.doc.line(Math.min(Math.max(1, target.line), made.state.doc.lines));
-    made.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    made.dispatch({
+      selection: { anchor: from },
+      effects: EditorView.scrollIntoView(from, { y: "center" }),
+    });
     made.focus();
   }, [target]);
   return <div ref={box} className={`min-w-0 overflow-hidden ${className}`} />;

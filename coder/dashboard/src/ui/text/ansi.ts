@@ -7,8 +7,9 @@ export interface Span {
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 // CSI sequences, OSC up to BEL or ST, other two-character escapes, and stray control characters but tab.
- 
-const CONTROL = /\x1b\[([0-9;:]*)([ -/]*[@-~])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+
+const CONTROL =
+  /\x1b\[([0-9;:]*)([ -/]*[@-~])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
 export function ansiSpans(line: string): Span[] {
   // What a carriage return overwrites was progress; the last state of the line is what counts.
@@ -28,7 +29,9 @@ export function ansiSpans(line: string): Span[] {
 
 /** The line without any control sequence, for searching and copying. */
 export function plainText(line: string): string {
-  return ansiSpans(line).map((span) => span.text).join("");
+  return ansiSpans(line)
+    .map((span) => span.text)
+    .join("");
 }
 
 interface Style {

@@ -7,11 +7,15 @@ import { Toasts } from "../toast";
 import { CodeBox } from "./CodeBox";
 
 // As a page of plain HTTP has it: no clipboard of its own, only what is selected can be copied.
-const selected = () => (document.activeElement instanceof HTMLTextAreaElement ? document.activeElement.value : "");
+const selected = () =>
+  document.activeElement instanceof HTMLTextAreaElement ? document.activeElement.value : "";
 const copied: string[] = [];
 beforeEach(() => {
   copied.length = 0;
-  document.execCommand = () => { copied.push(selected()); return selected() !== ""; };
+  document.execCommand = () => {
+    copied.push(selected());
+    return selected() !== "";
+  };
 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -23,7 +27,11 @@ async function copy(): Promise<void> {
 }
 
 it("copies out of a dialog, which takes the keyboard back from what is outside of it", async () => {
-  render(<Dialog open onClose={() => undefined} title="The key is made"><CodeBox label="Key" command="hush" secret /></Dialog>);
+  render(
+    <Dialog open onClose={() => undefined} title="The key is made">
+      <CodeBox label="Key" command="hush" secret />
+    </Dialog>,
+  );
   await copy();
   expect(copied).toEqual(["hush"]);
   expect(screen.getByTestId("copy")).toHaveTextContent("Copied");
@@ -32,7 +40,12 @@ it("copies out of a dialog, which takes the keyboard back from what is outside o
 
 it("does not say that what the browser refused is copied", async () => {
   document.execCommand = () => false;
-  render(<><CodeBox label="Key" command="hush" secret /><Toasts /></>);
+  render(
+    <>
+      <CodeBox label="Key" command="hush" secret />
+      <Toasts />
+    </>,
+  );
   await copy();
   expect(await screen.findByText("The browser did not let it be copied")).toBeVisible();
   expect(screen.getByTestId("copy")).toHaveTextContent("Copy");

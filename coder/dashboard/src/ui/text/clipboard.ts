@@ -30,6 +30,10 @@ export async function copyText(text: string): Promise<boolean> {
 /** The same for a button: a browser that refuses is no reason to say "Copied" of a token that is shown once. */
 export async function copyOrTell(text: string): Promise<boolean> {
   const done = await copyText(text);
-  if (!done) toast.failed("The browser did not let it be copied", new Error("Select the text and copy it by hand."));
+  if (!done)
+    toast.failed(
+      "The browser did not let it be copied",
+      new Error("Select the text and copy it by hand."),
+    );
   return done;
 }

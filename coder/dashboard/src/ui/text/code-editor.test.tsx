@@ -5,17 +5,34 @@ import { beforeAll, expect, it } from "vitest";
 import { CodeEditor, type Mark } from "./CodeEditor";
 
 const TEXT = 'resource "a" "b" {\n  count = x\n}\n';
-const MARKS: readonly Mark[] = [{ line: 2, severity: "error", message: "Unknown name" }, { line: 1, severity: "warning", message: "Old" }, { line: 90, severity: "error", message: "of a longer text" }];
+const MARKS: readonly Mark[] = [
+  { line: 2, severity: "error", message: "Unknown name" },
+  { line: 1, severity: "warning", message: "Old" },
+  { line: 90, severity: "error", message: "of a longer text" },
+];
 
 // jsdom measures no letters.
-beforeAll(() => { Range.prototype.getClientRects = () => [] as unknown as DOMRectList; });
+beforeAll(() => {
+  Range.prototype.getClientRects = () => [] as unknown as DOMRectList;
+});
 
 function open(props: Partial<Parameters<typeof CodeEditor>[0]>) {
-  const shown = (more: typeof props) => <CodeEditor path="main.tf" text={TEXT} label="main.tf" onChange={() => undefined} {...more} />;
+  const shown = (more: typeof props) => (
+    <CodeEditor path="main.tf" text={TEXT} label="main.tf" onChange={() => undefined} {...more} />
+  );
   const { container, rerender } = render(shown(props));
-  const view = EditorView.findFromDOM(container.querySelector<HTMLElement>(".cm-editor") as HTMLElement);
+  const view = EditorView.findFromDOM(
+    container.querySelector<HTMLElement>(".cm-editor") as HTMLElement,
+  );
   if (!view) throw new Error("there is no editor");
-  return { view, again: (more: typeof props) => rerender(shown(more)), marked: (kind: string) => [...container.querySelectorAll(`.cm-lintRange-${kind}`)].map((one) => one.textContent).join("") };
+  return {
+    view,
+    again: (more: typeof props) => rerender(shown(more)),
+    marked: (kind: string) =>
+      [...container.querySelectorAll(`.cm-lintRange-${kind}`)]
+        .map((one) => one.textContent)
+        .join(""),
+  };
 }
 
 it("marks lines, moves the marks with the text, and takes them away", () => {

@@ -7,7 +7,10 @@ interface State {
   heredocStarts: string;
 }
 
-const BLOCKS = /^(?:resource|data|variable|output|locals|module|provider|terraform|moved|import|check|dynamic|lifecycle|provisioner|connection|required_providers|backend)\b/;
+const BLOCK_WORDS =
+  "resource data variable output locals module provider terraform moved import check dynamic " +
+  "lifecycle provisioner connection required_providers backend";
+const BLOCKS = new RegExp(`^(?:${BLOCK_WORDS.replaceAll(" ", "|")})\\b`);
 
 export const hcl: StreamParser<State> = {
   name: "hcl",

@@ -5,12 +5,18 @@ import { LogView } from "./LogView";
 
 /** jsdom lays nothing out: where the log stands, and how tall what is in it turned out to be. */
 function moves(log: HTMLElement, scrollTop: number, scrollHeight: number): void {
-  for (const [name, value] of Object.entries({ scrollTop, scrollHeight, clientHeight: 500 })) Object.defineProperty(log, name, { value, configurable: true, writable: true });
+  for (const [name, value] of Object.entries({ scrollTop, scrollHeight, clientHeight: 500 }))
+    Object.defineProperty(log, name, { value, configurable: true, writable: true });
   fireEvent.scroll(log);
 }
 
 it("stays at the newest line while lines turn out taller than thought, until somebody goes up", () => {
-  render(<LogView label="Lines" lines={Array.from({ length: 90 }, (_, index) => ({ id: index, text: `line ${index}` }))} />);
+  render(
+    <LogView
+      label="Lines"
+      lines={Array.from({ length: 90 }, (_, index) => ({ id: index, text: `line ${index}` }))}
+    />,
+  );
   const log = screen.getByRole("log", { name: "Lines" });
   const left = () => screen.queryByRole("button", { name: "Newest" }) !== null;
   moves(log, 1300, 1800);

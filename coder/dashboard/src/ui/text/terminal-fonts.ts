@@ -12,10 +12,30 @@ export const DEFAULT_FONT = "jetbrains-mono";
 
 /** By the names the API knows. */
 export const TERMINAL_FONTS: Readonly<Record<string, TerminalFont>> = {
-  "ibm-plex-mono": { name: "IBM Plex Mono", family: "IBM Plex Mono", load: () => Promise.all([import("@fontsource/ibm-plex-mono/400.css"), import("@fontsource/ibm-plex-mono/700.css")]) },
-  "fira-code": { name: "Fira Code", family: "Fira Code Variable", load: () => import("@fontsource-variable/fira-code/index.css") },
-  "source-code-pro": { name: "Source Code Pro", family: "Source Code Pro Variable", load: () => import("@fontsource-variable/source-code-pro/index.css") },
-  "geist-mono": { name: "Geist Mono", family: "Geist Mono Variable", load: () => import("@fontsource-variable/geist-mono/index.css") },
+  "ibm-plex-mono": {
+    name: "IBM Plex Mono",
+    family: "IBM Plex Mono",
+    load: () =>
+      Promise.all([
+        import("@fontsource/ibm-plex-mono/400.css"),
+        import("@fontsource/ibm-plex-mono/700.css"),
+      ]),
+  },
+  "fira-code": {
+    name: "Fira Code",
+    family: "Fira Code Variable",
+    load: () => import("@fontsource-variable/fira-code/index.css"),
+  },
+  "source-code-pro": {
+    name: "Source Code Pro",
+    family: "Source Code Pro Variable",
+    load: () => import("@fontsource-variable/source-code-pro/index.css"),
+  },
+  "geist-mono": {
+    name: "Geist Mono",
+    family: "Geist Mono Variable",
+    load: () => import("@fontsource-variable/geist-mono/index.css"),
+  },
   [DEFAULT_FONT]: { name: "JetBrains Mono (default)", family: "JetBrains Mono Variable" },
 };
 

@@ -5,68 +5,181 @@ import { useState } from "react";
 
 import { post } from "../../../api/client";
 import { workspaces } from "../../../api/queries/workspaces";
-import type { CreateWireguardClientRequest, CreateWireguardClientResponse } from "../../../api/types";
+import type {
+  CreateWireguardClientRequest,
+  CreateWireguardClientResponse,
+} from "../../../api/types";
 import { Button, buttonClass } from "../../../ui/Button";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { Dialog } from "../../../ui/Dialog";
 import { Failure } from "../../../ui/Failure";
-import { Checkbox, RadioCards, SelectField, TextField } from "../../../ui/forms/Field";
+import { Checkbox } from "../../../ui/forms/Toggle";
+import { RadioCards } from "../../../ui/forms/RadioCards";
+import { SelectField, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
 import { Notice } from "../../../ui/Notice";
 import { Stack } from "../../../ui/Page";
-import { countedAtStart } from "../../../ui/words";
+import { countedAtStart } from "../../../lib/words";
 import { QrCode } from "./QrCode";
 import { configText, forQr, makeKeys } from "./wireguard";
 
 const DAY_S = 86_400;
-const LIFETIMES = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["365", "1 year"], ["0", "Until I remove it"]] as const;
+const LIFETIMES = [
+  ["7", "7 days"],
+  ["30", "30 days"],
+  ["90", "90 days"],
+  ["365", "1 year"],
+  ["0", "Until I remove it"],
+] as const;
 const MOST = 100;
 
-export default function AddDevice({ user, onClose, onAdded }: { user: string; onClose: () => void; onAdded: () => Promise<void> }) {
+export default function AddDevice({
+  user,
+  onClose,
+  onAdded,
+}: {
+  user: string;
+  onClose: () => void;
+  onAdded: () => Promise<void>;
+}) {
   const [made, setMade] = useState<{ name: string; config: string } | null>(null);
-  const form = useForm({ name: "", days: "30", limited: false, workspace_ids: [] as string[] }, async (values) => {
-    const keys = makeKeys();
-    const request: CreateWireguardClientRequest = {
-      name: values.name, public_key: keys.shared,
-      ...(values.days === "0" ? {} : { lifetime_seconds: Number(values.days) * DAY_S }), ...(values.limited ? { workspace_ids: values.workspace_ids } : {}),
-    };
-    const answer = await post<CreateWireguardClientResponse>(`/api/v2/users/${user}/wireguard-clients`, request);
-    setMade({ name: values.name, config: configText(answer, keys.secret) });
-    await onAdded();
-  }, (values) => (values.limited && values.workspace_ids.length === 0 ? { workspace_ids: "Choose at least one." } : {}));
+  const form = useForm(
+    { name: "", days: "30", limited: false, workspace_ids: [] as string[] },
+    async (values) => {
+      const keys = makeKeys();
+      const request: CreateWireguardClientRequest = {
+        name: values.name,
+        public_key: keys.shared,
+        ...(values.days === "0" ? {} : { lifetime_seconds: Number(values.days) * DAY_S }),
+        ...(values.limited ? { workspace_ids: values.workspace_ids } : {}),
+      };
+      const answer = await post<CreateWireguardClientResponse>(
+        `/api/v2/users/${user}/wireguard-clients`,
+        request,
+      );
+      setMade({ name: values.name, config: configText(answer, keys.secret) });
+      await onAdded();
+    },
+    (values) =>
+      values.limited && values.workspace_ids.length === 0
+        ? { workspace_ids: "Choose at least one." }
+        : {},
+  );
   if (made) return <Made {...made} onClose={onClose} />;
   const { values, set, problem } = form;
   return (
-    <Dialog open held={form.busy} onClose={() => { if (!form.busy) onClose(); }} title="Add device" description="Its private key is made in this browser; the server never sees it." actions={<><Button disabled={form.busy} onClick={onClose}>Cancel</Button><Button type="submit" form="device" look="primary" busy={form.busy}>Add device</Button></>}>
+    <Dialog
+      open
+      held={form.busy}
+      onClose={() => {
+        if (!form.busy) onClose();
+      }}
+      title="Add device"
+      description="Its private key is made in this browser; the server never sees it."
+      actions={
+        <>
+          <Button disabled={form.busy} onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" form="device" look="primary" busy={form.busy}>
+            Add device
+          </Button>
+        </>
+      }
+    >
       <form id="device" onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
-          <TextField label="Name" required placeholder="phone" value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-          <SelectField label="Works for" value={values.days} onChange={(value) => set("days", value)} options={LIFETIMES} />
-          <RadioCards label="Reaches" value={values.limited ? "some" : "all"} onChange={(value) => set("limited", value === "some")} options={[
-            { value: "all", text: "Every workspace you may enter", hint: "Those to come too." }, { value: "some", text: "Only chosen workspaces" },
-          ]} />
-          {values.limited ? <Choose chosen={values.workspace_ids} onChange={(ids) => set("workspace_ids", ids)} problem={problem("workspace_ids")} /> : null}
+          <TextField
+            label="Name"
+            required
+            placeholder="phone"
+            value={values.name}
+            problem={problem("name")}
+            onChange={(value) => set("name", value)}
+          />
+          <SelectField
+            label="Works for"
+            value={values.days}
+            onChange={(value) => set("days", value)}
+            options={LIFETIMES}
+          />
+          <RadioCards
+            label="Reaches"
+            value={values.limited ? "some" : "all"}
+            onChange={(value) => set("limited", value === "some")}
+            options={[
+              { value: "all", text: "Every workspace you may enter", hint: "Those to come too." },
+              { value: "some", text: "Only chosen workspaces" },
+            ]}
+          />
+          {values.limited ? (
+            <Choose
+              chosen={values.workspace_ids}
+              onChange={(ids) => set("workspace_ids", ids)}
+              problem={problem("workspace_ids")}
+            />
+          ) : null}
         </Stack>
       </form>
     </Dialog>
   );
 }
 
-function Choose({ chosen, onChange, problem }: { chosen: readonly string[]; onChange: (ids: string[]) => void; problem: string | undefined }) {
+function Choose({
+  chosen,
+  onChange,
+  problem,
+}: {
+  chosen: readonly string[];
+  onChange: (ids: string[]) => void;
+  problem: string | undefined;
+}) {
   const [text, setText] = useState("");
   const named = text.trim().replaceAll('"', "");
-  const mine = useQuery({ ...workspaces(named === "" ? "owner:me" : `owner:me name:"${named}"`, 1, MOST), refetchInterval: false, placeholderData: keepPreviousData });
+  const mine = useQuery({
+    ...workspaces(named === "" ? "owner:me" : `owner:me name:"${named}"`, 1, MOST),
+    refetchInterval: false,
+    placeholderData: keepPreviousData,
+  });
   if (mine.isLoadingError) return <Failure error={mine.error} retry={() => void mine.refetch()} />;
   const found = mine.data?.workspaces ?? [];
   return (
     <fieldset className="flex flex-col gap-2">
       <legend className="sr-only">Workspaces it reaches</legend>
-      {named !== "" || (mine.data?.count ?? 0) > MOST ? <TextField hideLabel label="Search your workspaces" type="search" placeholder={`The first ${MOST}: type to find others`} value={text} onChange={setText} /> : null}
-      {found.map((workspace) => <Checkbox key={workspace.id} label={workspace.name} checked={chosen.includes(workspace.id)} onChange={(on) => onChange(on ? [...chosen, workspace.id] : chosen.filter((id) => id !== workspace.id))} />)}
-      {mine.data && found.length === 0 ? <p className="text-sm text-muted">{named === "" ? "You have no workspace yet." : "None of that name."}</p> : null}
-      {chosen.length > 0 ? <p className="text-sm text-muted">{countedAtStart(chosen.length, "workspace")} chosen.</p> : null}
-      {problem ? <p role="alert" className="text-sm text-bad">{problem}</p> : null}
+      {named !== "" || (mine.data?.count ?? 0) > MOST ? (
+        <TextField
+          hideLabel
+          label="Search your workspaces"
+          type="search"
+          placeholder={`The first ${MOST}: type to find others`}
+          value={text}
+          onChange={setText}
+        />
+      ) : null}
+      {found.map((workspace) => (
+        <Checkbox
+          key={workspace.id}
+          label={workspace.name}
+          checked={chosen.includes(workspace.id)}
+          onChange={(on) =>
+            onChange(on ? [...chosen, workspace.id] : chosen.filter((id) => id !== workspace.id))
+          }
+        />
+      ))}
+      {mine.data && found.length === 0 ? (
+        <p className="text-sm text-muted">
+          {named === "" ? "You have no workspace yet." : "None of that name."}
+        </p>
+      ) : null}
+      {chosen.length > 0 ? (
+        <p className="text-sm text-muted">{countedAtStart(chosen.length, "workspace")} chosen.</p>
+      ) : null}
+      {problem ? (
+        <p role="alert" className="text-sm text-bad">
+          {problem}
+        </p>
+      ) : null}
     </fieldset>
   );
 }
@@ -74,20 +187,46 @@ function Choose({ chosen, onChange, problem }: { chosen: readonly string[]; onCh
 function Made({ name, config, onClose }: { name: string; config: string; onClose: () => void }) {
   const file = `data:text/plain;charset=utf-8,${encodeURIComponent(config)}`;
   return (
-    <Dialog open held onClose={onClose} wide title={`${name} is added`} actions={<Button look="primary" onClick={onClose}>Done</Button>}>
+    <Dialog
+      open
+      held
+      onClose={onClose}
+      wide
+      title={`${name} is added`}
+      actions={
+        <Button look="primary" onClick={onClose}>
+          Done
+        </Button>
+      }
+    >
       <Stack>
-        <Notice kind="warning" title="This is shown once.">The configuration holds the device’s private key. Close this, and it can only be made anew.</Notice>
+        <Notice kind="warning" title="This is shown once.">
+          The configuration holds the device’s private key. Close this, and it can only be made
+          anew.
+        </Notice>
         <div className="grid grid-cols-[minmax(0,18rem)_minmax(0,1fr)] gap-5 max-sm:grid-cols-1">
           <QrCode text={forQr(config)} label={`Code with the configuration of ${name}`} />
           <ol className="flex list-decimal flex-col gap-2 pl-5 text-base">
-            <li>Open the WireGuard app on the device and add a tunnel <strong>from QR code</strong>.</li>
+            <li>
+              Open the WireGuard app on the device and add a tunnel <strong>from QR code</strong>.
+            </li>
             <li>Hold the camera at this code, give the tunnel a name, switch it on.</li>
-            <li>Come back to this page: the device says <strong>Connected</strong>, and the addresses of your workspaces stand under it.</li>
+            <li>
+              Come back to this page: the device says <strong>Connected</strong>, and the addresses
+              of your workspaces stand under it.
+            </li>
           </ol>
         </div>
-        <p className="text-sm text-muted">On a computer, keep it as a file: <code>sudo wg-quick up ./coder.conf</code></p>
+        <p className="text-sm text-muted">
+          On a computer, keep it as a file: <code>sudo wg-quick up ./coder.conf</code>
+        </p>
         <CodeBox label="Configuration" command={config} secret testId="device-config" />
-        <div><a className={buttonClass("secondary")} href={file} download="coder.conf"><Download />Download coder.conf</a></div>
+        <div>
+          <a className={buttonClass("secondary")} href={file} download="coder.conf">
+            <Download />
+            Download coder.conf
+          </a>
+        </div>
       </Stack>
     </Dialog>
   );

@@ -6,7 +6,7 @@ import { lazy, Suspense, useState } from "react";
 import { remove } from "../../../api/client";
 import { wireguardClients, wireguardServer } from "../../../api/queries/account";
 import type { WireguardClient } from "../../../api/types";
-import { useMe } from "../../../app/guards";
+import { useMe } from "../../../features/session/useMe";
 import { Ago } from "../../../ui/Ago";
 import { StatusText } from "../../../ui/Badge";
 import { Button, IconButton } from "../../../ui/Button";
@@ -21,7 +21,7 @@ import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
 import { CopyButton } from "../../../ui/text/CodeBox";
 import { bytesText, targetName } from "./wireguard";
-import { counted } from "../../../ui/words";
+import { counted } from "../../../lib/words";
 
 const AddDevice = lazy(() => import("./AddDevice"));
 const ALIVE_MS = 180_000; // WireGuard renews a live tunnel's keys every two minutes
@@ -42,21 +42,63 @@ export function DevicesPage() {
     toast.done(`${ending.name} is cut off.`);
   };
   const on = server.data?.enabled === true;
-  const add = <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>Add device</Button>;
+  const add = (
+    <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>
+      Add device
+    </Button>
+  );
   return (
     <>
-      <PageHead title="WireGuard devices" description="A phone, a tablet or a router reaches your workspaces with the WireGuard app it has: nothing else to install." actions={on && (clients.data?.length ?? 0) > 0 ? add : null} />
+      <PageHead
+        title="WireGuard devices"
+        description="A phone, a tablet or a router reaches your workspaces with the WireGuard app it has: nothing else to install."
+        actions={on && (clients.data?.length ?? 0) > 0 ? add : null}
+      />
       {server.isPending || (on && clients.isPending) ? <SkeletonRows rows={2} /> : null}
       {server.isError ? <Failure error={server.error} retry={() => void server.refetch()} /> : null}
-      {clients.isError ? <Failure error={clients.error} retry={() => void clients.refetch()} /> : null}
-      {server.data && !on ? <Notice kind="info" title="This server takes no WireGuard devices">An administrator switches it on: <code>coder server --wireguard-address :51820</code>, with that UDP port reachable from outside.</Notice> : null}
-      {on && clients.data?.length === 0 ? (
-        <Card><Empty icon={Smartphone} title="No devices yet" actions={add} command="coder wireguard add phone --expires 30d">Add one, scan its code with the WireGuard app, and the addresses of your workspaces work on that device: SSH, web pages, every port.</Empty></Card>
+      {clients.isError ? (
+        <Failure error={clients.error} retry={() => void clients.refetch()} />
       ) : null}
-      <Stack>{clients.data?.map((client) => <Device key={client.id} client={client} onRemove={() => setEnding(client)} />)}</Stack>
-      {adding && server.data ? <Suspense fallback={null}><AddDevice user={me.id} onClose={() => setAdding(false)} onAdded={refresh} /></Suspense> : null}
-      <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Remove ${ending?.name ?? ""}?`} confirm="Remove" onConfirm={end}>
-        <p>It is cut off within a second and its configuration never works again. To bring the device back, add it anew and scan the new code.</p>
+      {server.data && !on ? (
+        <Notice kind="info" title="This server takes no WireGuard devices">
+          An administrator switches it on: <code>coder server --wireguard-address :51820</code>,
+          with that UDP port reachable from outside.
+        </Notice>
+      ) : null}
+      {on && clients.data?.length === 0 ? (
+        <Card>
+          <Empty
+            icon={Smartphone}
+            title="No devices yet"
+            actions={add}
+            command="coder wireguard add phone --expires 30d"
+          >
+            Add one, scan its code with the WireGuard app, and the addresses of your workspaces work
+            on that device: SSH, web pages, every port.
+          </Empty>
+        </Card>
+      ) : null}
+      <Stack>
+        {clients.data?.map((client) => (
+          <Device key={client.id} client={client} onRemove={() => setEnding(client)} />
+        ))}
+      </Stack>
+      {adding && server.data ? (
+        <Suspense fallback={null}>
+          <AddDevice user={me.id} onClose={() => setAdding(false)} onAdded={refresh} />
+        </Suspense>
+      ) : null}
+      <Confirm
+        open={ending !== null}
+        onClose={() => setEnding(null)}
+        title={`Remove ${ending?.name ?? ""}?`}
+        confirm="Remove"
+        onConfirm={end}
+      >
+        <p>
+          It is cut off within a second and its configuration never works again. To bring the device
+          back, add it anew and scan the new code.
+        </p>
       </Confirm>
     </>
   );
@@ -66,26 +108,85 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
   const heard = client.last_handshake_at ? Date.parse(client.last_handshake_at) : 0;
   const alive = heard > 0 && Date.now() - heard < ALIVE_MS;
   return (
-    <Card className="px-5 py-4" role="article" aria-label={client.name} data-testid={`device-${client.name}`}>
+    <Card
+      className="px-5 py-4"
+      role="article"
+      aria-label={client.name}
+      data-testid={`device-${client.name}`}
+    >
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <div className="min-w-0 flex-1 basis-52">
           <h2 className="text-lg font-semibold">{client.name}</h2>
-          <p className="text-sm text-muted">Added <Ago at={client.created_at} />, {client.expires_at ? <>{client.status === "expired" ? "ended" : "ends"} <Ago at={client.expires_at} /></> : "works until it is removed"}</p>
+          <p className="text-sm text-muted">
+            Added <Ago at={client.created_at} />,{" "}
+            {client.expires_at ? (
+              <>
+                {client.status === "expired" ? "ended" : "ends"} <Ago at={client.expires_at} />
+              </>
+            ) : (
+              "works until it is removed"
+            )}
+          </p>
         </div>
-        {client.status === "expired" ? <StatusText tone="bad">Expired</StatusText> : alive ? <StatusText tone="good">Connected</StatusText> : <StatusText tone="idle">{heard > 0 ? "Away" : "Never seen"}</StatusText>}
-        <IconButton label={`Remove ${client.name}`} onClick={onRemove}><Trash2 /></IconButton>
+        {client.status === "expired" ? (
+          <StatusText tone="bad">Expired</StatusText>
+        ) : alive ? (
+          <StatusText tone="good">Connected</StatusText>
+        ) : (
+          <StatusText tone="idle">{heard > 0 ? "Away" : "Never seen"}</StatusText>
+        )}
+        <IconButton label={`Remove ${client.name}`} onClick={onRemove}>
+          <Trash2 />
+        </IconButton>
       </div>
       <dl className="mt-3 flex flex-wrap gap-x-8 gap-y-2 text-sm">
-        <div><dt className="text-muted">Last heard from</dt><dd>{heard > 0 ? <Ago at={client.last_handshake_at} /> : "never"}{client.endpoint ? ` at ${client.endpoint}` : ""}</dd></div>
-        <div><dt className="text-muted">Received / sent</dt><dd>{bytesText(client.rx_bytes)} / {bytesText(client.tx_bytes)}</dd></div>
-        <div><dt className="text-muted">Its address</dt><dd><code className="[overflow-wrap:anywhere]">{client.address}</code></dd></div>
-        <div><dt className="text-muted">Reaches</dt><dd>{client.workspace_ids ? counted(client.workspace_ids.length, "chosen workspace") : "every workspace you may enter"}</dd></div>
+        <div>
+          <dt className="text-muted">Last heard from</dt>
+          <dd>
+            {heard > 0 ? <Ago at={client.last_handshake_at} /> : "never"}
+            {client.endpoint ? ` at ${client.endpoint}` : ""}
+          </dd>
+        </div>
+        <div>
+          <dt className="text-muted">Received / sent</dt>
+          <dd>
+            {bytesText(client.rx_bytes)} / {bytesText(client.tx_bytes)}
+          </dd>
+        </div>
+        <div>
+          <dt className="text-muted">Its address</dt>
+          <dd>
+            <code className="[overflow-wrap:anywhere]">{client.address}</code>
+          </dd>
+        </div>
+        <div>
+          <dt className="text-muted">Reaches</dt>
+          <dd>
+            {client.workspace_ids
+              ? counted(client.workspace_ids.length, "chosen workspace")
+              : "every workspace you may enter"}
+          </dd>
+        </div>
       </dl>
       {client.targets.length > 0 ? (
         <details className="mt-3 text-sm">
-          <summary className="font-medium text-accent-text">Addresses of {counted(client.targets.length, "agent")}</summary>
+          <summary className="font-medium text-accent-text">
+            Addresses of {counted(client.targets.length, "agent")}
+          </summary>
           <ul className="mt-2 flex flex-col gap-1">
-            {client.targets.map((target) => <li key={target.agent_id} className="flex flex-wrap items-center gap-2"><span className="min-w-0 flex-1 [overflow-wrap:anywhere]">{targetName(target)}</span><code className="[overflow-wrap:anywhere]">{target.address}</code><CopyButton text={target.address} iconOnly label={`Copy address of ${targetName(target)}`} /></li>)}
+            {client.targets.map((target) => (
+              <li key={target.agent_id} className="flex flex-wrap items-center gap-2">
+                <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
+                  {targetName(target)}
+                </span>
+                <code className="[overflow-wrap:anywhere]">{target.address}</code>
+                <CopyButton
+                  text={target.address}
+                  iconOnly
+                  label={`Copy address of ${targetName(target)}`}
+                />
+              </li>
+            ))}
           </ul>
         </details>
       ) : null}

@@ -16,7 +16,14 @@ export function QrCode({ text, label }: { text: string; label: string }) {
   }
   const side = count + 2 * QUIET;
   return (
-    <svg role="img" aria-label={label} data-testid="qr" viewBox={`0 0 ${side} ${side}`} shapeRendering="crispEdges" className="w-full max-w-72 rounded-lg border border-line">
+    <svg
+      role="img"
+      aria-label={label}
+      data-testid="qr"
+      viewBox={`0 0 ${side} ${side}`}
+      shapeRendering="crispEdges"
+      className="w-full max-w-72 rounded-lg border border-line"
+    >
       <rect width={side} height={side} fill="#ffffff" />
       <path d={path} fill="#000000" />
     </svg>

@@ -21,24 +21,44 @@ function base64(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes));
 }
 
-export const targetName = (target: WireguardTarget): string => `${target.owner_name}/${target.workspace_name}.${target.agent_name}`;
+export const targetName = (target: WireguardTarget): string =>
+  `${target.owner_name}/${target.workspace_name}.${target.agent_name}`;
 
 /** The wg-quick configuration of a device just made; the same as `coder wireguard add` writes. */
-export function configText({ client, server }: CreateWireguardClientResponse, secret: string): string {
+export function configText(
+  { client, server }: CreateWireguardClientResponse,
+  secret: string,
+): string {
   // A device limited to some workspaces routes nothing else; any other one also those to come.
-  const limited = client.workspace_ids && client.workspace_ids.length > 0 ? client.targets.map((target) => `${target.address}/128`) : [];
+  const limited =
+    client.workspace_ids && client.workspace_ids.length > 0
+      ? client.targets.map((target) => `${target.address}/128`)
+      : [];
   return [
     `# ${client.name} of ${client.username}; the only copy of its private key.`,
     ...client.targets.map((target) => `# ${targetName(target)}: ${target.address}`),
-    "[Interface]", `PrivateKey = ${secret}`, `MTU = ${server.mtu}`, `Address = ${client.address}/128`, "",
-    "[Peer]", `PublicKey = ${server.public_key}`, `Endpoint = ${server.endpoint}`, `PersistentKeepalive = ${server.persistent_keepalive}`,
-    ...(limited.length > 0 ? limited : server.allowed_ips).map((network) => `AllowedIPs = ${network}`), "",
+    "[Interface]",
+    `PrivateKey = ${secret}`,
+    `MTU = ${server.mtu}`,
+    `Address = ${client.address}/128`,
+    "",
+    "[Peer]",
+    `PublicKey = ${server.public_key}`,
+    `Endpoint = ${server.endpoint}`,
+    `PersistentKeepalive = ${server.persistent_keepalive}`,
+    ...(limited.length > 0 ? limited : server.allowed_ips).map(
+      (network) => `AllowedIPs = ${network}`,
+    ),
+    "",
   ].join("\n");
 }
 
 /** What a camera needs: without comments and empty lines the code is coarser and read sooner. */
 export function forQr(config: string): string {
-  return config.split("\n").filter((line) => line !== "" && !line.startsWith("#")).join("\n");
+  return config
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .join("\n");
 }
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -46,6 +66,9 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 export function bytesText(count: number): string {
   let value = count;
   let unit = 0;
-  while (value >= 1024 && unit < UNITS.length - 1) { value /= 1024; unit += 1; }
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
   return `${unit === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }

@@ -6,17 +6,38 @@ import type { Template } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../../ui/forms/conflict";
-import { Checkbox, SelectField, TextArea, TextField } from "../../../ui/forms/Field";
+import { Checkbox } from "../../../ui/forms/Toggle";
+import { SelectField, TextArea, TextField } from "../../../ui/forms/Field";
 import { IconField } from "../../../ui/forms/IconField";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
-import { templatePath } from "../paths";
+import { templatePath } from "../../../features/template/paths";
 import { useSaveTemplate } from "./save";
 import { useSettingsTemplate } from "./SettingsLayout";
 
 function fields(template: Template) {
-  const { name, display_name, description, icon, deprecation_message, require_active_version, allow_user_cancel_workspace_jobs, use_classic_parameter_flow } = template;
-  return { name, display_name, description, icon, deprecation_message, require_active_version, allow_user_cancel_workspace_jobs, use_classic_parameter_flow, max_port_share_level: template.max_port_share_level as string, cors_behavior: template.cors_behavior as string };
+  const {
+    name,
+    display_name,
+    description,
+    icon,
+    deprecation_message,
+    require_active_version,
+    allow_user_cancel_workspace_jobs,
+    use_classic_parameter_flow,
+  } = template;
+  return {
+    name,
+    display_name,
+    description,
+    icon,
+    deprecation_message,
+    require_active_version,
+    allow_user_cancel_workspace_jobs,
+    use_classic_parameter_flow,
+    max_port_share_level: template.max_port_share_level as string,
+    cors_behavior: template.cors_behavior as string,
+  };
 }
 
 export function TemplateGeneralPage() {
@@ -25,10 +46,18 @@ export function TemplateGeneralPage() {
   const save = useSaveTemplate(template);
   const navigate = useNavigate();
   const start = fields(template);
-  const form = useSettingsForm(() => get<Template>(`/api/v2/templates/${template.id}`), fields, start, async (values) => {
-    await save(values);
-    if (values.name !== template.name) await navigate(`${templatePath({ ...template, name: values.name })}/settings`, { replace: true });
-  });
+  const form = useSettingsForm(
+    () => get<Template>(`/api/v2/templates/${template.id}`),
+    fields,
+    start,
+    async (values) => {
+      await save(values);
+      if (values.name !== template.name)
+        await navigate(`${templatePath({ ...template, name: values.name })}/settings`, {
+          replace: true,
+        });
+    },
+  );
   const { values, set, problem } = form;
   return (
     <>
@@ -38,25 +67,92 @@ export function TemplateGeneralPage() {
           <FormProblems form={form} />
           <Section title="Name" description="How people find it.">
             <Stack>
-              <TextField label="Name" required value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
-              <TextField label="Display name" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
-              <TextArea label="Description" rows={2} value={values.description} problem={problem("description")} onChange={(value) => set("description", value)} />
-              <IconField value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+              <TextField
+                label="Name"
+                required
+                value={values.name}
+                problem={problem("name")}
+                onChange={(value) => set("name", value)}
+              />
+              <TextField
+                label="Display name"
+                value={values.display_name}
+                problem={problem("display_name")}
+                onChange={(value) => set("display_name", value)}
+              />
+              <TextArea
+                label="Description"
+                rows={2}
+                value={values.description}
+                problem={problem("description")}
+                onChange={(value) => set("description", value)}
+              />
+              <IconField
+                value={values.icon}
+                problem={problem("icon")}
+                onChange={(value) => set("icon", value)}
+              />
             </Stack>
           </Section>
           <Section title="Operations" description="What the owners of its workspaces may do.">
             <Stack>
-              <Checkbox label="Allow users to cancel in-progress workspace jobs" hint="A canceled build may leave resources behind." checked={values.allow_user_cancel_workspace_jobs} onChange={(on) => set("allow_user_cancel_workspace_jobs", on)} />
-              <Checkbox label="Require workspaces to use the active version" hint="Each start updates; administrators of the template are free of it." checked={values.require_active_version} onChange={(on) => set("require_active_version", on)} />
-              <Checkbox label="Use the classic form for parameters" hint="Parameters then do not change with what was chosen before." checked={values.use_classic_parameter_flow} onChange={(on) => set("use_classic_parameter_flow", on)} />
-              <SelectField label="Maximum port sharing level" value={values.max_port_share_level} onChange={(value) => set("max_port_share_level", value)} options={[["owner", "Owner only"], ["organization", "Organization"], ["authenticated", "Anyone signed in"], ["public", "Anyone"]]} />
-              <SelectField label="CORS of shared applications" value={values.cors_behavior} onChange={(value) => set("cors_behavior", value)} options={[["simple", "Answered by the deployment"], ["passthru", "Left to the application"]]} />
+              <Checkbox
+                label="Allow users to cancel in-progress workspace jobs"
+                hint="A canceled build may leave resources behind."
+                checked={values.allow_user_cancel_workspace_jobs}
+                onChange={(on) => set("allow_user_cancel_workspace_jobs", on)}
+              />
+              <Checkbox
+                label="Require workspaces to use the active version"
+                hint="Each start updates; administrators of the template are free of it."
+                checked={values.require_active_version}
+                onChange={(on) => set("require_active_version", on)}
+              />
+              <Checkbox
+                label="Use the classic form for parameters"
+                hint="Parameters then do not change with what was chosen before."
+                checked={values.use_classic_parameter_flow}
+                onChange={(on) => set("use_classic_parameter_flow", on)}
+              />
+              <SelectField
+                label="Maximum port sharing level"
+                value={values.max_port_share_level}
+                onChange={(value) => set("max_port_share_level", value)}
+                options={[
+                  ["owner", "Owner only"],
+                  ["organization", "Organization"],
+                  ["authenticated", "Anyone signed in"],
+                  ["public", "Anyone"],
+                ]}
+              />
+              <SelectField
+                label="CORS of shared applications"
+                value={values.cors_behavior}
+                onChange={(value) => set("cors_behavior", value)}
+                options={[
+                  ["simple", "Answered by the deployment"],
+                  ["passthru", "Left to the application"],
+                ]}
+              />
             </Stack>
           </Section>
-          <Section title="Deprecation" description="Nobody can make a new workspace of a deprecated template; those there go on.">
-            <TextField label="Deprecation message" hint="Tells people what to use instead. Empty: it is not deprecated." value={values.deprecation_message} problem={problem("deprecation_message")} onChange={(value) => set("deprecation_message", value)} />
+          <Section
+            title="Deprecation"
+            description="Nobody can make a new workspace of a deprecated template; those there go on."
+          >
+            <TextField
+              label="Deprecation message"
+              hint="Tells people what to use instead. Empty: it is not deprecated."
+              value={values.deprecation_message}
+              problem={problem("deprecation_message")}
+              onChange={(value) => set("deprecation_message", value)}
+            />
           </Section>
-          <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div>
+          <div className="flex justify-end">
+            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+              Save
+            </Button>
+          </div>
         </Stack>
       </form>
     </>

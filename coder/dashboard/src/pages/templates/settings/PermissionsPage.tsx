@@ -4,17 +4,20 @@ import { useState } from "react";
 
 import { patch } from "../../../api/client";
 import { templateAcl, templateAclAvailable } from "../../../api/queries/templates";
-import { AccessList, type Entry } from "../../../ui/forms/AccessList";
+import { AccessList, type Entry } from "../../../features/person/AccessList";
 import { Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
 import { SkeletonRows } from "../../../ui/Loading";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
-import { groupEntry } from "../../groups/everyone";
+import { groupEntry } from "../../../features/person/everyone";
 import { useSettingsTemplate } from "./SettingsLayout";
 
-const ROLES = [["use", "Use", "make workspaces from this template"], ["admin", "Admin", "change its files, versions and settings, and delete it"]] as const;
+const ROLES = [
+  ["use", "Use", "make workspaces from this template"],
+  ["admin", "Admin", "change its files, versions and settings, and delete it"],
+] as const;
 
 export function TemplatePermissionsPage() {
   const template = useSettingsTemplate();
@@ -22,25 +25,57 @@ export function TemplatePermissionsPage() {
   const queries = useQueryClient();
   const [text, setText] = useState("");
   const acl = useQuery(templateAcl(template.id));
-  const available = useQuery({ ...templateAclAvailable(template.id, text), placeholderData: keepPreviousData }).data;
+  const available = useQuery({
+    ...templateAclAvailable(template.id, text),
+    placeholderData: keepPreviousData,
+  }).data;
   const found: Omit<Entry, "role">[] = [
     ...(available?.groups ?? []).map(groupEntry),
-    ...(available?.users ?? []).map((user) => ({ id: user.id, kind: "user" as const, name: user.username, hint: user.email, picture: user.avatar_url })),
+    ...(available?.users ?? []).map((user) => ({
+      id: user.id,
+      kind: "user" as const,
+      name: user.username,
+      hint: user.email,
+      picture: user.avatar_url,
+    })),
   ];
   const entries: Entry[] = [
     ...(acl.data?.group ?? []).map((group) => ({ ...groupEntry(group), role: group.role })),
-    ...(acl.data?.users ?? []).map((user) => ({ id: user.id, kind: "user" as const, name: user.username, hint: user.email, picture: user.avatar_url, role: user.role })),
+    ...(acl.data?.users ?? []).map((user) => ({
+      id: user.id,
+      kind: "user" as const,
+      name: user.username,
+      hint: user.email,
+      picture: user.avatar_url,
+      role: user.role,
+    })),
   ];
-  const change = (entry: Omit<Entry, "role">, role: string) => patch(`/api/v2/templates/${template.id}/acl`, { [entry.kind === "user" ? "user_perms" : "group_perms"]: { [entry.id]: role } })
-    .then(() => queries.invalidateQueries({ queryKey: ["templates", template.id, "acl"] }), (error: unknown) => toast.failed("The permission could not be changed", error));
+  const change = (entry: Omit<Entry, "role">, role: string) =>
+    patch(`/api/v2/templates/${template.id}/acl`, {
+      [entry.kind === "user" ? "user_perms" : "group_perms"]: { [entry.id]: role },
+    }).then(
+      () => queries.invalidateQueries({ queryKey: ["templates", template.id, "acl"] }),
+      (error: unknown) => toast.failed("The permission could not be changed", error),
+    );
   return (
     <>
       <PageHead title="Permissions" />
       {acl.isPending ? <SkeletonRows rows={2} /> : null}
       {acl.isError ? <Failure error={acl.error} retry={() => void acl.refetch()} /> : null}
       {acl.data ? (
-        <Section title="Who may use it" description="“Use” makes workspaces of it. “Admin” also changes its files, versions and settings.">
-          <AccessList label="People and groups" entries={entries} roles={ROLES} found={found} onSearch={setText} onChange={change} emptyText="Only administrators can use it. Add a group or somebody above." />
+        <Section
+          title="Who may use it"
+          description="“Use” makes workspaces of it. “Admin” also changes its files, versions and settings."
+        >
+          <AccessList
+            label="People and groups"
+            entries={entries}
+            roles={ROLES}
+            found={found}
+            onSearch={setText}
+            onChange={change}
+            emptyText="Only administrators can use it. Add a group or somebody above."
+          />
         </Section>
       ) : null}
     </>

@@ -3,12 +3,12 @@ import { Outlet, useOutletContext } from "react-router";
 
 import { useTemplateRights } from "../../../api/permissions";
 import type { Template } from "../../../api/types";
-import { SidePage } from "../../../layout/SidePage";
+import { SidePage } from "../../../features/navigation/SidePage";
 import { Avatar } from "../../../ui/Avatar";
 import { Notice } from "../../../ui/Notice";
 import { TextLink } from "../../../ui/Page";
-import { useTemplateHome } from "../paths";
-import { useTemplate } from "../useTemplate";
+import { useTemplateHome } from "../../../features/template/paths";
+import { useTemplate } from "../../../features/template/useTemplate";
 
 export function TemplateSettingsLayout() {
   const { template, view } = useTemplate();
@@ -19,12 +19,34 @@ function Loaded({ template }: { template: Template }) {
   const may = useTemplateRights(template);
   const home = useTemplateHome(template);
   return (
-    <SidePage label="Template settings" head={
-      <div className="flex items-center gap-2.5"><Avatar name={template.name} src={template.icon} square /><TextLink to={home} className="truncate text-text">{template.display_name || template.name}</TextLink></div>
-    } groups={[{ items: [
-      { to: `${home}/settings`, text: "General" }, { to: `${home}/settings/permissions`, text: "Permissions" }, { to: `${home}/settings/variables`, text: "Variables" }, { to: `${home}/settings/schedule`, text: "Schedule" },
-    ] }]}>
-      {may.update === false ? <Notice kind="info" title="You may use this template, not change it.">Its administrators can.</Notice> : <Outlet context={template} />}
+    <SidePage
+      label="Template settings"
+      head={
+        <div className="flex items-center gap-2.5">
+          <Avatar name={template.name} src={template.icon} square />
+          <TextLink to={home} className="truncate text-text">
+            {template.display_name || template.name}
+          </TextLink>
+        </div>
+      }
+      groups={[
+        {
+          items: [
+            { to: `${home}/settings`, text: "General" },
+            { to: `${home}/settings/permissions`, text: "Permissions" },
+            { to: `${home}/settings/variables`, text: "Variables" },
+            { to: `${home}/settings/schedule`, text: "Schedule" },
+          ],
+        },
+      ]}
+    >
+      {may.update === false ? (
+        <Notice kind="info" title="You may use this template, not change it.">
+          Its administrators can.
+        </Notice>
+      ) : (
+        <Outlet context={template} />
+      )}
     </SidePage>
   );
 }

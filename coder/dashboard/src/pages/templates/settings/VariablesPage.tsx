@@ -27,7 +27,10 @@ export function TemplateVariablesPage() {
   useTitle(template.name, "Template variables");
   return (
     <>
-      <PageHead title="Template variables" description="What the template’s files leave to this deployment." />
+      <PageHead
+        title="Template variables"
+        description="What the template’s files leave to this deployment."
+      />
       <Loaded key={template.id} template={template} />
     </>
   );
@@ -39,9 +42,21 @@ function Loaded({ template }: { template: Template }) {
   return (
     <>
       {variables.isPending ? <SkeletonRows rows={2} /> : null}
-      {variables.isError ? <Failure error={variables.error} retry={() => void variables.refetch()} /> : null}
-      {variables.data?.length === 0 ? <Empty icon={Variable} title="This template has no variables" /> : null}
-      {variables.data && variables.data.length > 0 ? <Values key={version} template={template} active={version} take={take} variables={variables.data} /> : null}
+      {variables.isError ? (
+        <Failure error={variables.error} retry={() => void variables.refetch()} />
+      ) : null}
+      {variables.data?.length === 0 ? (
+        <Empty icon={Variable} title="This template has no variables" />
+      ) : null}
+      {variables.data && variables.data.length > 0 ? (
+        <Values
+          key={version}
+          template={template}
+          active={version}
+          take={take}
+          variables={variables.data}
+        />
+      ) : null}
     </>
   );
 }
@@ -62,29 +77,67 @@ function Values({ template, active, take, variables }: ValuesProps) {
   const pick = (found: Template) => ({ version: found.active_version_id });
   const load = () => get<Template>(`/api/v2/templates/${template.id}`);
   const conflict = useConflict(load, pick, { version: active });
-  const form = useForm<Record<string, string>>(startValues(variables), conflict.guard(async (values: Record<string, string>) => {
-    // Saved over another version, the values are mine and the files its.
-    const { job } = await get<TemplateVersion>(`/api/v2/templateversions/${pick(await load()).version}`);
-    const made = await createVersion(template.organization_id, { template_id: template.id, file_id: job.file_id, tags: job.tags as Record<string, string>, user_variable_values: givenValues(values) });
-    setBuilding(made.id);
-    const done = await imported(made.id);
-    if (done.job.status !== "succeeded") throw new Error(done.job.error || "The version could not be imported.");
-    await patch(`/api/v2/templates/${template.id}/versions`, { id: made.id });
-    await queries.invalidateQueries({ queryKey: ["template"] });
-    take(made.id);
-    toast.done("The variables are saved.", "A new version is active.");
-  }));
+  const form = useForm<Record<string, string>>(
+    startValues(variables),
+    conflict.guard(async (values: Record<string, string>) => {
+      // Saved over another version, the values are mine and the files its.
+      const { job } = await get<TemplateVersion>(
+        `/api/v2/templateversions/${pick(await load()).version}`,
+      );
+      const made = await createVersion(template.organization_id, {
+        template_id: template.id,
+        file_id: job.file_id,
+        tags: job.tags as Record<string, string>,
+        user_variable_values: givenValues(values),
+      });
+      setBuilding(made.id);
+      const done = await imported(made.id);
+      if (done.job.status !== "succeeded")
+        throw new Error(done.job.error || "The version could not be imported.");
+      await patch(`/api/v2/templates/${template.id}/versions`, { id: made.id });
+      await queries.invalidateQueries({ queryKey: ["template"] });
+      take(made.id);
+      toast.done("The variables are saved.", "A new version is active.");
+    }),
+  );
   return (
     <form onSubmit={form.submit}>
       <Stack>
         {conflict.theirs ? (
-          <Notice kind="warning" title="Another version became active while you were editing" actions={
-            <><Button size="sm" onClick={() => { conflict.overwrite(); form.submit(); }}>Save mine over it</Button><Button size="sm" onClick={() => take(conflict.theirs?.version ?? active)}>Take what is there now</Button></>
-          }>Nothing of yours is saved yet.</Notice>
-        ) : form.error ? <Failure error={form.error} /> : null}
-        <Section title="Variables"><VariablesForm variables={variables} values={form.values} onChange={form.set} /></Section>
+          <Notice
+            kind="warning"
+            title="Another version became active while you were editing"
+            actions={
+              <>
+                <Button
+                  size="sm"
+                  onClick={() => {
+                    conflict.overwrite();
+                    form.submit();
+                  }}
+                >
+                  Save mine over it
+                </Button>
+                <Button size="sm" onClick={() => take(conflict.theirs?.version ?? active)}>
+                  Take what is there now
+                </Button>
+              </>
+            }
+          >
+            Nothing of yours is saved yet.
+          </Notice>
+        ) : form.error ? (
+          <Failure error={form.error} />
+        ) : null}
+        <Section title="Variables">
+          <VariablesForm variables={variables} values={form.values} onChange={form.set} />
+        </Section>
         {building ? <ImportLog key={building} version={building} /> : null}
-        <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save as a new version</Button></div>
+        <div className="flex justify-end">
+          <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            Save as a new version
+          </Button>
+        </div>
       </Stack>
     </form>
   );

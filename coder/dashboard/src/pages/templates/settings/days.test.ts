@@ -12,7 +12,9 @@ it("every set of days is a choice that gives the same set back", () => {
 });
 
 it("knows the usual ones by their names", () => {
-  expect([[], WEEK, ["saturday"], ["sunday"], ["monday"], ["monday", "wednesday"]].map(stopChoice)).toEqual(["off", "daily", "saturday", "sunday", CUSTOM, CUSTOM]);
+  expect(
+    [[], WEEK, ["saturday"], ["sunday"], ["monday"], ["monday", "wednesday"]].map(stopChoice),
+  ).toEqual(["off", "daily", "saturday", "sunday", CUSTOM, CUSTOM]);
 });
 
 it("keeps days in the order of the week", () => {

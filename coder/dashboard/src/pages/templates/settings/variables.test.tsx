@@ -8,34 +8,82 @@ import { visit, type Answers } from "../../../test/world";
 import { TemplateVariablesPage } from "./VariablesPage";
 
 const template = { id: "t", name: "box", organization_id: "o", active_version_id: "v1" };
-const region = (value: string) => [{ name: "region", description: "", type: "string", value, default_value: "", required: true, sensitive: false }];
-const version = (id: string) => ({ id, job: { id: `job-${id}`, file_id: `file-${id}`, tags: { scope: "organization" }, status: "succeeded" } });
+const region = (value: string) => [
+  {
+    name: "region",
+    description: "",
+    type: "string",
+    value,
+    default_value: "",
+    required: true,
+    sensitive: false,
+  },
+];
+const version = (id: string) => ({
+  id,
+  job: {
+    id: `job-${id}`,
+    file_id: `file-${id}`,
+    tags: { scope: "organization" },
+    status: "succeeded",
+  },
+});
 
 /** The page's frame, which follows the template. */
 function Frame() {
   const [now, setNow] = useState(template);
-  return <><button onClick={() => setNow({ ...now, active_version_id: "v2" })}>Another becomes active</button><Outlet context={now} /></>;
+  return (
+    <>
+      <button onClick={() => setNow({ ...now, active_version_id: "v2" })}>
+        Another becomes active
+      </button>
+      <Outlet context={now} />
+    </>
+  );
 }
 
 async function open(active: string) {
   const answers: Answers = {
     "GET /api/v2/templates/t": { ...template, active_version_id: active },
-    "GET /api/v2/templateversions/v1": version("v1"), "GET /api/v2/templateversions/v2": version("v2"), "GET /api/v2/templateversions/v3": version("v3"),
-    "GET /api/v2/templateversions/v1/variables": region("eu"), "GET /api/v2/templateversions/v2/variables": region("us"), "GET /api/v2/templateversions/v3/variables": region("asia"),
+    "GET /api/v2/templateversions/v1": version("v1"),
+    "GET /api/v2/templateversions/v2": version("v2"),
+    "GET /api/v2/templateversions/v3": version("v3"),
+    "GET /api/v2/templateversions/v1/variables": region("eu"),
+    "GET /api/v2/templateversions/v2/variables": region("us"),
+    "GET /api/v2/templateversions/v3/variables": region("asia"),
     "GET /api/v2/templateversions/v3/logs": [],
     "POST /api/v2/organizations/o/templateversions": { id: "v3" },
     "PATCH /api/v2/templates/t/versions": {},
   };
-  const page = visit([{ path: "/", Component: Frame, children: [{ index: true, Component: TemplateVariablesPage }] }], "/", answers);
+  const page = visit(
+    [
+      {
+        path: "/",
+        Component: Frame,
+        children: [{ index: true, Component: TemplateVariablesPage }],
+      },
+    ],
+    "/",
+    answers,
+  );
   const field = await screen.findByLabelText(/region/);
   await userEvent.clear(field);
   await userEvent.type(field, "asia");
-  if (active !== "v1") await userEvent.click(screen.getByRole("button", { name: "Another becomes active" }));
+  if (active !== "v1")
+    await userEvent.click(screen.getByRole("button", { name: "Another becomes active" }));
   await userEvent.click(screen.getByRole("button", { name: "Save as a new version" }));
   return page;
 }
 
-const made = (from: string) => ({ method: "POST", path: "/api/v2/organizations/o/templateversions", body: expect.objectContaining({ template_id: "t", file_id: `file-${from}`, user_variable_values: [{ name: "region", value: "asia" }] }) as unknown });
+const made = (from: string) => ({
+  method: "POST",
+  path: "/api/v2/organizations/o/templateversions",
+  body: expect.objectContaining({
+    template_id: "t",
+    file_id: `file-${from}`,
+    user_variable_values: [{ name: "region", value: "asia" }],
+  }) as unknown,
+});
 const active = { method: "PATCH", path: "/api/v2/templates/t/versions", body: { id: "v3" } };
 
 it("makes a version of what was typed", async () => {

@@ -1,0 +1,191 @@
+// Everything by keyboard: pages, workspaces, templates. Opens with Ctrl/Cmd+K.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Command } from "cmdk";
+import { useDeferredValue, useRef, useState } from "react";
+import { useNavigate } from "react-router";
+
+import { seg } from "../../api/client";
+import { useMayCreateWorkspace, usePermissions } from "../../api/permissions";
+import { organizations } from "../../api/queries/session";
+import { templates } from "../../api/queries/templates";
+import { workspaces } from "../../api/queries/workspaces";
+import type { Organization, Template } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { templatePath } from "../../features/template/paths";
+import { cx } from "../../ui/cx";
+import { BEGIN, MAIN } from "./nav";
+import type { NavItem } from "../../features/navigation/nav-item";
+import { ACCOUNT } from "../../pages/account/nav";
+import { ADMIN } from "./nav-admin";
+import { DEPLOYMENT } from "../../pages/deployment/nav";
+
+const ITEM =
+  "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
+// A heading with nothing below it says nothing.
+const GROUP = cx(
+  "not-has-[[cmdk-item]]:hidden [&_[cmdk-group-heading]]:px-2.5",
+  "[&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1",
+  "[&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-medium",
+  "[&_[cmdk-group-heading]]:text-faint",
+);
+
+/** What people look for in an organization; each organization's own page says more. */
+function organizationPages(homes: readonly Organization[]): NavItem[] {
+  return homes.flatMap(({ name, display_name }) => {
+    const of = homes.length > 1 ? ` of ${display_name || name}` : "";
+    const home = `/organizations/${seg(name)}`;
+    return [
+      {
+        to: home,
+        text: `Members${of}`,
+        words: "people roles",
+        allowed: (may) => may.viewAnyMembers,
+      },
+      {
+        to: `${home}/provisioners`,
+        text: `Provisioners${of}`,
+        words: "daemons",
+        allowed: (may) => may.viewAnyProvisionerJobs,
+      },
+      {
+        to: `${home}/provisioner-jobs`,
+        text: `Provisioner jobs${of}`,
+        words: "queue waits pending builds",
+        allowed: (may) => may.viewAnyProvisionerJobs,
+      },
+    ] satisfies NavItem[];
+  });
+}
+
+/** 1 where each word that was typed begins a word of the item, less where one stands inside, 0 where one is missing: letters
+ * somewhere in this order, which is what the library takes, found everything by "invite". */
+export function rank(item: string, typed: string): number {
+  const text = item.toLowerCase();
+  return Math.min(
+    1,
+    ...typed
+      .toLowerCase()
+      .split(/\s+/)
+      .filter(Boolean)
+      .map((word) => {
+        const at = text.indexOf(word);
+        if (at < 0) return 0;
+        return text.split(/[^\p{L}\p{N}]+/u).some((begun) => begun.startsWith(word)) ? 1 : 0.5;
+      }),
+  );
+}
+
+export function CommandPalette({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState("");
+  const list = useRef<HTMLDivElement>(null);
+  const navigate = useNavigate();
+  const may = usePermissions();
+  const needle = useDeferredValue(text.trim());
+  const found =
+    useQuery({
+      ...workspaces(needle === "" ? "owner:me" : `name:"${needle.replaceAll('"', "")}"`, 1),
+      refetchInterval: false,
+      placeholderData: keepPreviousData,
+    }).data?.workspaces ?? [];
+  const known = useQuery(templates()).data ?? [];
+  const homes = useQuery(organizations).data ?? [];
+  const go = (to: string) => {
+    onClose();
+    void navigate(to);
+  };
+  const pages = (items: readonly NavItem[]) =>
+    items
+      .filter((item) => item.allowed?.(may) ?? true)
+      .map((item) => (
+        <Command.Item
+          key={item.to}
+          className={ITEM}
+          value={`${item.text} ${item.words ?? ""} ${item.to}`}
+          onSelect={() => go(item.to)}
+        >
+          {item.text}
+        </Command.Item>
+      ));
+  return (
+    <Command.Dialog
+      open
+      filter={rank}
+      onOpenChange={(open) => {
+        if (!open) onClose();
+      }}
+      label="Search and commands"
+      overlayClassName="fixed inset-0 z-40 bg-overlay"
+      contentClassName={cx(
+        "fixed top-[12vh] left-1/2 z-50 w-[min(38rem,calc(100vw-2rem))] -translate-x-1/2",
+        "overflow-hidden rounded-xl border border-line bg-raised shadow-raised",
+      )}
+    >
+      <Command.Input
+        value={text}
+        onValueChange={(next) => {
+          setText(next);
+          list.current?.scrollTo(0, 0);
+        }}
+        placeholder="Go to a workspace, a template, a page…"
+        className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none"
+      />
+      <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
+        <Command.Empty className="px-3 py-6 text-center text-muted">
+          Nothing of that name.
+        </Command.Empty>
+        <Command.Group heading="Workspaces" className={GROUP}>
+          {found.slice(0, 8).map((workspace) => (
+            <Command.Item
+              key={workspace.id}
+              className={ITEM}
+              value={`workspace ${workspace.owner_name}/${workspace.name}`}
+              onSelect={() => go(`/@${workspace.owner_name}/${workspace.name}`)}
+            >
+              <Avatar
+                name={workspace.template_name}
+                src={workspace.template_icon}
+                size="sm"
+                square
+              />
+              <span className="truncate">
+                {workspace.owner_name}/{workspace.name}
+              </span>
+            </Command.Item>
+          ))}
+        </Command.Group>
+        <Command.Group heading="New workspace from" className={GROUP}>
+          {known
+            .filter((template) => !template.deprecated)
+            .map((template) => (
+              <NewFrom key={template.id} template={template} go={go} />
+            ))}
+        </Command.Group>
+        <Command.Group heading="Pages" className={GROUP}>
+          {pages(MAIN)}
+          {pages(BEGIN)}
+          {pages(ACCOUNT)}
+        </Command.Group>
+        <Command.Group heading="Administration" className={GROUP}>
+          {pages(ADMIN)}
+          {pages(DEPLOYMENT.flatMap((group) => group.items))}
+          {pages(organizationPages(homes))}
+        </Command.Group>
+      </Command.List>
+    </Command.Dialog>
+  );
+}
+
+/** Only where the person may have a workspace: the palette is no place for refusals. */
+function NewFrom({ template, go }: { template: Template; go: (to: string) => void }) {
+  if (!useMayCreateWorkspace(template.organization_id)) return null;
+  return (
+    <Command.Item
+      className={ITEM}
+      value={`new workspace create ${template.name} ${template.display_name}`}
+      onSelect={() => go(`${templatePath(template)}/workspace`)}
+    >
+      <Avatar name={template.name} src={template.icon} size="sm" square />
+      <span className="truncate">{template.display_name || template.name}</span>
+    </Command.Item>
+  );
+}

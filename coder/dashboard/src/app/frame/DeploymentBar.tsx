@@ -1,0 +1,112 @@
+// The deployment at a glance, along the foot of every page for those who run it: workspaces by state, what goes through
+// their connections, who is connected by what, how fresh the figures are. Loaded after the page itself.
+import { useQuery } from "@tanstack/react-query";
+import { RefreshCw } from "lucide-react";
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+
+import { deploymentStats } from "../../api/queries/deployment";
+import { healthReport } from "../../api/queries/health";
+import { usePermissions } from "../../api/permissions";
+import { Ago } from "../../ui/Ago";
+import { StatusText, type Tone } from "../../ui/Badge";
+import { IconButton } from "../../ui/Button";
+import { byteSize } from "../../lib/bytes";
+
+const STATES = [
+  ["pending", "Pending", "busy", "status:pending"],
+  ["building", "Building", "busy", "status:starting"],
+  ["running", "Running", "good", "status:running"],
+  ["stopped", "Stopped", "idle", "status:stopped"],
+  ["failed", "Failed", "bad", "status:failed"],
+] as const satisfies readonly (readonly [string, string, Tone, string])[];
+/** Said even of none; of the others only when there are some: the foot stays one line. */
+const ALWAYS: readonly string[] = ["running", "stopped"];
+const SESSIONS = [
+  ["vscode", "VS Code"],
+  ["jetbrains", "JetBrains"],
+  ["ssh", "SSH"],
+  ["reconnecting_pty", "Terminal"],
+] as const;
+
+export function DeploymentBar() {
+  const may = usePermissions();
+  const answer = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
+  const ill = useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
+  const stats = answer.data;
+  if (!stats) return null;
+  const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
+  const latency = stats.workspaces.connection_latency_ms.P50;
+  return (
+    <aside
+      aria-label="Deployment statistics"
+      className="z-20 border-t border-line bg-surface text-xs text-muted lg:sticky lg:bottom-0"
+    >
+      <div className="mx-auto flex w-full max-w-[88rem] flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
+        {ill ? (
+          <Link to="/health" className="hover:underline">
+            <StatusText tone="bad">Not healthy</StatusText>
+          </Link>
+        ) : null}
+        <Figures name="Workspaces">
+          {STATES.filter(([key]) => ALWAYS.includes(key) || stats.workspaces[key] > 0).map(
+            ([key, text, tone, filter]) => (
+              <li key={key}>
+                <Link
+                  className="hover:underline"
+                  to={`/workspaces?filter=${encodeURIComponent(filter)}`}
+                >
+                  <StatusText tone={tone} quiet>
+                    {text}: {stats.workspaces[key]}
+                  </StatusText>
+                </Link>
+              </li>
+            ),
+          )}
+        </Figures>
+        <Figures name="Transmission">
+          <li>Received: {byteSize(stats.workspaces.rx_bytes)}</li>
+          <li>Sent: {byteSize(stats.workspaces.tx_bytes)}</li>
+          <li>Latency: {latency < 0 ? "–" : `${Math.round(latency)} ms`}</li>
+        </Figures>
+        <Figures name="Connections">
+          {sessions.length === 0 ? (
+            <li>none</li>
+          ) : (
+            sessions.map(([key, text]) => (
+              <li key={key}>
+                {text}: {stats.session_count[key]}
+              </li>
+            ))
+          )}
+        </Figures>
+        <span className="ml-auto flex items-center gap-1 max-sm:w-full max-sm:justify-between">
+          <span>
+            Last aggregated <Ago at={stats.collected_at} />
+          </span>
+          <IconButton
+            size="sm"
+            label="Refresh the statistics"
+            busy={answer.isFetching}
+            onClick={() => void answer.refetch()}
+          >
+            <RefreshCw />
+          </IconButton>
+        </span>
+      </div>
+    </aside>
+  );
+}
+
+function Figures({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className="flex flex-wrap items-baseline gap-x-3 max-sm:grid max-sm:w-full max-sm:grid-cols-[5.5rem_1fr]">
+      <span className="font-medium" aria-hidden="true">
+        {name}
+      </span>
+      <ul aria-label={name} className="flex flex-wrap gap-x-3 text-text tabular-nums">
+        {children}
+      </ul>
+    </div>
+  );
+}

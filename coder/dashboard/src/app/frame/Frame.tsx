@@ -1,0 +1,217 @@
+// Top bar, banners, content, foot: the frame of every page but the doors. Without a user it offers signing in.
+import { useQuery } from "@tanstack/react-query";
+import { ChevronDown, Menu as MenuIcon, Search, WifiOff } from "lucide-react";
+import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
+import { Link, NavLink, useLocation } from "react-router";
+
+import { useConnectionLost } from "../../api/connection";
+import { usePermissions } from "../../api/permissions";
+import { appearance, buildInfo } from "../../api/queries/session";
+import type { User } from "../../api/types";
+import { safeImage } from "../../ui/Avatar";
+import { Button, ButtonLink, IconButton } from "../../ui/Button";
+import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { Announcements } from "../../features/appearance/Announcements";
+import { cx } from "../../ui/cx";
+import { FrameExtras } from "./FrameExtras";
+import { MAIN } from "./nav";
+import { ADMIN } from "./nav-admin";
+import { useShortcuts } from "./shortcuts";
+import { UserMenu } from "./UserMenu";
+
+const CommandPalette = lazy(async () => ({
+  default: (await import("./CommandPalette")).CommandPalette,
+}));
+const DeploymentBar = lazy(async () => ({
+  default: (await import("./DeploymentBar")).DeploymentBar,
+}));
+
+export function Frame({ user, children }: { user: User | null; children: ReactNode }) {
+  const info = useQuery(buildInfo);
+  const content = useFocusOnNavigation();
+  const [palette, setPalette] = useState(false);
+  const lost = useConnectionLost();
+  useShortcuts(user !== null, () => setPalette(true));
+  return (
+    <>
+      <a
+        className="absolute -left-[999px] z-60 rounded-md bg-raised px-4 py-2 shadow-raised focus:top-3 focus:left-4"
+        href="#content"
+      >
+        Skip to content
+      </a>
+      <Announcements />
+      <header className="sticky top-0 z-30 border-b border-line bg-surface">
+        <div className="mx-auto flex h-13 w-full max-w-[88rem] items-center gap-2 px-4 sm:px-6">
+          <Brand />
+          {user ? <MainNav /> : null}
+          <div className="ml-auto flex items-center gap-1.5">
+            {user ? (
+              <>
+                <Button
+                  look="quiet"
+                  className="max-lg:hidden"
+                  icon={<Search />}
+                  onClick={() => setPalette(true)}
+                  aria-keyshortcuts="Control+K Meta+K"
+                >
+                  Search
+                  <kbd
+                    aria-hidden="true"
+                    className="rounded-sm border border-line px-1 text-xs text-faint"
+                  >
+                    Ctrl K
+                  </kbd>
+                </Button>
+                <IconButton className="lg:hidden" label="Search" onClick={() => setPalette(true)}>
+                  <Search />
+                </IconButton>
+                <FrameExtras />
+                <UserMenu user={user} />
+              </>
+            ) : (
+              <ButtonLink to="/login" look="primary">
+                Sign in
+              </ButtonLink>
+            )}
+          </div>
+        </div>
+      </header>
+      {lost ? (
+        <div
+          role="status"
+          className={cx(
+            "sticky top-13 z-20 flex items-center justify-center gap-2 border-b",
+            "border-warn/40 bg-warn-soft px-4 py-1.5 text-sm font-medium",
+          )}
+        >
+          <WifiOff className="size-4 text-warn" aria-hidden="true" />
+          The connection to the server is lost.{" "}
+          <span className="font-normal text-muted">
+            Reconnecting; below is what was last known.
+          </span>
+        </div>
+      ) : null}
+      <main
+        id="content"
+        ref={content}
+        tabIndex={-1}
+        className="mx-auto w-full max-w-[88rem] flex-1 px-4 py-6 sm:px-6 sm:py-7"
+      >
+        {children}
+      </main>
+      <footer className="mx-auto flex w-full max-w-[88rem] flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm text-muted sm:px-6">
+        {info.data ? <span>Coder {info.data.version}</span> : null}
+        <Link to="/install" className="hover:text-text hover:underline">
+          Install the command line
+        </Link>
+      </footer>
+      {user ? (
+        <Suspense fallback={null}>
+          <DeploymentBar />
+        </Suspense>
+      ) : null}
+      {palette ? (
+        <Suspense fallback={null}>
+          <CommandPalette onClose={() => setPalette(false)} />
+        </Suspense>
+      ) : null}
+    </>
+  );
+}
+
+function Brand() {
+  const look = useQuery(appearance).data;
+  const name = look?.application_name || "Coder";
+  return (
+    <Link
+      to="/workspaces"
+      className="mr-2 flex shrink-0 items-center gap-2.5 font-semibold"
+      aria-label={`${name}, home`}
+    >
+      <img src={safeImage(look?.logo_url) ?? "/favicon.svg"} alt="" className="h-6.5 max-w-32" />
+      <span className="max-w-40 truncate max-sm:hidden">{name}</span>
+    </Link>
+  );
+}
+
+const NAV_LINK = cx(
+  "rounded-md px-2.5 py-1.5 text-base font-medium text-muted transition-colors",
+  "duration-(--quick) hover:bg-hover hover:text-text aria-[current=page]:bg-hover",
+  "aria-[current=page]:text-text",
+);
+
+function MainNav() {
+  const may = usePermissions();
+  const inside = useLocation().pathname.startsWith("/@"); // one workspace: its address does not begin with the list's
+  const admin = ADMIN.filter((item) => item.allowed?.(may) ?? true);
+  return (
+    <>
+      <nav aria-label="Main" className="flex items-center gap-1 max-md:hidden">
+        {MAIN.map((item) => (
+          <NavLink
+            key={item.to}
+            to={item.to}
+            className={inside && item === MAIN[0] ? `${NAV_LINK} bg-hover text-text!` : NAV_LINK}
+          >
+            {item.text}
+          </NavLink>
+        ))}
+        {admin.length > 0 ? (
+          <Menu
+            align="start"
+            trigger={
+              <Button look="quiet">
+                Admin settings
+                <ChevronDown />
+              </Button>
+            }
+          >
+            {admin.map((item) => (
+              <MenuItem key={item.to} to={item.to}>
+                {item.text}
+              </MenuItem>
+            ))}
+          </Menu>
+        ) : null}
+      </nav>
+      <div className="md:hidden">
+        <Menu
+          align="start"
+          trigger={
+            <IconButton label="Menu">
+              <MenuIcon />
+            </IconButton>
+          }
+        >
+          {MAIN.map((item) => (
+            <MenuItem key={item.to} to={item.to}>
+              {item.text}
+            </MenuItem>
+          ))}
+          {admin.length > 0 ? <MenuSeparator /> : null}
+          {admin.map((item) => (
+            <MenuItem key={item.to} to={item.to}>
+              {item.text}
+            </MenuItem>
+          ))}
+        </Menu>
+      </div>
+    </>
+  );
+}
+
+// A new page begins at its content for the keyboard and for screen readers, as a fresh document would.
+function useFocusOnNavigation() {
+  const { pathname } = useLocation();
+  const content = useRef<HTMLElement>(null);
+  const shown = useRef(pathname);
+  useEffect(() => {
+    if (shown.current === pathname) return;
+    shown.current = pathname;
+    if (!content.current?.contains(document.activeElement))
+      content.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [pathname]);
+  return content;
+}

@@ -1,0 +1,20 @@
+// What stands in the top bar between the menus and the person. Loaded after the page itself: nothing waits for it.
+import { lazy, Suspense } from "react";
+
+const InboxBell = lazy(async () => ({
+  default: (await import("../../features/notification/InboxBell")).InboxBell,
+}));
+const ProxyMenu = lazy(async () => ({ default: (await import("./ProxyMenu")).ProxyMenu }));
+
+export function FrameExtras() {
+  return (
+    <>
+      <Suspense fallback={null}>
+        <ProxyMenu />
+      </Suspense>
+      <Suspense fallback={<span className="size-8.5" />}>
+        <InboxBell />
+      </Suspense>
+    </>
+  );
+}

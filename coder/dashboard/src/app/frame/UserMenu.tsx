@@ -1,0 +1,74 @@
+// The person's own menu: settings, documents, the version, signing out.
+import { useQuery } from "@tanstack/react-query";
+import { BookOpen, ExternalLink, LogOut } from "lucide-react";
+
+import { post } from "../../api/client";
+import { appearance, buildInfo } from "../../api/queries/session";
+import type { User } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../../ui/Menu";
+import { ACCOUNT_MENU } from "../../pages/account/nav";
+
+const DOCUMENTATION = "Documentation";
+
+export function UserMenu({ user }: { user: User }) {
+  const info = useQuery(buildInfo).data;
+  const look = useQuery(appearance).data;
+  const documents = look?.docs_url && /^https?:/i.test(look.docs_url) ? look.docs_url : "";
+  // The links an administrator set may name the documentation again.
+  const links = (look?.support_links ?? []).filter(
+    (link) =>
+      /^https?:/i.test(link.target) &&
+      (documents === "" || (link.target !== documents && link.name !== DOCUMENTATION)),
+  );
+  return (
+    <Menu
+      label="Your account"
+      trigger={
+        <button
+          type="button"
+          className="flex items-center gap-2 rounded-md p-1 hover:bg-hover"
+          data-testid="user-dropdown-trigger"
+        >
+          <Avatar name={user.username} src={user.avatar_url} size="sm" />
+          <span className="sr-only">Open user menu of </span>
+          <span className="max-w-32 truncate text-base font-medium max-sm:hidden">
+            {user.username}
+          </span>
+        </button>
+      }
+    >
+      <div className="px-2.5 py-1.5">
+        <p className="truncate font-medium">{user.name || user.username}</p>
+        <p className="truncate text-sm text-muted">{user.email}</p>
+      </div>
+      <MenuSeparator />
+      {ACCOUNT_MENU.map((item) => (
+        <MenuItem key={item.to} to={item.to}>
+          {item.text}
+        </MenuItem>
+      ))}
+      <MenuSeparator />
+      {documents ? (
+        <MenuItem href={documents} icon={<BookOpen />}>
+          {DOCUMENTATION}
+        </MenuItem>
+      ) : null}
+      {links.map((link) => (
+        <MenuItem key={link.target} href={link.target} icon={<ExternalLink />}>
+          {link.name}
+        </MenuItem>
+      ))}
+      <MenuItem icon={<LogOut />} onSelect={() => void signOut()}>
+        Sign out
+      </MenuItem>
+      {info ? <MenuLabel>Coder {info.version}</MenuLabel> : null}
+    </Menu>
+  );
+}
+
+// A fresh document: nothing of this person stays in memory.
+async function signOut(): Promise<void> {
+  await post("/api/v2/users/logout").catch(() => undefined);
+  window.location.assign("/login");
+}

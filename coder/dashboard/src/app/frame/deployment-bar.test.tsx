@@ -1,0 +1,135 @@
+import { act, screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import { visit } from "../../test/world";
+import { byteSize } from "../../lib/bytes";
+import { DeploymentBar } from "./DeploymentBar";
+
+const stats = {
+  aggregated_from: "2026-01-01T00:00:00Z",
+  collected_at: "2026-01-01T00:10:00Z",
+  next_update_at: "2026-01-01T00:11:00Z",
+  workspaces: {
+    pending: 1,
+    building: 2,
+    running: 30,
+    failed: 4,
+    stopped: 5,
+    connection_latency_ms: { P50: 12.4, P95: 90 },
+    rx_bytes: 1536,
+    tx_bytes: 5 * 1024 ** 3,
+  },
+  session_count: { vscode: 6, ssh: 7, jetbrains: 8, reconnecting_pty: 9 },
+};
+const open = (answers: object = {}) =>
+  visit([{ path: "/", Component: DeploymentBar }], "/", {
+    "GET /api/v2/deployment/stats": stats,
+    "GET /api/v2/debug/health": { healthy: true },
+    ...answers,
+  });
+const bar = async () =>
+  within(await screen.findByRole("complementary", { name: "Deployment statistics" }));
+
+/** What a list of figures says of each. */
+function said(list: HTMLElement): (string | null)[] {
+  return within(list)
+    .getAllByRole("listitem")
+    .map((item) => item.textContent);
+}
+
+it("counts workspaces, data and connections, and leads to those it counts", async () => {
+  open();
+  const shown = await bar();
+  expect(said(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
+    "Pending: 1",
+    "Building: 2",
+    "Running: 30",
+    "Stopped: 5",
+    "Failed: 4",
+  ]);
+  expect(said(shown.getByRole("list", { name: "Transmission" }))).toEqual([
+    "Received: 1.5 KiB",
+    "Sent: 5.0 GiB",
+    "Latency: 12 ms",
+  ]);
+  expect(said(shown.getByRole("list", { name: "Connections" }))).toEqual([
+    "VS Code: 6",
+    "JetBrains: 8",
+    "SSH: 7",
+    "Terminal: 9",
+  ]);
+  expect(shown.getByRole("link", { name: "Failed: 4" })).toHaveAttribute(
+    "href",
+    "/workspaces?filter=status%3Afailed",
+  );
+  expect(shown.queryByRole("link", { name: "Not healthy" })).toBeNull();
+});
+
+it("says nothing of what there is none of, but for what people look for", async () => {
+  open({
+    "GET /api/v2/deployment/stats": {
+      ...stats,
+      workspaces: {
+        ...stats.workspaces,
+        pending: 0,
+        building: 0,
+        running: 0,
+        failed: 0,
+        stopped: 0,
+      },
+      session_count: { vscode: 0, ssh: 0, jetbrains: 0, reconnecting_pty: 0 },
+    },
+  });
+  const shown = await bar();
+  expect(said(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
+    "Running: 0",
+    "Stopped: 0",
+  ]);
+  expect(said(shown.getByRole("list", { name: "Connections" }))).toEqual(["none"]);
+});
+
+it("asks again at once", async () => {
+  const page = open();
+  await userEvent.click((await bar()).getByRole("button", { name: "Refresh the statistics" }));
+  await waitFor(() =>
+    expect(page.asked.filter((one) => one === "GET /api/v2/deployment/stats")).toHaveLength(2),
+  );
+});
+
+it("says that the deployment is not healthy, and knows no latency before there is one", async () => {
+  open({
+    "GET /api/v2/debug/health": { healthy: false },
+    "GET /api/v2/deployment/stats": {
+      ...stats,
+      workspaces: { ...stats.workspaces, connection_latency_ms: { P50: -1, P95: -1 } },
+    },
+  });
+  const shown = await bar();
+  expect(await shown.findByRole("link", { name: "Not healthy" })).toHaveAttribute(
+    "href",
+    "/health",
+  );
+  expect(said(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: –");
+});
+
+it("is for those who may see the figures", async () => {
+  const page = open({
+    "POST /api/v2/authcheck": (body: { checks: object }) =>
+      Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
+  });
+  await waitFor(() => expect(page.asked).toContain("POST /api/v2/authcheck"));
+  await act(async () => undefined);
+  expect(page.asked).not.toContain("GET /api/v2/deployment/stats");
+  expect(screen.queryByRole("complementary")).toBeNull();
+});
+
+it.each([
+  [0, "0 B"],
+  [1023, "1023 B"],
+  [1024, "1.0 KiB"],
+  [150 * 1024, "150 KiB"],
+  [2 ** 60, "1024 PiB"],
+])("%d bytes are %s", (count, text) => {
+  expect(byteSize(count)).toBe(text);
+});

@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+
+import type { Permissions } from "../../api/permissions";
+import { ADMIN } from "./nav-admin";
+import { DEPLOYMENT } from "../../pages/deployment/nav";
+
+const person = (...allowed: (keyof Permissions)[]) =>
+  new Proxy({} as Permissions, {
+    get: (_, name) => (allowed as readonly (string | symbol)[]).includes(name),
+  });
+const menu = (may: Permissions) =>
+  ADMIN.filter((item) => item.allowed?.(may) ?? true).map((item) => item.text);
+
+it("gives no administration to somebody who may only read the proxies, as everybody may", () => {
+  expect(menu(person("viewWorkspaceProxies"))).toEqual([]);
+});
+
+it.each([[["editWorkspaceProxies"]], [["viewWorkspaceProxies", "viewDeploymentConfig"]]] as const)(
+  "lists the proxies for %s",
+  (allowed) => {
+    const items = DEPLOYMENT.flatMap((group) => group.items).filter(
+      (item) => item.allowed?.(person(...allowed)) ?? true,
+    );
+    expect(items.map((item) => item.text)).toContain("Workspace proxies");
+    expect(menu(person(...allowed))).toContain("Deployment");
+  },
+);

@@ -1,0 +1,24 @@
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import type { User } from "../../api/types";
+import { visit } from "../../test/world";
+import { UserMenu } from "./UserMenu";
+
+it("names the documentation once", async () => {
+  const user = { username: "ana", name: "", email: "a@b.c", avatar_url: "" } as User;
+  visit([{ path: "/", element: <UserMenu user={user} /> }], "/", {
+    "GET /api/v2/buildinfo": { version: "v2" },
+    "GET /api/v2/appearance": {
+      docs_url: "https://docs.example",
+      support_links: [
+        { name: "Documentation", target: "https://elsewhere.example", icon: "" },
+        { name: "Report a bug", target: "https://bugs.example", icon: "" },
+      ],
+    },
+  });
+  await userEvent.click(await screen.findByTestId("user-dropdown-trigger"));
+  expect(await screen.findByText("Report a bug")).toBeVisible();
+  expect(screen.getAllByText("Documentation")).toHaveLength(1);
+});

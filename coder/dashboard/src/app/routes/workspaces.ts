@@ -1,0 +1,49 @@
+// Workspaces: the list, and everything about one.
+import type { RouteObject } from "react-router";
+
+import { around, index, page } from "./page";
+
+export const workspaceRoutes: RouteObject[] = [
+  page(
+    "/workspaces",
+    async () => (await import("../../pages/workspaces/WorkspacesPage")).WorkspacesPage,
+  ),
+  page(
+    "/workspaces/attach",
+    async () => (await import("../../pages/workspaces/AttachPage")).AttachPage,
+  ),
+  page(
+    "/:owner/:workspace",
+    async () => (await import("../../pages/workspaces/WorkspacePage")).WorkspacePage,
+  ),
+  page(
+    "/:owner/:workspace/builds/:number",
+    async () => (await import("../../pages/workspaces/builds/BuildPage")).BuildPage,
+  ),
+  around(
+    "/:owner/:workspace/settings",
+    async () => (await import("../../pages/workspaces/settings/SettingsLayout")).SettingsLayout,
+    [
+      index(async () => (await import("../../pages/workspaces/settings/GeneralPage")).GeneralPage),
+      page(
+        "parameters",
+        async () => (await import("../../pages/workspaces/settings/ParametersPage")).ParametersPage,
+      ),
+      page(
+        "schedule",
+        async () => (await import("../../pages/workspaces/settings/SchedulePage")).SchedulePage,
+      ),
+      page(
+        "sharing",
+        async () => (await import("../../pages/workspaces/settings/SharingPage")).SharingPage,
+      ),
+    ],
+  ),
+];
+
+export const workspaceBareRoutes: RouteObject[] = [
+  page(
+    "/:owner/:workspace/terminal",
+    async () => (await import("../../pages/terminal/TerminalPage")).TerminalPage,
+  ),
+];

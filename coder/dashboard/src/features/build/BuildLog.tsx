@@ -1,0 +1,34 @@
+// The log of a build while it runs: stages as headings, lines below.
+import { useMemo } from "react";
+
+import type { ProvisionerJobLog } from "../../api/types";
+import { LogView, type LogLine } from "../../ui/text/LogView";
+import { useBuildLog } from "./logs";
+
+export function jobLines(lines: readonly ProvisionerJobLog[]): LogLine[] {
+  return lines.map((line) => ({
+    id: line.id,
+    text: line.output,
+    level: line.log_level,
+    at: line.created_at,
+    stage: line.stage,
+  }));
+}
+
+/** What stands in place of a log without lines. */
+export const emptyLog = (ended: boolean) =>
+  ended ? "It ended before anything was logged." : "Waiting for a provisioner…";
+
+export function BuildLog({ build, height }: { build: string; height?: string }) {
+  const { lines, ended } = useBuildLog(build);
+  const shown = useMemo(() => jobLines(lines), [lines]);
+  return (
+    <LogView
+      label="Build log"
+      lines={shown}
+      testId="build-log"
+      empty={emptyLog(ended)}
+      {...(height ? { height } : {})}
+    />
+  );
+}

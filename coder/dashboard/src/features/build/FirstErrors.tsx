@@ -1,0 +1,37 @@
+// What a failed build or import said was wrong: the job itself often knows no more than the status a program ended with.
+import type { ProvisionerJobLog } from "../../api/types";
+import { plainText } from "../../ui/text/ansi";
+import { useBuildLog, useVersionLog } from "./logs";
+
+const SHOWN = 4;
+/** Terraform quotes the template between the name of an error and the sentence that says what to do: the log has it. */
+const QUOTED = /^\s*(?:[╷│├└╵]|\d+:)/;
+
+export const FirstErrors = ({ build }: { build: string }) => (
+  <Errors lines={useBuildLog(build).lines} />
+);
+export const FirstImportErrors = ({ version }: { version: string }) => (
+  <Errors lines={useVersionLog(version).lines} />
+);
+
+function Errors({ lines }: { lines: readonly ProvisionerJobLog[] }) {
+  const errors = lines
+    .filter(
+      (line) =>
+        line.log_level === "error" &&
+        line.output.trim() !== "" &&
+        !QUOTED.test(plainText(line.output)),
+    )
+    .slice(0, SHOWN);
+  if (errors.length === 0) return null;
+  return (
+    <ul
+      aria-label="First errors of the log"
+      className="mt-1 flex flex-col gap-0.5 font-mono text-xs text-text"
+    >
+      {errors.map((line) => (
+        <li key={line.id}>{plainText(line.output)}</li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,93 @@
+// Pages that belong together, with their names at the left; on a phone the names become one select.
+import type { ReactNode } from "react";
+import { NavLink, useLocation, useNavigate } from "react-router";
+
+import { cx } from "../../ui/cx";
+import { SelectField } from "../../ui/forms/Field";
+import { useReachable } from "./useReachable";
+import type { NavItem } from "./nav-item";
+
+export interface SideGroup {
+  title?: string;
+  items: readonly NavItem[];
+}
+
+interface SidePageProps {
+  label: string;
+  groups: readonly SideGroup[];
+  /** Above the links: whose pages these are. */
+  head?: ReactNode;
+  children: ReactNode;
+}
+
+export function SidePage({ label, groups, head, children }: SidePageProps) {
+  const reachable = useReachable();
+  const shown = groups
+    .map((group) => ({ ...group, items: group.items.filter(reachable) }))
+    .filter((group) => group.items.length > 0);
+  const { pathname } = useLocation();
+  const navigate = useNavigate();
+  const flat = shown.flatMap((group) => group.items);
+  const here = flat
+    .filter((item) => pathname === item.to || pathname.startsWith(`${item.to}/`))
+    .sort((a, b) => b.to.length - a.to.length)[0];
+  if (flat.length === 0)
+    return (
+      <>
+        {head}
+        {children}
+      </>
+    ); // whoever may see this page alone needs no way to others
+  return (
+    <div className="grid grid-cols-[13.5rem_minmax(0,1fr)] items-start gap-x-10 gap-y-4 max-md:grid-cols-1">
+      <div className="md:sticky md:top-20">
+        {head ? <div className="mb-4">{head}</div> : null}
+        <nav aria-label={label} className="flex flex-col gap-4 max-md:hidden">
+          {shown.map((group, index) => (
+            <div key={group.title ?? index}>
+              {group.title ? (
+                <p className="mb-1 px-2.5 text-xs font-medium text-faint">{group.title}</p>
+              ) : null}
+              <ul className="flex flex-col gap-px">
+                {group.items.map((item) => (
+                  <li key={item.to}>
+                    <NavLink
+                      to={item.to}
+                      end={item !== here}
+                      className={({ isActive }) =>
+                        cx(
+                          "block truncate rounded-md px-2.5 py-1.5 text-base font-medium transition-colors",
+                          "duration-(--quick)",
+                          isActive
+                            ? "bg-hover text-text"
+                            : "text-muted hover:bg-hover hover:text-text",
+                        )
+                      }
+                    >
+                      {item.text}
+                    </NavLink>
+                  </li>
+                ))}
+              </ul>
+            </div>
+          ))}
+        </nav>
+        <div className="md:hidden">
+          <SelectField
+            label={label}
+            hideLabel
+            value={here?.to ?? ""}
+            options={[
+              ...(here ? [] : [["", "Go to…"] as const]),
+              ...flat.map((item) => [item.to, item.text] as const),
+            ]}
+            onChange={(to) => {
+              if (to) void navigate(to);
+            }}
+          />
+        </div>
+      </div>
+      <div className="min-w-0 [--narrow:0]">{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,10 @@
+// A link of a menu, and who may follow it.
+import type { Permissions } from "../../api/permissions";
+
+export interface NavItem {
+  to: string;
+  text: string;
+  allowed?: (may: Permissions) => boolean;
+  /** Words the command palette also finds it by. */
+  words?: string;
+}

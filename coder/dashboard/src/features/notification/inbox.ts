@@ -1,0 +1,111 @@
+// What reading and arriving do to the inbox in memory. One place, so that the bell and the page never disagree.
+import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
+
+import { put } from "../../api/client";
+import { changeAhead, seenIn, setKnownBelow } from "../../api/overtaken";
+import { unread } from "../../api/queries/inbox";
+import type {
+  GetInboxNotificationResponse,
+  InboxNotification,
+  ListInboxNotificationsResponse,
+} from "../../api/types";
+import { toast } from "../../ui/toast";
+
+type Pages = InfiniteData<ListInboxNotificationsResponse>;
+
+/** A new message before all others; one that is there already replaces itself. */
+export function withArrived(
+  list: ListInboxNotificationsResponse,
+  { notification, unread_count }: GetInboxNotificationResponse,
+): ListInboxNotificationsResponse {
+  return {
+    notifications: [
+      notification,
+      ...list.notifications.filter((other) => other.id !== notification.id),
+    ],
+    unread_count,
+  };
+}
+
+export function withRead(
+  list: ListInboxNotificationsResponse,
+  id: string | null,
+  at: string | null,
+  count: number,
+): ListInboxNotificationsResponse {
+  return {
+    notifications: list.notifications.map((item) =>
+      id === null || item.id === id ? { ...item, read_at: at } : item,
+    ),
+    unread_count: count,
+  };
+}
+
+/** One message read or unread, with the count that follows from it. Where it is so already nothing is counted twice. */
+export function withStep(
+  list: ListInboxNotificationsResponse,
+  id: string,
+  at: string | null,
+): ListInboxNotificationsResponse {
+  const there = list.notifications.find((item) => item.id === id);
+  if (there && (there.read_at !== null) === (at !== null)) return list;
+  return withRead(list, id, at, Math.max(0, list.unread_count + (at === null ? 1 : -1)));
+}
+
+const PAGES = ["inbox", "pages"];
+type How = (list: ListInboxNotificationsResponse, first: boolean) => ListInboxNotificationsResponse;
+const inPages =
+  (how: How) =>
+  (data: Pages): Pages => ({
+    ...data,
+    pages: data.pages.map((page, index) => how(page, index === 0)),
+  });
+
+export function useInboxActions() {
+  const queries = useQueryClient();
+  const told = (how: How) => {
+    setKnownBelow<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) =>
+      how(list, true),
+    );
+    setKnownBelow<Pages>(queries, PAGES, inPages(how));
+  };
+  const ahead = <T>(how: How, send: () => Promise<T>) =>
+    changeAhead(
+      queries,
+      [
+        seenIn<ListInboxNotificationsResponse>(unread.queryKey, (list) => how(list, true)),
+        seenIn<Pages>(PAGES, inPages(how)),
+      ],
+      send,
+    );
+  const failed = (error: unknown) => {
+    toast.failed("The inbox was not changed", error);
+  };
+  return {
+    arrived: (answer: GetInboxNotificationResponse) =>
+      told((list, first) =>
+        first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count },
+      ),
+    /** After a lost connection: what came meanwhile was not told. */
+    refresh: () => void queries.invalidateQueries({ queryKey: ["inbox"] }),
+    read: (message: InboxNotification, is_read: boolean) => {
+      if ((message.read_at !== null) === is_read) return;
+      const at = is_read ? new Date().toISOString() : null;
+      void ahead(
+        (list) => withStep(list, message.id, at),
+        () =>
+          put<GetInboxNotificationResponse>(
+            `/api/v2/notifications/inbox/${message.id}/read-status`,
+            { is_read },
+          ),
+      ).then((answer) => told((list) => ({ ...list, unread_count: answer.unread_count })), failed);
+    },
+    readAll: () => {
+      const at = new Date().toISOString();
+      void ahead(
+        (list) => withRead(list, null, at, 0),
+        () => put("/api/v2/notifications/inbox/mark-all-as-read"),
+      ).catch(failed);
+    },
+  };
+}

@@ -1,0 +1,53 @@
+// How the kinds of messages are ordered on the page, and which are on.
+import type { NotificationPreference, NotificationTemplate } from "../../api/types";
+
+export function isOn(
+  template: NotificationTemplate,
+  preferences: readonly NotificationPreference[],
+): boolean {
+  const chosen = preferences.find((item) => item.id === template.id);
+  return chosen ? !chosen.disabled : template.enabled_by_default;
+}
+
+/** As if the server had been told. */
+export function withChoice(
+  known: readonly NotificationPreference[],
+  disabled: Readonly<Record<string, boolean>>,
+): NotificationPreference[] {
+  const updated_at = new Date().toISOString();
+  return [
+    ...known.filter((item) => !(item.id in disabled)),
+    ...Object.entries(disabled).map(([id, off]) => ({ id, disabled: off, updated_at })),
+  ];
+}
+
+/** What people look for first; groups that are not named here follow, in the order of the alphabet. */
+const FIRST: readonly string[] = [
+  "Workspace Events",
+  "Task Events",
+  "Template Events",
+  "User Events",
+  "Notification Events",
+  "Custom Events",
+];
+/** Clients know these kinds of messages by their ids; this server never sends one, so nobody is asked about them. */
+export const NEVER_SENT: readonly string[] = [
+  "AI Cost Control Admin Events",
+  "AI Cost Control Events",
+  "Chat Events",
+];
+
+/** By group, then by name. */
+export function byGroup(
+  templates: readonly NotificationTemplate[],
+): [string, NotificationTemplate[]][] {
+  const groups = new Map<string, NotificationTemplate[]>();
+  for (const template of templates) {
+    const name = template.group || "Other";
+    if (!NEVER_SENT.includes(name)) groups.set(name, [...(groups.get(name) ?? []), template]);
+  }
+  const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+  return [...groups]
+    .sort(([a], [b]) => place(a) - place(b) || a.localeCompare(b))
+    .map(([name, items]) => [name, items.sort((a, b) => a.name.localeCompare(b.name))]);
+}

@@ -1,0 +1,117 @@
+// What a value of the identity provider becomes here: a list of names, each with its groups, roles or organizations.
+import { Plus, X } from "lucide-react";
+import { useId, useState } from "react";
+
+import { Button, IconButton } from "../../ui/Button";
+import { Combobox } from "../../ui/forms/Combobox";
+import { TextField } from "../../ui/forms/Field";
+
+export type Mapping = Readonly<Record<string, readonly string[]>>;
+
+/** The API's mapping, whatever stands in for an empty one. */
+export function readMapping(value: unknown): Mapping {
+  return typeof value === "object" && value !== null ? (value as Mapping) : {};
+}
+
+export function withPair(mapping: Mapping, name: string, target: string): Mapping {
+  const targets = mapping[name] ?? [];
+  return targets.includes(target) ? mapping : { ...mapping, [name]: [...targets, target] };
+}
+
+export function withoutPair(mapping: Mapping, name: string, target: string): Mapping {
+  const { [name]: targets = [], ...rest } = mapping;
+  const left = targets.filter((one) => one !== target);
+  return left.length > 0 ? { ...rest, [name]: left } : rest;
+}
+
+interface MappingEditorProps {
+  value: Mapping;
+  onChange: (value: Mapping) => void;
+  nameLabel: string;
+  targetLabel: string;
+  targets: readonly { value: string; text: string }[];
+  /** Values people came with: offered, not required. */
+  known?: readonly string[];
+  readOnly?: boolean;
+}
+
+export function MappingEditor({
+  value,
+  onChange,
+  nameLabel,
+  targetLabel,
+  targets,
+  known = [],
+  readOnly = false,
+}: MappingEditorProps) {
+  const [name, setName] = useState("");
+  const [target, setTarget] = useState("");
+  const list = useId();
+  const pairs = Object.entries(value).flatMap(([from, own]) =>
+    own.map((to) => [from, to] as const),
+  );
+  const add = () => {
+    onChange(withPair(value, name.trim(), target));
+    setName("");
+    setTarget("");
+  };
+  return (
+    <div className="flex flex-col gap-3">
+      {readOnly ? null : (
+        <div className="flex flex-wrap items-end gap-2">
+          <div className="min-w-44 flex-1">
+            <TextField
+              label={nameLabel}
+              list={list}
+              autoComplete="off"
+              value={name}
+              onChange={setName}
+            />
+            <datalist id={list}>
+              {known.map((one) => (
+                <option key={one} value={one} />
+              ))}
+            </datalist>
+          </div>
+          <div className="min-w-44 flex-1">
+            <Combobox label={targetLabel} value={target} onChange={setTarget} options={targets} />
+          </div>
+          <Button icon={<Plus />} disabled={name.trim() === "" || target === ""} onClick={add}>
+            Add mapping
+          </Button>
+        </div>
+      )}
+      {pairs.length === 0 ? (
+        <p className="rounded-lg border border-dashed border-line px-3 py-4 text-center text-sm text-muted">
+          No mappings yet.
+        </p>
+      ) : (
+        <ul aria-label="Mappings" className="divide-y divide-line rounded-lg border border-line">
+          {pairs.map(([from, to]) => (
+            <li key={`${from} ${to}`} className="flex items-center gap-3 px-3 py-1.5">
+              <code className="min-w-0 flex-1 text-sm [overflow-wrap:anywhere]">{from}</code>
+              <span aria-hidden="true" className="text-faint">
+                →
+              </span>
+              <span className="sr-only">becomes</span>
+              <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
+                {targets.find((one) => one.value === to)?.text ?? (
+                  <span className="text-warn">{to} (is gone)</span>
+                )}
+              </span>
+              {readOnly ? null : (
+                <IconButton
+                  size="sm"
+                  label={`Remove ${from}`}
+                  onClick={() => onChange(withoutPair(value, from, to))}
+                >
+                  <X />
+                </IconButton>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

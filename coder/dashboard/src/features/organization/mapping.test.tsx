@@ -1,0 +1,47 @@
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useState } from "react";
+import { describe, expect, it } from "vitest";
+
+import { MappingEditor, readMapping, withoutPair, withPair, type Mapping } from "./MappingEditor";
+
+describe("a mapping", () => {
+  it.each([[null], [undefined], ["x"]])("%j is an empty one", (value) =>
+    expect(readMapping(value)).toEqual({}),
+  );
+  it("has a pair once", () =>
+    expect(withPair(withPair({}, "dev", "g1"), "dev", "g1")).toEqual({ dev: ["g1"] }));
+  it("loses a name with its last target", () => {
+    const mapping = withPair(withPair({}, "dev", "g1"), "dev", "g2");
+    expect(withoutPair(mapping, "dev", "g1")).toEqual({ dev: ["g2"] });
+    expect(withoutPair(withoutPair(mapping, "dev", "g1"), "dev", "g2")).toEqual({});
+  });
+});
+
+it("is added to and taken from by name", async () => {
+  const Example = () => {
+    const [value, setValue] = useState<Mapping>({ ops: ["g1"] });
+    return (
+      <MappingEditor
+        nameLabel="IdP group"
+        targetLabel="Group"
+        value={value}
+        onChange={setValue}
+        targets={[
+          { value: "g1", text: "Operations" },
+          { value: "g2", text: "Developers" },
+        ]}
+      />
+    );
+  };
+  render(<Example />);
+  await userEvent.type(screen.getByLabelText("IdP group"), "devs");
+  await userEvent.click(screen.getByRole("combobox", { name: "Group" }));
+  await userEvent.click(screen.getByRole("option", { name: "Developers" }));
+  await userEvent.click(screen.getByRole("button", { name: "Add mapping" }));
+  expect(screen.getByRole("list", { name: "Mappings" })).toHaveTextContent(
+    "devs→becomesDevelopers",
+  );
+  await userEvent.click(screen.getByRole("button", { name: "Remove ops" }));
+  expect(screen.getByRole("list", { name: "Mappings" })).not.toHaveTextContent("ops");
+});

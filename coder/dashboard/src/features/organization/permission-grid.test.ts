@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+
+import type { Permission } from "../../api/types";
+import { beyondGrid, byActions, given, GRID, isGiven, summary } from "./permission-grid";
+
+const may = (resource_type: string, action: string, negate = false) =>
+  ({ resource_type, action, negate }) as Permission;
+
+describe("the grid", () => {
+  it("gives each cell once and takes it back", () => {
+    for (const { kind, actions } of GRID) {
+      for (const action of actions) {
+        const once = given([], kind, action, true);
+        expect(isGiven(once, kind, action)).toBe(true);
+        expect(given(once, kind, action, true)).toEqual(once);
+        expect(given(once, kind, action, false)).toEqual([]);
+      }
+    }
+  });
+  it("takes one out of everything", () => {
+    const rest = given([may("template", "*")], "template", "delete", false);
+    expect(isGiven(rest, "template", "read")).toBe(true);
+    expect(isGiven(rest, "template", "delete")).toBe(false);
+  });
+  it("leaves what it does not show, and what is taken away", () => {
+    const others = [may("workspace", "create", true), may("chat", "read")];
+    expect(beyondGrid(others)).toEqual(others);
+    expect(given(others, "workspace", "create", true)).toEqual([
+      ...others,
+      may("workspace", "create"),
+    ]);
+    expect(isGiven(others, "workspace", "create")).toBe(false);
+  });
+  it("is told in words", () => {
+    expect(
+      summary([
+        may("template", "read"),
+        may("template", "use"),
+        may("workspace", "ssh", true),
+        may("*", "*"),
+      ]),
+    ).toEqual([
+      { text: "Templates", actions: "read, use", negate: false },
+      { text: "Workspaces", actions: "SSH", negate: true },
+      { text: "Everything", actions: "everything", negate: false },
+    ]);
+  });
+  it("says once what is given of many", () => {
+    expect(
+      byActions(
+        summary([
+          may("api_key", "*"),
+          may("chat", "*"),
+          may("chat", "*", true),
+          may("license", "read"),
+        ]),
+      ),
+    ).toEqual([
+      { actions: "everything", negate: false, texts: ["api key", "chat"] },
+      { actions: "everything", negate: true, texts: ["chat"] },
+      { actions: "read", negate: false, texts: ["license"] },
+    ]);
+  });
+});

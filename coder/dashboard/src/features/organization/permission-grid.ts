@@ -1,0 +1,190 @@
+// What a role of an organization can be given, as a grid: kinds of things and what can be done to each.
+// tests/unit/dashboard/test_permission_grid.py holds it against the server's own table (`coder/domain/access/resources.py`).
+import type { Permission } from "../../api/types";
+
+type Kind = Permission["resource_type"];
+type Action = Permission["action"];
+
+export const GRID: readonly {
+  kind: Kind;
+  text: string;
+  hint: string;
+  actions: readonly Action[];
+}[] = [
+  {
+    kind: "workspace",
+    text: "Workspaces",
+    hint: "Everybody's in the organization",
+    actions: [
+      "create",
+      "read",
+      "update",
+      "delete",
+      "start",
+      "stop",
+      "ssh",
+      "application_connect",
+      "share",
+      "create_agent",
+      "update_agent",
+      "delete_agent",
+    ],
+  },
+  {
+    kind: "workspace_dormant",
+    text: "Dormant workspaces",
+    hint: "Those that sleep",
+    actions: [
+      "create",
+      "read",
+      "update",
+      "delete",
+      "start",
+      "stop",
+      "ssh",
+      "application_connect",
+      "share",
+      "create_agent",
+      "update_agent",
+      "delete_agent",
+    ],
+  },
+  {
+    kind: "prebuilt_workspace",
+    text: "Prebuilt workspaces",
+    hint: "Those that wait to be claimed",
+    actions: ["update", "delete"],
+  },
+  {
+    kind: "task",
+    text: "Tasks",
+    hint: "Work given to agents",
+    actions: ["create", "read", "update", "delete"],
+  },
+  {
+    kind: "template",
+    text: "Templates",
+    hint: "What workspaces are made from",
+    actions: ["create", "read", "update", "delete", "use", "view_insights"],
+  },
+  { kind: "file", text: "Files", hint: "Uploaded with templates", actions: ["create", "read"] },
+  {
+    kind: "provisioner_daemon",
+    text: "Provisioners",
+    hint: "And their keys",
+    actions: ["create", "read", "update", "delete"],
+  },
+  {
+    kind: "provisioner_jobs",
+    text: "Provisioner jobs",
+    hint: "The queue",
+    actions: ["create", "read", "update"],
+  },
+  {
+    kind: "organization",
+    text: "The organization",
+    hint: "Name, settings, its end",
+    actions: ["create", "read", "update", "delete"],
+  },
+  {
+    kind: "organization_member",
+    text: "Members",
+    hint: "Who belongs to it",
+    actions: ["create", "read", "update", "delete"],
+  },
+  { kind: "group", text: "Groups", hint: "", actions: ["create", "read", "update", "delete"] },
+  { kind: "group_member", text: "Members of groups", hint: "", actions: ["read"] },
+  {
+    kind: "assign_org_role",
+    text: "Roles",
+    hint: "Making them and giving them",
+    actions: ["create", "read", "update", "delete", "assign", "unassign"],
+  },
+  { kind: "idpsync_settings", text: "IdP sync", hint: "", actions: ["read", "update"] },
+  { kind: "audit_log", text: "Audit log", hint: "", actions: ["create", "read"] },
+  { kind: "connection_log", text: "Connection log", hint: "", actions: ["read", "update"] },
+];
+
+export const ACTION_TEXT: Readonly<Partial<Record<Action, string>>> = {
+  ssh: "SSH",
+  application_connect: "open apps",
+  create_agent: "create agents",
+  update_agent: "update agents",
+  delete_agent: "delete agents",
+  view_insights: "view insights",
+  read: "read",
+};
+
+const same = (kind: Kind, action: Action) => (one: Permission) =>
+  one.resource_type === kind && one.action === action && !one.negate;
+
+export function isGiven(permissions: readonly Permission[], kind: Kind, action: Action): boolean {
+  return permissions.some(
+    (one) =>
+      !one.negate &&
+      (one.resource_type === kind || one.resource_type === "*") &&
+      (one.action === action || (one.action as string) === "*"),
+  );
+}
+
+/** `permissions` with one more or one less; what is not on the grid stays as it is. "Everything" becomes its parts first. */
+export function given(
+  permissions: readonly Permission[],
+  kind: Kind,
+  action: Action,
+  on: boolean,
+): Permission[] {
+  const row = GRID.find((one) => one.kind === kind);
+  const spread = permissions.flatMap((one) =>
+    !one.negate && one.resource_type === kind && (one.action as string) === "*"
+      ? (row?.actions ?? []).map((each) => ({ ...one, action: each }))
+      : [one],
+  );
+  const rest = spread.filter((one) => !same(kind, action)(one));
+  return on ? [...rest, { negate: false, resource_type: kind, action }] : rest;
+}
+
+/** How many are outside of the grid: taken away ones, and kinds it does not show. */
+export function beyondGrid(permissions: readonly Permission[]): Permission[] {
+  return permissions.filter(
+    (one) => one.negate || !GRID.some((row) => row.kind === one.resource_type),
+  );
+}
+
+/** Those of which the same is given, together: thirty lines of "everything" say less than one. */
+export function byActions(
+  rows: ReturnType<typeof summary>,
+): { actions: string; negate: boolean; texts: string[] }[] {
+  const found = new Map<string, { actions: string; negate: boolean; texts: string[] }>();
+  for (const { text, actions, negate } of rows) {
+    const key = `${actions} ${negate}`;
+    found.set(key, { actions, negate, texts: [...(found.get(key)?.texts ?? []), text] });
+  }
+  return [...found.values()];
+}
+
+/** "Workspaces: read, stop": a role in a few lines. */
+export function summary(
+  permissions: readonly Permission[],
+): { text: string; actions: string; negate: boolean }[] {
+  const rows = new Map<string, { text: string; actions: string[]; negate: boolean }>();
+  for (const one of permissions) {
+    const key = `${one.resource_type} ${one.negate}`;
+    const row = rows.get(key) ?? {
+      text:
+        one.resource_type === "*"
+          ? "Everything"
+          : (GRID.find((entry) => entry.kind === one.resource_type)?.text ??
+            one.resource_type.replaceAll("_", " ")),
+      actions: [],
+      negate: one.negate,
+    };
+    row.actions.push(
+      (one.action as string) === "*"
+        ? "everything"
+        : (ACTION_TEXT[one.action] ?? one.action.replaceAll("_", " ")),
+    );
+    rows.set(key, row);
+  }
+  return [...rows.values()].map((row) => ({ ...row, actions: row.actions.join(", ") }));
+}

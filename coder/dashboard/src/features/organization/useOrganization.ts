@@ -1,0 +1,43 @@
+// The organization of the address, and what the person may do in it.
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "react-router";
+
+import { organizationChecks, useChecks, type OrganizationPermissions } from "../../api/permissions";
+import { organizations } from "../../api/queries/session";
+import type { Organization } from "../../api/types";
+
+export interface OrganizationView {
+  organization: Organization;
+  name: string;
+  /** Where its pages are. */
+  home: string;
+  may: OrganizationPermissions;
+  known: boolean;
+}
+
+/** `name` absent: the default organization. null while it loads, undefined when there is none of that name. */
+export function useOrganizationOf(name: string | undefined): OrganizationView | null | undefined {
+  const all = useQuery(organizations);
+  const found = all.data?.find((one) =>
+    name === undefined || name === "default"
+      ? one.is_default
+      : one.name === name || one.id === name,
+  );
+  const may = useChecks(
+    ["organization", found?.id ?? ""],
+    found ? organizationChecks(found.id) : null,
+  );
+  if (all.data === undefined) return null;
+  if (found === undefined) return undefined;
+  return {
+    organization: found,
+    name: found.display_name || found.name,
+    home: `/organizations/${found.name}`,
+    may,
+    known: may.update !== undefined,
+  };
+}
+
+export function useOrganization(): OrganizationView | null | undefined {
+  return useOrganizationOf(useParams()["organization"]);
+}

@@ -1,0 +1,155 @@
+// Who may do what with one thing: people and groups with a role each, added from a search.
+import { UserPlus, X } from "lucide-react";
+import { useState } from "react";
+
+import { Avatar } from "../../ui/Avatar";
+import { Button, IconButton } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { Combobox, type Choice } from "../../ui/forms/Combobox";
+import { Empty } from "../../ui/Empty";
+import { SelectField } from "../../ui/forms/Field";
+
+export interface Entry {
+  id: string;
+  kind: "user" | "group";
+  name: string;
+  hint?: string | undefined;
+  picture?: string | undefined;
+  role: string;
+  /** The group all members of the organization are in: rights for it are asked about twice. */
+  everyone?: boolean;
+}
+
+interface AccessListProps {
+  label: string;
+  entries: readonly Entry[];
+  /** From the least to the most; what whoever has it can do, as the end of a sentence: "make workspaces from it". */
+  roles: readonly (readonly [value: string, text: string, can: string])[];
+  /** Whom a search finds. */
+  found: readonly Omit<Entry, "role">[];
+  onSearch: (text: string) => void;
+  onChange: (entry: Omit<Entry, "role">, role: string) => Promise<unknown>;
+  readOnly?: boolean;
+  emptyText: string;
+}
+
+/** The role "" takes somebody off the list. */
+export function AccessList({
+  label,
+  entries,
+  roles,
+  found,
+  onSearch,
+  onChange,
+  readOnly = false,
+  emptyText,
+}: AccessListProps) {
+  const [chosen, setChosen] = useState("");
+  const options = roles.map(([value, text]) => [value, text] as const);
+  const [role, setRole] = useState(roles[0]?.[0] ?? "");
+  const choices: Choice[] = found
+    .filter((item) => !entries.some((entry) => entry.id === item.id))
+    .map((item) => ({
+      value: item.id,
+      text: item.name,
+      hint: item.kind === "group" ? "Group" : item.hint,
+      icon: <Avatar name={item.name} src={item.picture} size="xs" square={item.kind === "group"} />,
+    }));
+  const [asked, setAsked] = useState<{ entry: Omit<Entry, "role">; role: string } | null>(null);
+  const rank = (name: string) => roles.findIndex(([value]) => value === name);
+  const change = (entry: Omit<Entry, "role">, next: string) => {
+    const now = entries.find((one) => one.id === entry.id)?.role ?? "";
+    if (entry.everyone && rank(next) > rank(now)) setAsked({ entry, role: next });
+    else void onChange(entry, next);
+  };
+  const add = () => {
+    const item = found.find((one) => one.id === chosen);
+    if (item) change(item, role);
+    setChosen("");
+  };
+  const given = roles.find(([value]) => value === asked?.role);
+  return (
+    <div className="flex flex-col gap-4">
+      {readOnly ? null : (
+        <div className="flex flex-wrap items-end gap-2">
+          <div className="min-w-60 flex-1">
+            <Combobox
+              label="User or group"
+              value={chosen}
+              onChange={setChosen}
+              onSearch={onSearch}
+              options={choices}
+              placeholder="Search for people or groups"
+            />
+          </div>
+          <div className="w-36">
+            <SelectField label="Role" value={role} onChange={setRole} options={options} />
+          </div>
+          <Button look="primary" icon={<UserPlus />} disabled={chosen === ""} onClick={add}>
+            Add member
+          </Button>
+        </div>
+      )}
+      {entries.length === 0 ? (
+        <Empty title="Nobody yet" level={3}>
+          {emptyText}
+        </Empty>
+      ) : (
+        <ul aria-label={label} className="divide-y divide-line rounded-lg border border-line">
+          {entries.map((entry) => (
+            <li key={entry.id} className="flex flex-wrap items-center gap-x-3 gap-y-2 px-3 py-2">
+              <Avatar
+                name={entry.name}
+                src={entry.picture}
+                size="sm"
+                square={entry.kind === "group"}
+              />
+              <span className="min-w-0 flex-1 max-sm:basis-[calc(100%-3rem)]">
+                <span className="block truncate font-medium">{entry.name}</span>
+                <span className="block truncate text-sm text-muted">
+                  {entry.kind === "group" ? (entry.hint ?? "Group") : entry.hint}
+                </span>
+              </span>
+              {readOnly ? (
+                <span className="text-sm text-muted">
+                  {roles.find(([value]) => value === entry.role)?.[1] ?? entry.role}
+                </span>
+              ) : (
+                <>
+                  <div className="w-32">
+                    <SelectField
+                      hideLabel
+                      label={`Role of ${entry.name}`}
+                      value={entry.role}
+                      onChange={(next) => change(entry, next)}
+                      options={options}
+                    />
+                  </div>
+                  <IconButton
+                    size="sm"
+                    label={`Remove ${entry.name}`}
+                    onClick={() => change(entry, "")}
+                  >
+                    <X />
+                  </IconButton>
+                </>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+      <Confirm
+        open={asked !== null}
+        onClose={() => setAsked(null)}
+        danger={false}
+        title={`Give “${given?.[1] ?? ""}” to everybody?`}
+        confirm="Give it to everybody"
+        onConfirm={async () => {
+          if (asked) await onChange(asked.entry, asked.role);
+        }}
+      >
+        <p>Every member of the organization, those who join later too, can then {given?.[2]}.</p>
+      </Confirm>
+    </div>
+  );
+}

@@ -1,0 +1,90 @@
+// Finds one person and adds them: to an organization, to a group.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { UserPlus } from "lucide-react";
+import { useState } from "react";
+
+import { members } from "../../api/queries/organizations";
+import { users } from "../../api/queries/people";
+import { Avatar } from "../../ui/Avatar";
+import { Button } from "../../ui/Button";
+import { Combobox } from "../../ui/forms/Combobox";
+
+const SHOWN = 50; // the server looks for more as somebody types
+
+export interface Person {
+  id: string;
+  username: string;
+  email: string;
+  avatar_url?: string | undefined;
+}
+
+interface PersonSearchProps {
+  /** People who are there already: they are not offered. */
+  without: ReadonlySet<string>;
+  onAdd: (person: Person) => Promise<unknown>;
+  /** Only members of this organization; absent: everybody the server tells of. */
+  organization?: string | undefined;
+}
+
+export function PersonSearch({ without, onAdd, organization }: PersonSearchProps) {
+  const [text, setText] = useState("");
+  const [chosen, setChosen] = useState("");
+  const [busy, setBusy] = useState(false);
+  const anybody = useQuery({
+    ...users(text, 1, SHOWN),
+    placeholderData: keepPreviousData,
+    enabled: organization === undefined,
+  });
+  const inside = useQuery({
+    ...members(organization ?? "", text, 1, SHOWN),
+    placeholderData: keepPreviousData,
+    enabled: organization !== undefined,
+  });
+  const people: readonly Person[] =
+    organization === undefined
+      ? (anybody.data?.users ?? [])
+      : (inside.data?.members ?? []).map(({ user_id, username, email, avatar_url }) => ({
+          id: user_id,
+          username,
+          email,
+          avatar_url,
+        }));
+  const offered = people.filter((person) => !without.has(person.id));
+  const add = async () => {
+    const person = offered.find((one) => one.id === chosen);
+    if (!person) return;
+    setBusy(true);
+    await onAdd(person).catch(() => undefined); // whoever adds says what went wrong
+    setBusy(false);
+    setChosen("");
+  };
+  return (
+    <div className="mb-4 flex flex-wrap items-end gap-2">
+      <div className="min-w-60 max-w-md flex-1">
+        <Combobox
+          label="User"
+          hideLabel
+          value={chosen}
+          onChange={setChosen}
+          onSearch={setText}
+          placeholder="User email or username"
+          options={offered.map((person) => ({
+            value: person.id,
+            text: person.username,
+            hint: person.email,
+            icon: <Avatar name={person.username} src={person.avatar_url} size="xs" />,
+          }))}
+        />
+      </div>
+      <Button
+        look="primary"
+        icon={<UserPlus />}
+        disabled={chosen === ""}
+        busy={busy}
+        onClick={() => void add()}
+      >
+        Add user
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,131 @@
+// Where the person is signed in, and ending one of it: what a lost laptop had open is closed with its session.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { remove, seg } from "../../api/client";
+import { sessionsOf } from "../../api/queries/account";
+import type { User, UserSession } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Tag } from "../../ui/Badge";
+import { Button } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { Confirm } from "../../ui/Confirm";
+import { Failure } from "../../ui/Failure";
+import { SkeletonRows } from "../../ui/Loading";
+import { toast } from "../../ui/toast";
+import { programName } from "./user-agents";
+import { plural } from "../../lib/words";
+
+const WAYS: Partial<Record<UserSession["login_type"], string>> = {
+  password: "with a password",
+  oidc: "by single sign-on",
+  github: "with GitHub",
+};
+const APPLICATIONS = "coder:application_connect";
+
+/** One's own, or those of somebody else, for who may end them. */
+export function Sessions({ of }: { of?: User }) {
+  const sessions = sessionsOf(of?.id ?? "me");
+  const found = useQuery(sessions);
+  const queries = useQueryClient();
+  const [ending, setEnding] = useState<readonly UserSession[]>([]);
+  const others = (found.data ?? []).filter((session) => !session.current);
+  const end = async () => {
+    try {
+      for (const session of ending)
+        await remove(`/api/v2/users/${seg(of?.id ?? "me")}/keys/${seg(session.id)}`);
+    } finally {
+      await queries.invalidateQueries({ queryKey: sessions.queryKey }); // also after a failure: some may have ended
+    }
+    toast.done(
+      plural(ending.length, "The session has ended.", `${ending.length} sessions have ended.`),
+    );
+  };
+  const one = ending.length === 1 ? ending[0] : undefined;
+  return (
+    <Section
+      title={of ? `Where ${of.username} is signed in` : "Where you are signed in"}
+      description="Browsers and command lines. Tokens and devices have pages of their own."
+      padded={false}
+      actions={
+        others.length > 1 ? (
+          <Button size="sm" onClick={() => setEnding(others)}>
+            {of ? "End all…" : "End all others…"}
+          </Button>
+        ) : null
+      }
+    >
+      {found.isPending ? <SkeletonRows rows={2} /> : null}
+      {found.isError ? (
+        <div className="p-4">
+          <Failure error={found.error} retry={() => void found.refetch()} />
+        </div>
+      ) : null}
+      {found.data?.length === 0 ? (
+        <p className="px-5 py-3 text-muted">
+          Nowhere at the moment. Tokens and devices are not among these.
+        </p>
+      ) : null}
+      <ul aria-label="Sessions" className="divide-y divide-line">
+        {(found.data ?? []).map((session) => (
+          <li
+            key={session.id}
+            className="flex flex-wrap items-center gap-x-4 gap-y-2 px-5 py-3"
+            data-testid={`session-${session.id}`}
+          >
+            <div className="min-w-0 flex-1">
+              <p className="font-medium [overflow-wrap:anywhere]">
+                {nameOf(session)} {session.current ? <Tag tone="good">This browser</Tag> : null}
+                {session.scopes.includes(APPLICATIONS) ? <Tag>Applications only</Tag> : null}
+              </p>
+              <p
+                className="text-sm text-muted [overflow-wrap:anywhere]"
+                title={session.user_agent || undefined}
+              >
+                {programName(session.user_agent) ? `From ${placeOf(session)}. ` : ""}Signed in{" "}
+                <Ago at={session.created_at} /> {WAYS[session.login_type] ?? ""},{" "}
+                {session.current ? (
+                  "in use now"
+                ) : Date.parse(session.last_used) > 0 ? (
+                  <>
+                    last used <Ago at={session.last_used} />
+                  </>
+                ) : (
+                  "not used yet"
+                )}
+                , ends by itself <Ago at={session.expires_at} />
+              </p>
+            </div>
+            {session.current ? null : (
+              <Button
+                size="sm"
+                aria-label={`End the session ${whose(session)}`}
+                onClick={() => setEnding([session])}
+              >
+                End…
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+      <Confirm
+        open={ending.length > 0}
+        onClose={() => setEnding([])}
+        title={one ? `End the session ${whose(one)}?` : `End ${ending.length} sessions?`}
+        confirm={one ? "End session" : "End sessions"}
+        onConfirm={end}
+      >
+        <p>
+          Whoever uses {one ? "it" : "them"} has to sign in again. Terminals and pages that are open
+          there close; workspaces keep running.
+        </p>
+      </Confirm>
+    </Section>
+  );
+}
+
+/** The program and its system, which people know better than an address. */
+const nameOf = (session: UserSession) => programName(session.user_agent) || placeOf(session);
+const whose = (session: UserSession) =>
+  `${programName(session.user_agent) ? `of ${programName(session.user_agent)} ` : ""}from ${placeOf(session)}`;
+const placeOf = (session: UserSession) => session.ip_address || "an unknown address";

@@ -1,0 +1,78 @@
+import { render, screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import { groupEntry } from "./everyone";
+import { AccessList, type Entry } from "./AccessList";
+
+const ROLES = [
+  ["use", "Use", "make workspaces from it"],
+  ["admin", "Admin", "change it"],
+] as const;
+const group = (id: string, name: string, members: number) =>
+  groupEntry({
+    id,
+    name,
+    display_name: "",
+    organization_id: "o",
+    avatar_url: "",
+    total_member_count: members,
+  });
+const everyone = group("o", "Everyone", 3);
+const staff = group("s", "staff", 1);
+
+function open(entries: readonly Entry[]) {
+  const changes: string[] = [];
+  render(
+    <AccessList
+      label="Who"
+      entries={entries}
+      roles={ROLES}
+      found={[everyone, staff]}
+      onSearch={() => undefined}
+      emptyText=""
+      onChange={async (entry, role) => {
+        changes.push(`${entry.name} ${role}`);
+      }}
+    />,
+  );
+  return changes;
+}
+
+async function add(name: string) {
+  await userEvent.click(screen.getByRole("combobox", { name: "User or group" }));
+  await userEvent.click(await screen.findByRole("option", { name: new RegExp(name) }));
+  await userEvent.click(screen.getByRole("button", { name: "Add member" }));
+}
+
+it("asks before everybody gets a right, and says which", async () => {
+  const changes = open([]);
+  await add("Everyone");
+  expect(await screen.findByRole("dialog", { name: "Give “Use” to everybody?" })).toHaveTextContent(
+    "can then make workspaces from it",
+  );
+  expect(changes).toEqual([]);
+  await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+  expect(changes).toEqual([]);
+  await add("Everyone");
+  await userEvent.click(await screen.findByTestId("confirm-button"));
+  await waitFor(() => expect(changes).toEqual(["Everyone use"]));
+});
+
+it.each([
+  ["more", "use", "admin", true],
+  ["less", "admin", "use", false],
+])("asks when everybody gets %s, not else", async (_, had, gets, asks) => {
+  const changes = open([{ ...everyone, role: had }]);
+  await userEvent.selectOptions(screen.getByLabelText("Role of Everyone"), gets);
+  expect(screen.queryByRole("dialog") !== null).toBe(asks);
+  expect(changes).toEqual(asks ? [] : [`Everyone ${gets}`]);
+});
+
+it("takes away without a question, and asks nothing about other groups", async () => {
+  const changes = open([{ ...everyone, role: "use" }]);
+  await userEvent.click(screen.getByRole("button", { name: "Remove Everyone" }));
+  await add("staff");
+  await waitFor(() => expect(changes).toEqual(["Everyone ", "staff use"]));
+  expect(screen.getByText("Group, 3 members")).toBeVisible();
+});

@@ -1,0 +1,27 @@
+// The group all members of an organization are in. It has the organization's id.
+import type { Group } from "../../api/types";
+import type { Entry } from "./AccessList";
+import { counted } from "../../lib/words";
+
+export const isEveryone = (group: Pick<Group, "id" | "organization_id">): boolean =>
+  group.id === group.organization_id;
+
+export const groupName = (
+  group: Pick<Group, "id" | "organization_id" | "display_name" | "name">,
+): string =>
+  isEveryone(group) ? group.display_name || "Everyone" : group.display_name || group.name;
+
+/** A group in a list of who may. */
+export const groupEntry = (
+  group: Pick<
+    Group,
+    "id" | "organization_id" | "display_name" | "name" | "avatar_url" | "total_member_count"
+  >,
+): Omit<Entry, "role"> => ({
+  id: group.id,
+  kind: "group",
+  name: groupName(group),
+  hint: `Group, ${counted(group.total_member_count, "member")}`,
+  picture: group.avatar_url,
+  everyone: isEveryone(group),
+});

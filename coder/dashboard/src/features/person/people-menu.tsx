@@ -1,0 +1,27 @@
+// Menus of a list's search whose choices are people: the server looks for them, however many there are.
+import { get, withQuery } from "../../api/client";
+import type { GetUsersResponse } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import type { FilterMenu } from "../../ui/lists/FilterBar";
+
+const SHOWN = 25; // typing finds the rest
+
+export function peopleMenu(term: string, label: string): FilterMenu {
+  return {
+    term,
+    label,
+    options: [{ value: "me", text: "Me" }],
+    find: (text) => ({
+      queryKey: ["users", "menu", text],
+      queryFn: async () =>
+        (
+          await get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: SHOWN }))
+        ).users.map((user) => ({
+          value: user.username,
+          text: user.username,
+          hint: user.name || user.email,
+          icon: <Avatar name={user.username} src={user.avatar_url} size="xs" />,
+        })),
+    }),
+  };
+}

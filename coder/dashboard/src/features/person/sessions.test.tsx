@@ -1,0 +1,69 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import { visit } from "../../test/world";
+import { Sessions } from "./Sessions";
+
+const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+const session = (id: string, ip_address: string, current = false, user_agent = "") => ({
+  id,
+  ip_address,
+  user_agent,
+  current,
+  created_at: "2026-01-01T00:00:00Z",
+  last_used: "2026-01-02T00:00:00Z",
+  expires_at: "2030-01-01T00:00:00Z",
+  login_type: "password",
+  scopes: ["coder:all"],
+});
+
+function open() {
+  let there = [
+    session("here", "10.0.0.1", true),
+    session("laptop", "10.0.0.2", false, FIREFOX),
+    session("phone", "10.0.0.3"),
+  ];
+  const gone = (id: string) => () => {
+    there = there.filter((one) => one.id !== id);
+    return {};
+  };
+  return visit([{ path: "/", Component: Sessions }], "/", {
+    "GET /api/v2/users/me/sessions": () => there,
+    "DELETE /api/v2/users/me/keys/laptop": gone("laptop"),
+    "DELETE /api/v2/users/me/keys/phone": gone("phone"),
+  });
+}
+
+it("ends a lost laptop's session and no other", async () => {
+  const page = open();
+  await userEvent.click(
+    await screen.findByRole("button", {
+      name: "End the session of Firefox on Linux from 10.0.0.2",
+    }),
+  );
+  await userEvent.click(await screen.findByRole("button", { name: "End session" }));
+  await waitFor(() => expect(screen.queryByTestId("session-laptop")).toBeNull());
+  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/me/keys/laptop"]);
+  expect(screen.getByTestId("session-phone")).toBeVisible();
+});
+
+it("does not offer to end the one that is used", async () => {
+  open();
+  const here = within(await screen.findByTestId("session-here"));
+  expect(here.getByText("This browser")).toBeVisible();
+  expect(here.getByText(/in use now/)).toBeVisible(); // not when it was last written down
+  expect(here.queryByRole("button")).toBeNull();
+});
+
+it("ends all others at once", async () => {
+  const page = open();
+  await userEvent.click(await screen.findByRole("button", { name: "End all others…" }));
+  await userEvent.click(await screen.findByRole("button", { name: "End sessions" }));
+  await waitFor(() =>
+    expect(page.sent.map((one) => one.path)).toEqual([
+      "/api/v2/users/me/keys/laptop",
+      "/api/v2/users/me/keys/phone",
+    ]),
+  );
+});

@@ -1,0 +1,98 @@
+// The accounts elsewhere a template needs: each is linked in a window of its own, and this page sees it by itself.
+import { useQuery } from "@tanstack/react-query";
+import { Check, ExternalLink } from "lucide-react";
+
+import { versionExternalAuth } from "../../api/queries/templates";
+import type { TemplateVersionExternalAuth } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { Button } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { Failure } from "../../ui/Failure";
+
+const POLL_MS = 2000;
+
+/** `user` is an id, or "me": of others it is told to those who may create workspaces for them. */
+export function useExternalAuth(version: string, user: string) {
+  const answer = useQuery({
+    ...versionExternalAuth(version, user),
+    enabled: version !== "",
+    refetchInterval: (query) =>
+      query.state.data?.some((item) => !item.authenticated) ? POLL_MS : false,
+  });
+  const needed = (answer.data ?? []).filter((item) => !item.authenticated && !item.optional);
+  return { answer, missing: needed };
+}
+
+const nameOf = (item: TemplateVersionExternalAuth) => item.display_name || item.id;
+
+/** What keeps from creating. `name` is that of the other person it is for. */
+export function missingLinks(
+  missing: readonly TemplateVersionExternalAuth[],
+  name: string | null,
+): string {
+  const those = missing.map(nameOf).join(", ");
+  return name === null
+    ? `Log in with ${those} first.`
+    : `${name} has to log in with ${those} first.`;
+}
+
+interface ExternalAuthStepProps {
+  version: string;
+  user: string;
+  /** Of somebody else: only they can log in. */
+  name: string | null;
+}
+
+export function ExternalAuthStep({ version, user, name }: ExternalAuthStepProps) {
+  const { answer } = useExternalAuth(version, user);
+  if (answer.isLoadingError)
+    return <Failure error={answer.error} retry={() => void answer.refetch()} />;
+  if (!answer.data || answer.data.length === 0) return null;
+  return (
+    <Section
+      title="External authentication"
+      description={
+        name === null
+          ? "This template uses accounts you have elsewhere."
+          : `This template uses accounts ${name} has elsewhere. Only ${name} can link them: Account, External authentication.`
+      }
+    >
+      <ul className="flex flex-col gap-2">
+        {answer.data.map((item) => (
+          <li
+            key={item.id}
+            className="flex flex-wrap items-center gap-3 rounded-lg border border-line px-3 py-2"
+          >
+            <Avatar name={nameOf(item)} src={item.display_icon} square />
+            <span className="flex-1 font-medium">
+              {nameOf(item)} {item.optional ? <Tag>Optional</Tag> : null}
+            </span>
+            {item.authenticated ? (
+              <span className="inline-flex items-center gap-1.5 text-good">
+                <Check className="size-4" aria-hidden="true" />
+                Authenticated
+              </span>
+            ) : name !== null ? (
+              <span className="text-muted">Not linked by {name}</span>
+            ) : (
+              <Button
+                look="primary"
+                onClick={() =>
+                  window.open(
+                    `/external-auth/${encodeURIComponent(item.id)}`,
+                    "_blank",
+                    "width=900,height=600,noopener",
+                  )
+                }
+              >
+                Login with {nameOf(item)}
+                <ExternalLink aria-hidden="true" />
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

@@ -1,0 +1,28 @@
+// The template an address names: `/templates/:template/…` is one of the default organization.
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { useParams } from "react-router";
+
+import { ApiError } from "../../api/client";
+import { templateByName } from "../../api/queries/templates";
+import type { Template } from "../../api/types";
+import { Failure } from "../../ui/Failure";
+import { SkeletonRows } from "../../ui/Loading";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+
+/** `view` is what to show while there is no template. */
+export function useTemplate():
+  { template: Template; view: null } | { template: null; view: ReactNode } {
+  const params = useParams();
+  const found = useQuery(
+    templateByName(params["organization"] ?? "default", params["template"] ?? ""),
+  );
+  if (found.data) return { template: found.data, view: null };
+  if (found.isPending) return { template: null, view: <SkeletonRows rows={3} /> };
+  if (found.error instanceof ApiError && found.error.status === 404)
+    return { template: null, view: <NotFoundPage /> };
+  return {
+    template: null,
+    view: <Failure error={found.error} retry={() => void found.refetch()} />,
+  };
+}

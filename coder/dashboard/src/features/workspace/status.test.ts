@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+
+import type { Workspace, WorkspaceAgent } from "../../api/types";
+import { AGENT_STATUS, troubleOf } from "./status";
+
+const running = (...agents: WorkspaceAgent["status"][]) =>
+  ({
+    health: { healthy: false },
+    latest_build: {
+      status: "running",
+      resources: [{ agents: agents.map((status) => ({ status })) }],
+    },
+  }) as unknown as Workspace;
+
+it.each([
+  [["disconnected", "connecting"], "agent disconnected", "warn"],
+  [["connecting", "connected"], "waiting for its agent", "busy"],
+  [["timeout", "connecting"], "its agent has not connected", "warn"],
+  [["connected"], "unhealthy", "warn"],
+] as const)("with agents %j it is %s", (agents, words, tone) =>
+  expect(troubleOf(running(...agents))).toEqual([words, tone]),
+);
+
+it("gives an agent that may still come the colour it has beside its own name", () => {
+  expect(troubleOf(running("connecting"))?.[1]).toBe(AGENT_STATUS.connecting[1]);
+});

@@ -1,8 +1,0 @@
-import { usePermissions } from "../api/permissions";
-import type { NavItem } from "./nav";
-
-/** Whether the person may go there. */
-export function useReachable(): (item: NavItem) => boolean {
-  const may = usePermissions();
-  return (item) => item.allowed?.(may) ?? true;
-}

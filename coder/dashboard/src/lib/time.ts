@@ -1,0 +1,45 @@
+// Moments and spans in words.
+import { counted } from "./words";
+
+const STEPS: readonly (readonly [number, string])[] = [
+  [31_536_000, "year"],
+  [2_592_000, "month"],
+  [86_400, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+];
+
+/** Of what is to come, a hundredth may be gone already: seven days are not six a minute after they were given. */
+const NEARLY = 1.01;
+
+/** "3 hours ago", "in 2 days", "just now"; "never" for the API's zero time. */
+export function ago(text: string | null | undefined, now: number = Date.now()): string {
+  const moment = text ? Date.parse(text) : NaN;
+  if (Number.isNaN(moment) || moment < 0) return "never";
+  const seconds = (now - moment) / 1000;
+  const words = spanWords(seconds < 0 ? -seconds * NEARLY : seconds);
+  if (words === "") return "just now";
+  return seconds < 0 ? `in ${words}` : `${words} ago`;
+}
+
+function spanWords(seconds: number): string {
+  for (const [size, name] of STEPS) {
+    if (seconds >= size) return counted(Math.floor(seconds / size), name);
+  }
+  return "";
+}
+
+/** "1.4s", "2m 5s", "3h 10m": how long something took. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}m ${Math.floor(seconds % 60)}s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`;
+}
+
+export function dateTime(text: string | null | undefined): string {
+  if (!text) return "never";
+  return new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}

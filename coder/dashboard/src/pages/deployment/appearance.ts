@@ -1,0 +1,32 @@
+// The appearance of the deployment: reading it and saving parts of it.
+import { useQueryClient } from "@tanstack/react-query";
+
+import { get, put } from "../../api/client";
+import { appearance } from "../../api/queries/session";
+import { inTurn } from "../../api/turns";
+import type { AppearanceConfig, UpdateAppearanceConfig } from "../../api/types";
+import { toast } from "../../ui/toast";
+
+const APPEARANCE = "/api/v2/appearance";
+
+export const now = () => get<AppearanceConfig>(APPEARANCE);
+
+/** The server takes all of it at once: what is not changed here is what it has at that moment, not what this page once
+ * loaded, nor what it had before a change of ours that is still on its way. */
+export function useSave() {
+  const queries = useQueryClient();
+  return (change: (found: AppearanceConfig) => Partial<UpdateAppearanceConfig>) =>
+    inTurn(`${APPEARANCE}, read and written`, async () => {
+      const found = await now();
+      const { application_name, logo_url, service_banner, announcement_banners } = found;
+      await put(APPEARANCE, {
+        application_name,
+        logo_url,
+        service_banner,
+        announcement_banners: announcement_banners ?? [],
+        ...change(found),
+      });
+      toast.done("Successfully updated appearance settings!");
+      await queries.invalidateQueries({ queryKey: appearance.queryKey });
+    });
+}

@@ -1,0 +1,147 @@
+// How to get the command line onto a machine, for every platform. Readable without an account, as the scripts are.
+import { useQuery } from "@tanstack/react-query";
+import { Download } from "lucide-react";
+import { useSearchParams } from "react-router";
+
+import { useMissingProgram } from "../../api/queries/programs";
+import { buildInfo } from "../../api/queries/session";
+import { buttonClass } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { Notice } from "../../ui/Notice";
+import { CodeBox } from "../../ui/text/CodeBox";
+import { Narrow, PageHead, Stack } from "../../ui/Page";
+import { TabPanel, Tabs } from "../../ui/Tabs";
+import { useTitle } from "../../ui/title";
+import { fileOf, keyOf, PLATFORMS, SYSTEMS, systemOf, type System } from "../../lib/platforms";
+
+export function InstallPage() {
+  useTitle("Install the Coder CLI");
+  const info = useQuery(buildInfo);
+  const [params, setParams] = useSearchParams();
+  const url = (info.data?.dashboard_url || window.location.origin).replace(/\/$/, "");
+  const asked = params.get("os");
+  const system =
+    SYSTEMS.find((item) => item.value === asked)?.value ?? systemOf(navigator.userAgent);
+  return (
+    <Narrow>
+      <PageHead
+        title="Install the Coder CLI"
+        description={
+          "With it you reach workspaces by SSH, forward ports and do everything else in a " +
+          "terminal. It comes from this deployment, so the versions fit."
+        }
+      />
+      <Stack>
+        <Tabs
+          label="Operating system"
+          value={system}
+          onChange={(value) => setParams({ os: value }, { replace: true })}
+          items={SYSTEMS}
+        >
+          {SYSTEMS.map(({ value, text }) => (
+            <TabPanel key={value} value={value} className="flex flex-col gap-4 pt-4">
+              <Install system={value} name={text} url={url} />
+              <Section
+                title="2. Sign in"
+                description="It opens this site in your browser and asks you to confirm."
+              >
+                <CodeBox command={`coder login ${url}`} label="Command that signs in" />
+              </Section>
+              <Section title="3. Use it">
+                <Stack>
+                  <p className="text-sm text-muted">A shell in a workspace:</p>
+                  <CodeBox command="coder ssh my-workspace" label="Command that opens a shell" />
+                  <p className="text-sm text-muted">
+                    Plain <code>ssh</code>, <code>scp</code> and every editor with Remote SSH, from
+                    then on:
+                  </p>
+                  <CodeBox command="coder config-ssh" label="Command that sets up SSH" />
+                </Stack>
+              </Section>
+            </TabPanel>
+          ))}
+        </Tabs>
+      </Stack>
+    </Narrow>
+  );
+}
+
+function Install({ system, name, url }: { system: System; name: string; url: string }) {
+  const missing = useMissingProgram();
+  const platforms = PLATFORMS.filter((item) => item.system === system);
+  const absent = platforms.filter((item) => missing(keyOf(item)));
+  const none = absent.length === platforms.length;
+  // Above the command only where that leads to nothing: most people are on a machine there is a program for.
+  const notice =
+    absent.length === 0 ? null : (
+      <Notice
+        kind="warning"
+        title={
+          none
+            ? `This server has no program for ${name}.`
+            : `This server has no program for ${name} on ${absent.map((item) => item.text).join(" and ")}.`
+        }
+      >
+        <p>
+          With Python 3.11 or newer the wheel gives the same command: ask whoever runs this
+          deployment for it, then <code>pipx install FILE.whl</code>.
+        </p>
+        <p>For whoever runs it:</p>
+        <ul className="list-disc pl-5">
+          {absent.map((item) => (
+            <li key={keyOf(item)}>{missing(keyOf(item))?.remedy}</li>
+          ))}
+        </ul>
+      </Notice>
+    );
+  return (
+    <Section
+      title="1. Install"
+      description={system === "windows" ? "In PowerShell:" : "In a terminal:"}
+    >
+      <Stack>
+        {none ? notice : null}
+        {none ? (
+          <p className="text-sm text-muted">Once the program is there, this installs it:</p>
+        ) : null}
+        <CodeBox
+          command={
+            system === "windows"
+              ? `iwr -useb ${url}/install.ps1 | iex`
+              : `curl -fsSL ${url}/install.sh | sh`
+          }
+          label={`Command that installs the command line on ${name}`}
+        />
+        {none ? null : (
+          <>
+            <p className="text-sm text-muted">
+              Or download the program and put it into a folder of your PATH:
+            </p>
+            <div className="flex flex-wrap gap-2">
+              {platforms
+                .filter((item) => !absent.includes(item))
+                .map((item) => (
+                  <a
+                    key={item.architecture}
+                    className={buttonClass("secondary", "sm")}
+                    href={`/bin/${fileOf(item)}`}
+                    download
+                  >
+                    <Download aria-hidden="true" />
+                    {item.text}
+                  </a>
+                ))}
+            </div>
+            {system === "darwin" ? (
+              <p className="text-sm text-muted">
+                A program from a browser is held back by macOS the first time:{" "}
+                <code>xattr -d com.apple.quarantine ./coder</code>. The line above avoids that.
+              </p>
+            ) : null}
+          </>
+        )}
+        {none ? null : notice}
+      </Stack>
+    </Section>
+  );
+}

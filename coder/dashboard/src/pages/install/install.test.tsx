@@ -1,0 +1,68 @@
+import { screen } from "@testing-library/react";
+import { expect, it } from "vitest";
+
+import type { Program } from "../../api/types";
+import { Refusal, visit } from "../../test/world";
+import { InstallPage } from "./InstallPage";
+import { fileOf, PLATFORMS } from "../../lib/platforms";
+
+const programs = (there: readonly string[]): Program[] =>
+  PLATFORMS.map((item) => ({
+    name: fileOf(item),
+    os: item.system,
+    architecture: item.architecture,
+    available: there.includes(fileOf(item)),
+    remedy: `Build ${fileOf(item)}.`,
+  }));
+const open = (os: string, answer: unknown) =>
+  visit([{ path: "/install", Component: InstallPage }], `/install?os=${os}`, {
+    "GET /api/v2/buildinfo": { dashboard_url: "https://coder.test" },
+    "GET /api/v2/programs": answer,
+  });
+
+it("offers the programs that are there and says which are not", async () => {
+  open("linux", programs(["coder-linux-amd64"]));
+  expect(
+    await screen.findByText("This server has no program for Linux on ARM, 64-bit and ARM, 32-bit."),
+  ).toBeVisible();
+  expect(screen.getByRole("link", { name: "Intel/AMD, 64-bit" })).toHaveAttribute(
+    "href",
+    "/bin/coder-linux-amd64",
+  );
+  expect(screen.queryByRole("link", { name: "ARM, 64-bit" })).toBeNull();
+  expect(screen.getByText("For whoever runs it:")).toBeVisible();
+  expect(screen.getAllByRole("listitem").map((one) => one.textContent)).toEqual([
+    "Build coder-linux-arm64.",
+    "Build coder-linux-armv7.",
+  ]);
+  const command = screen.getByRole("group", {
+    name: "Command that installs the command line on Linux",
+  });
+  // What concerns other machines stands below what most people came for.
+  expect(command.compareDocumentPosition(screen.getByText("For whoever runs it:"))).toBe(
+    Node.DOCUMENT_POSITION_FOLLOWING,
+  );
+});
+
+it("offers no download where nothing is there, says another way, and that the command has to wait", async () => {
+  open("darwin", programs(["coder-linux-amd64"]));
+  expect(await screen.findByText("This server has no program for macOS.")).toBeVisible();
+  expect(screen.getByText("pipx install FILE.whl")).toBeVisible();
+  expect(screen.getByText("Once the program is there, this installs it:")).toBeVisible();
+  expect(screen.queryAllByRole("link")).toEqual([]);
+  expect(screen.getByRole("group", { name: "Command that signs in" })).toBeVisible();
+});
+
+it.each([
+  ["all are there", programs(PLATFORMS.map(fileOf))],
+  ["nobody knows", new Refusal(500, "no")],
+])("says nothing when %s", async (_, answer) => {
+  const page = open("windows", answer);
+  expect(await screen.findByRole("link", { name: "ARM" })).toHaveAttribute(
+    "href",
+    "/bin/coder-windows-arm64.exe",
+  );
+  expect(screen.queryByRole("status", { name: /no program/ })).toBeNull();
+  expect(screen.queryByText(/has no program/)).toBeNull();
+  expect(page.asked).toContain("GET /api/v2/programs");
+});

@@ -1,0 +1,167 @@
+// One entry of the audit log: a sentence, and what was changed.
+import { ChevronRight } from "lucide-react";
+import { useId, useState } from "react";
+import { Link } from "react-router";
+
+import { usePermissions } from "../../api/permissions";
+import type { AuditLog } from "../../api/types";
+import { useMe } from "../../features/session/useMe";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { Facts } from "../../ui/Card";
+import { dateTime } from "../../lib/time";
+import { changes, linkOf, program, sentence, words, type Change } from "./audit";
+
+export function Entry({ entry }: { entry: AuditLog }) {
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  const lines = changes(entry.diff);
+  const who = entry.user?.username ?? "";
+  const failed = entry.status_code >= 400;
+  const more = Object.entries((entry.additional_fields ?? {}) as Record<string, unknown>).filter(
+    ([, value]) => typeof value === "string" && value !== "",
+  );
+  return (
+    <li data-testid={`audit-log-row-${entry.id}`}>
+      <div className="flex items-start gap-3 px-4 py-2.5 hover:bg-hover/60">
+        <Avatar name={who || "?"} src={entry.user?.avatar_url} size="sm" />
+        <div className="min-w-0 flex-1">
+          <p className="[overflow-wrap:anywhere]">
+            <Sentence entry={entry} />
+            {entry.is_deleted ? <span className="text-muted"> (deleted)</span> : null}
+          </p>
+          <p className="text-sm text-muted [overflow-wrap:anywhere]">
+            <time dateTime={entry.time} title={dateTime(entry.time)}>
+              {new Date(entry.time).toLocaleTimeString(undefined, {
+                hour: "2-digit",
+                minute: "2-digit",
+                second: "2-digit",
+              })}
+            </time>
+            {entry.ip ? <> · {entry.ip}</> : null}
+            {entry.user_agent ? (
+              <span title={entry.user_agent}> · {program(entry.user_agent)}</span>
+            ) : null}
+            {entry.organization && !entry.organization.name.startsWith("default") ? (
+              <span> · {entry.organization.display_name || entry.organization.name}</span>
+            ) : null}
+          </p>
+        </div>
+        <Tag
+          tone={failed ? "bad" : "idle"}
+          title={failed ? "It was refused or failed." : "It succeeded."}
+        >
+          {entry.status_code}
+        </Tag>
+        <button
+          type="button"
+          className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover"
+          aria-expanded={open}
+          aria-controls={id}
+          aria-label={`Details of ${entry.description.replace("{user}", who).replace("{target}", entry.resource_target)}`}
+          onClick={() => setOpen(!open)}
+        >
+          <ChevronRight
+            className={`size-4 transition-transform duration-(--quick) ${open ? "rotate-90" : ""}`}
+            aria-hidden="true"
+          />
+        </button>
+      </div>
+      {open ? (
+        <div
+          id={id}
+          className="flex flex-col gap-4 border-t border-line bg-inset px-4 py-3.5 sm:pl-13"
+        >
+          {lines.length > 0 ? (
+            <Diff lines={lines} />
+          ) : (
+            <p className="text-muted">It changed no value.</p>
+          )}
+          <Facts
+            items={[
+              ["Type", words(entry.resource_type)],
+              ...more.map(([name, value]) => [words(name), String(value)] as const),
+              [
+                "Request",
+                <code key="request" className="text-sm">
+                  {entry.request_id}
+                </code>,
+              ],
+            ]}
+          />
+        </div>
+      ) : null}
+    </li>
+  );
+}
+
+function Sentence({ entry }: { entry: AuditLog }) {
+  const link = linkOf(entry, usePermissions(), useMe().username);
+  return sentence(entry).map((part, index) => {
+    if (part.kind === "text") return <span key={index}>{part.text}</span>;
+    if (part.kind === "user" || link === null)
+      return (
+        <strong key={index} className="font-semibold">
+          {part.text}
+        </strong>
+      );
+    return (
+      <Link key={index} to={link} className="font-semibold text-accent-text hover:underline">
+        {part.text}
+      </Link>
+    );
+  });
+}
+
+function Diff({ lines }: { lines: readonly Change[] }) {
+  return (
+    <div
+      className="overflow-x-auto rounded-lg border border-line bg-surface"
+      tabIndex={0}
+      role="group"
+      aria-label="What changed"
+    >
+      <table className="w-full text-sm" data-testid="audit-diff">
+        <thead>
+          <tr className="border-b border-line text-left text-muted">
+            <th scope="col" className="px-3 py-1.5 font-medium">
+              Field
+            </th>
+            <th scope="col" className="px-3 py-1.5 font-medium">
+              Before
+            </th>
+            <th scope="col" className="px-3 py-1.5 font-medium">
+              After
+            </th>
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line">
+          {lines.map((line) => (
+            <tr key={line.field} className="align-top">
+              <th scope="row" className="px-3 py-1.5 text-left font-medium whitespace-nowrap">
+                {line.field}
+              </th>
+              <td className="px-3 py-1.5">
+                <Value value={line.before} tone="text-bad bg-bad-soft" sign="−" />
+              </td>
+              <td className="px-3 py-1.5">
+                <Value value={line.after} tone="text-good bg-good-soft" sign="+" />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Value({ value, tone, sign }: { value: string | null; tone: string; sign: string }) {
+  if (value === null) return <span className="text-muted">hidden: a secret</span>;
+  if (value === "") return <span className="text-muted">empty</span>;
+  return (
+    <code className={`rounded-sm px-1 py-px [overflow-wrap:anywhere] ${tone}`}>
+      <span aria-hidden="true">{sign} </span>
+      {value}
+    </code>
+  );
+}

@@ -1,0 +1,83 @@
+// Lists of a template's insights, and what stands in their place until they are known.
+import { useState, type ReactNode } from "react";
+
+import { Avatar } from "../../ui/Avatar";
+import { Button } from "../../ui/Button";
+import { Skeleton } from "../../ui/Loading";
+
+const SHOWN = 10;
+
+/** Nothing was counted only once it has been said: not while it is asked, nor when it was not, nor after a failure. */
+type Known = "known" | "asked" | "unknown" | undefined;
+
+export function Unknown() {
+  return <p className="text-muted">Not known for this period.</p>;
+}
+
+export function NotYet({ state }: { state: Known }) {
+  return state === "asked" ? <SkeletonLines /> : <Unknown />;
+}
+
+function SkeletonLines() {
+  return (
+    <div role="status" aria-label="Loading" className="flex flex-col gap-2">
+      {[1, 2, 3].map((line) => (
+        <Skeleton key={line} className="h-6" />
+      ))}
+    </div>
+  );
+}
+
+export function People({
+  rows,
+  state,
+  square = false,
+}: {
+  state: Known;
+  rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[];
+  square?: boolean;
+}) {
+  if (state !== "known") return <NotYet state={state} />;
+  if (rows.length === 0) return <p className="text-muted">Nothing in this period.</p>;
+  return (
+    <Longer
+      all={rows}
+      shown={SHOWN}
+      className="flex flex-col gap-2"
+      row={(row) => (
+        <li key={row.id} className="flex items-center gap-3">
+          <Avatar name={row.name} src={row.picture} size="sm" square={square} />
+          <span className="min-w-0 flex-1 truncate">{row.name}</span>
+          <span className="text-muted tabular-nums">{row.value}</span>
+        </li>
+      )}
+    />
+  );
+}
+
+/** The first of a list, and how many more there are. */
+export function Longer<T>({
+  all,
+  shown,
+  row,
+  className,
+}: {
+  all: readonly T[];
+  shown: number;
+  row: (one: T) => ReactNode;
+  className: string;
+}) {
+  const [whole, setWhole] = useState(false);
+  return (
+    <>
+      <ul className={className}>{(whole ? all : all.slice(0, shown)).map(row)}</ul>
+      {all.length > shown ? (
+        <div className="mt-2">
+          <Button size="sm" look="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+            {whole ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}
+          </Button>
+        </div>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,282 @@
+// The editor of a template's files: changes, a build of them with its log, publishing. Leaving with changes is asked about.
+import { useQueryClient } from "@tanstack/react-query";
+import { Ban, Hammer, Rocket } from "lucide-react";
+import { useEffect, useMemo, useState } from "react";
+import { useBlocker, useNavigate } from "react-router";
+
+import { patch, seg } from "../../../api/client";
+import type { Template, TemplateVersion } from "../../../api/types";
+import { StatusText } from "../../../ui/Badge";
+import { Button, ButtonLink } from "../../../ui/Button";
+import { Confirm } from "../../../ui/Confirm";
+import { Failure } from "../../../ui/Failure";
+import { Notice } from "../../../ui/Notice";
+import { PageHead, Stack } from "../../../ui/Page";
+import { TabPanel, Tabs } from "../../../ui/Tabs";
+import { toast } from "../../../ui/toast";
+import { counted } from "../../../lib/words";
+import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
+import { useVersionLog } from "../../../features/build/logs";
+import { createVersion, imported, uploadFiles } from "../archive";
+import { ImportLog } from "../ImportLog";
+import { templatePath } from "../../../features/template/paths";
+import { problemsOf } from "../problems";
+import { Problems } from "../Problems";
+import { TagEditor, type ProvisionerTags } from "../TagEditor";
+import type { ArchiveFile } from "../tar";
+import { givenValues } from "../VariablesForm";
+import { JOB_TONES } from "../../../features/provisioner/job-states";
+import { Made, Variables } from "./Output";
+import { EditorFiles } from "./EditorFiles";
+import { NameDialog } from "./NameDialog";
+import { Publish } from "./PublishDialog";
+import { useEditedFiles } from "./useEditedFiles";
+
+export function Editor({
+  template,
+  base,
+  files,
+}: {
+  template: Template;
+  base: TemplateVersion;
+  files: readonly ArchiveFile[];
+}) {
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const edited = useEditedFiles(files);
+  const { current, path } = edited;
+  const [built, setBuilt] = useState(edited.start);
+  const [version, setVersion] = useState(base);
+  const [values, setValues] = useState<Record<string, string>>({});
+  const [tags, setTags] = useState<ProvisionerTags>(() => base.job.tags as ProvisionerTags);
+  const [builtTags, setBuiltTags] = useState(tags);
+  const [building, setBuilding] = useState(false);
+  const [failure, setFailure] = useState<Error | null>(null);
+  const [tab, setTab] = useState("log");
+  const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | null>(null);
+  const [active] = useState(template.active_version_id); // one that becomes active meanwhile is told of before anything is published
+  const over =
+    version.job.status !== "pending" &&
+    version.job.status !== "running" &&
+    version.job.status !== "canceling";
+  const log = useVersionLog(over ? version.id : null).lines;
+  const problems = useMemo(
+    () => problemsOf(log, version.job.error ?? ""),
+    [log, version.job.error],
+  );
+  const errorMarks = useMemo(
+    () =>
+      problems.flatMap(({ severity, title, detail, place }) =>
+        place?.file === path
+          ? [{ line: place.line, severity, message: detail ? `${title}: ${detail}` : title }]
+          : [],
+      ),
+    [problems, path],
+  );
+  const dirty = current !== built || tags !== builtTags;
+  const published = version.id === template.active_version_id;
+  const blocker = useBlocker(
+    ({ currentLocation, nextLocation }) =>
+      dirty && currentLocation.pathname !== nextLocation.pathname,
+  );
+  useEffect(() => {
+    if (!dirty) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener("beforeunload", warn);
+    return () => window.removeEventListener("beforeunload", warn);
+  }, [dirty]);
+
+  const build = async () => {
+    setBuilding(true);
+    setFailure(null);
+    setTab("log");
+    try {
+      const hash = await uploadFiles([...current].map(([name, data]) => ({ path: name, data })));
+      const made = await createVersion(template.organization_id, {
+        template_id: template.id,
+        file_id: hash,
+        tags,
+        user_variable_values: givenValues(values),
+      });
+      setVersion(made);
+      setBuilt(current);
+      setBuiltTags(tags);
+      const done = await imported(made.id, setVersion);
+      setVersion(done);
+      if (done.job.status === "succeeded") setTab("resources");
+      if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") setTab("variables");
+    } catch (error) {
+      setFailure(error instanceof Error ? error : new Error(String(error)));
+    } finally {
+      setBuilding(false);
+    }
+  };
+  const cancel = () =>
+    patch(`/api/v2/templateversions/${version.id}/cancel`).catch((error: unknown) =>
+      toast.failed("The build was not canceled", error),
+    );
+  const ready = !dirty && !building && version.id !== base.id && version.job.status === "succeeded";
+  const publishable = ready || (!published && version.job.status === "succeeded" && !dirty);
+  const home = templatePath(template);
+  const list = (
+    <Problems problems={problems} has={(file) => current.has(file)} onShow={edited.showPlace} />
+  );
+  return (
+    <>
+      <PageHead
+        title={`Template editor: ${template.display_name || template.name}`}
+        crumbs={[
+          ["Templates", "/templates"],
+          [template.display_name || template.name, home],
+          [base.name, `${home}/versions/${seg(base.name)}`],
+          ["Edit"],
+        ]}
+        badge={
+          <StatusText
+            tone={dirty && !building ? "warn" : JOB_TONES[version.job.status]}
+            pulse={building}
+          >
+            {dirty
+              ? "Changed, not built yet"
+              : version.id === base.id
+                ? base.name
+                : `${version.name}: ${version.job.status}`}
+          </StatusText>
+        }
+        actions={
+          <>
+            <ButtonLink to={home}>Close</ButtonLink>
+            {ready ? (
+              <ButtonLink to={`${home}/workspace?version=${version.id}`}>
+                Create workspace
+              </ButtonLink>
+            ) : null}
+            {building && version.id !== base.id ? (
+              <Button icon={<Ban />} onClick={() => void cancel()}>
+                Cancel build
+              </Button>
+            ) : null}
+            <TagEditor tags={tags} onChange={setTags} />
+            <Button
+              icon={<Hammer />}
+              busy={building}
+              onClick={() => void build()}
+              look={ready ? "secondary" : "primary"}
+            >
+              Build
+            </Button>
+            <Button
+              icon={<Rocket />}
+              look={ready ? "primary" : "secondary"}
+              disabled={!publishable}
+              title={
+                publishable
+                  ? undefined
+                  : published && !dirty
+                    ? "This version is the active one. Change something and build it."
+                    : "What is published is a version: build first what you have changed."
+              }
+              onClick={() => setDialog("publish")}
+            >
+              Publish
+            </Button>
+          </>
+        }
+      />
+      <Stack className="gap-3">
+        {failure ? <Failure error={failure} /> : null}
+        {version.job.status === "pending" ? (
+          <WaitingNotice organization={template.organization_id} job={version.job} staying />
+        ) : null}
+        {version.job.error ? (
+          <Notice kind="error" title="The build failed.">
+            <p>{version.job.error}</p>
+            {list}
+          </Notice>
+        ) : over && problems.length > 0 ? (
+          <Notice kind="warning" title={`The build has ${counted(problems.length, "warning")}.`}>
+            {list}
+          </Notice>
+        ) : null}
+        <EditorFiles
+          edited={edited}
+          errors={errorMarks}
+          onCreate={() => setDialog("new")}
+          onRename={() => setDialog("rename")}
+          onDelete={() => setDialog("delete")}
+        />
+        <Tabs
+          label="Output"
+          value={tab}
+          onChange={setTab}
+          items={[
+            { value: "log", text: "Build log" },
+            { value: "resources", text: "Resources" },
+            { value: "variables", text: "Variables" },
+          ]}
+        >
+          <TabPanel value="log" className="pt-3">
+            <ImportLog key={version.id} version={version.id} height="16rem" />
+          </TabPanel>
+          <TabPanel value="resources" className="pt-3">
+            <Made version={version} />
+          </TabPanel>
+          <TabPanel value="variables" className="pt-3">
+            <Variables
+              version={version}
+              values={values}
+              onChange={(name, value) => setValues((old) => ({ ...old, [name]: value }))}
+            />
+          </TabPanel>
+        </Tabs>
+      </Stack>
+      {dialog === "new" || dialog === "rename" ? (
+        <NameDialog
+          title={dialog === "new" ? "Create file" : `Rename ${path}`}
+          start={dialog === "new" ? "" : path}
+          taken={[...current.keys()]}
+          onClose={() => setDialog(null)}
+          onName={(name) => {
+            if (dialog === "rename") edited.rename(name);
+            else edited.create(name);
+            setDialog(null);
+          }}
+        />
+      ) : null}
+      <Confirm
+        open={dialog === "delete"}
+        onClose={() => setDialog(null)}
+        title={`Delete ${path}?`}
+        confirm="Delete file"
+        onConfirm={async () => edited.remove()}
+      >
+        It is gone from the next build. Versions there are keep it.
+      </Confirm>
+      {dialog === "publish" ? (
+        <Publish
+          template={template}
+          version={version}
+          active={active}
+          onClose={() => setDialog(null)}
+          onDone={async (name) => {
+            await Promise.all([
+              queries.invalidateQueries({ queryKey: ["template"] }),
+              queries.invalidateQueries({ queryKey: ["templates"] }),
+            ]);
+            toast.done(`${name} is published.`);
+            await navigate(home);
+          }}
+        />
+      ) : null}
+      <Confirm
+        open={blocker.state === "blocked"}
+        onClose={() => blocker.reset?.()}
+        title="Leave without building?"
+        confirm="Discard changes"
+        onConfirm={async () => blocker.proceed?.()}
+      >
+        What you have changed since the last build is lost.
+      </Confirm>
+    </>
+  );
+}

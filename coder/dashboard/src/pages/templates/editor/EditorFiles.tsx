@@ -1,0 +1,74 @@
+// The tree of a template's files beside the one that is shown.
+import { FilePlus2, Pencil, Trash2 } from "lucide-react";
+import { lazy, Suspense } from "react";
+
+import { IconButton } from "../../../ui/Button";
+import { SkeletonRows } from "../../../ui/Loading";
+import type { Mark } from "../../../ui/text/CodeEditor";
+import { FileTree } from "../FileTree";
+import type { EditedFiles } from "./useEditedFiles";
+
+const CodeEditor = lazy(() => import("../../../ui/text/CodeEditor"));
+
+interface EditorFilesProps {
+  edited: EditedFiles;
+  /** What the last build said about the file that is shown. */
+  errors: readonly Mark[];
+  onCreate: () => void;
+  onRename: () => void;
+  onDelete: () => void;
+}
+
+export function EditorFiles({ edited, errors, onCreate, onRename, onDelete }: EditorFilesProps) {
+  const { current, path, target, text, marks } = edited;
+  return (
+    <div className="grid grid-cols-[15rem_minmax(0,1fr)] overflow-hidden rounded-xl border border-line bg-surface max-md:grid-cols-1">
+      <div className="border-r border-line max-md:border-r-0 max-md:border-b">
+        <div className="flex items-center justify-between border-b border-line py-1 pr-1.5 pl-3">
+          <span className="text-sm font-medium text-muted">Files</span>
+          <span className="flex">
+            <IconButton size="sm" label="Create file" onClick={onCreate}>
+              <FilePlus2 />
+            </IconButton>
+            <IconButton
+              size="sm"
+              label={`Rename ${path}`}
+              disabled={path === ""}
+              onClick={onRename}
+            >
+              <Pencil />
+            </IconButton>
+            <IconButton
+              size="sm"
+              label={`Delete ${path}`}
+              disabled={path === ""}
+              onClick={onDelete}
+            >
+              <Trash2 />
+            </IconButton>
+          </span>
+        </div>
+        <FileTree paths={[...current.keys()]} shown={path} onShow={edited.show} marks={marks} />
+      </div>
+      <div className="h-[48vh] min-h-72">
+        {!current.has(path) ? (
+          <p className="p-6 text-muted">Choose a file.</p>
+        ) : text === null ? (
+          <p className="p-6 text-muted">This file is not text.</p>
+        ) : (
+          <Suspense fallback={<SkeletonRows rows={4} />}>
+            <CodeEditor
+              key={path}
+              path={path}
+              text={text}
+              label={path}
+              marks={errors}
+              target={target?.file === path ? target : null}
+              onChange={(next) => edited.write(next)}
+            />
+          </Suspense>
+        )}
+      </div>
+    </div>
+  );
+}

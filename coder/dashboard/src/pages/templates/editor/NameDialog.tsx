@@ -1,0 +1,51 @@
+// The path of a new file of a template, or another one for a file that is there.
+import { Button } from "../../../ui/Button";
+import { Dialog } from "../../../ui/Dialog";
+import { TextField } from "../../../ui/forms/Field";
+import { useForm } from "../../../ui/forms/form";
+
+export function NameDialog({
+  title,
+  start,
+  taken,
+  onClose,
+  onName,
+}: {
+  title: string;
+  start: string;
+  taken: readonly string[];
+  onClose: () => void;
+  onName: (name: string) => void;
+}) {
+  const form = useForm(
+    { name: start },
+    async ({ name }) => onName(name),
+    ({ name }) => {
+      if (name !== start && taken.includes(name)) return { name: "There is a file of that name." };
+      if (!/^[\w.-]+(?:\/[\w.-]+)*$/.test(name) || name.split("/").includes(".."))
+        return { name: "Letters, digits, dots, hyphens; folders with a slash." };
+      return {};
+    },
+  );
+  return (
+    <Dialog open onClose={onClose} title={title}>
+      <form className="flex flex-col gap-4" onSubmit={form.submit}>
+        <TextField
+          label="File path"
+          autoFocus
+          required
+          value={form.values.name}
+          problem={form.problem("name")}
+          placeholder="main.tf"
+          onChange={(value) => form.set("name", value)}
+        />
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary">
+            {start ? "Rename" : "Create"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

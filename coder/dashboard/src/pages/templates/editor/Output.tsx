@@ -1,0 +1,45 @@
+// What a built version makes, and the variables of the next build.
+import { useQuery } from "@tanstack/react-query";
+
+import { versionResources, versionVariables } from "../../../api/queries/templates";
+import type { TemplateVersion } from "../../../api/types";
+import { Stack } from "../../../ui/Page";
+import { ResourceRow } from "../../../features/workspace/ResourceRow";
+import { VariablesForm } from "../VariablesForm";
+
+export function Made({ version }: { version: TemplateVersion }) {
+  const answer = useQuery({
+    ...versionResources(version.id),
+    enabled: version.job.status === "succeeded",
+  });
+  if (version.job.status !== "succeeded")
+    return <p className="text-muted">They are known once the build has succeeded.</p>;
+  return (
+    <Stack className="gap-2">
+      {(answer.data ?? [])
+        .filter((resource) => resource.workspace_transition === "start")
+        .map((resource) => (
+          <ResourceRow key={resource.id} resource={resource} />
+        ))}
+    </Stack>
+  );
+}
+
+export function Variables({
+  version,
+  values,
+  onChange,
+}: {
+  version: TemplateVersion;
+  values: Record<string, string>;
+  onChange: (name: string, value: string) => void;
+}) {
+  const variables = useQuery({ ...versionVariables(version.id), retry: false }).data ?? [];
+  if (variables.length === 0) return <p className="text-muted">This version has no variables.</p>;
+  return (
+    <div className="max-w-xl">
+      <p className="mb-3 text-sm text-muted">They are used by the next build.</p>
+      <VariablesForm variables={variables} values={values} onChange={onChange} />
+    </div>
+  );
+}

@@ -1,0 +1,147 @@
+// Publishing a version: its name, its message, and whether it becomes the active one.
+import { useQuery } from "@tanstack/react-query";
+
+import { get, patch, seg } from "../../../api/client";
+import { templateVersion } from "../../../api/queries/templates";
+import type { Template, TemplateVersion } from "../../../api/types";
+import { Button, buttonClass } from "../../../ui/Button";
+import { Dialog } from "../../../ui/Dialog";
+import { Failure } from "../../../ui/Failure";
+import { ConflictError, useConflict } from "../../../ui/forms/conflict";
+import { Checkbox } from "../../../ui/forms/Toggle";
+import { TextArea, TextField } from "../../../ui/forms/Field";
+import { useForm } from "../../../ui/forms/form";
+import { Notice } from "../../../ui/Notice";
+import { templatePath } from "../../../features/template/paths";
+
+interface PublishProps {
+  template: Template;
+  version: TemplateVersion;
+  /** The active version when the editing began. */
+  active: string;
+  onClose: () => void;
+  onDone: (name: string) => Promise<void>;
+}
+
+interface Publication {
+  name: string;
+  message: string;
+  active: boolean;
+}
+
+export function Publish({ template, version, active, onClose, onDone }: PublishProps) {
+  const conflict = useConflict(
+    () => get<Template>(`/api/v2/templates/${template.id}`),
+    (found) => ({ version: found.active_version_id }),
+    { version: active },
+  );
+  const send = async (values: Publication) => {
+    if (values.name !== version.name || values.message !== version.message)
+      await patch(`/api/v2/templateversions/${version.id}`, {
+        name: values.name,
+        message: values.message,
+      });
+    if (values.active) await patch(`/api/v2/templates/${template.id}/versions`, { id: version.id });
+    await onDone(values.name);
+  };
+  // What becomes no active version takes nobody's place.
+  const form = useForm<Publication>(
+    { name: version.name, message: version.message, active: true },
+    (values) => (values.active ? conflict.guard(send)(values) : send(values)),
+  );
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Publish new version"
+      description="People see its name and what you write about it."
+    >
+      <form className="flex flex-col gap-4" onSubmit={form.submit}>
+        {conflict.theirs ? (
+          <Overtaken
+            template={template}
+            version={conflict.theirs.version}
+            onAnyway={() => {
+              conflict.overwrite();
+              form.submit();
+            }}
+          />
+        ) : null}
+        {form.error && !(form.error instanceof ConflictError) ? (
+          <Failure error={form.error} />
+        ) : null}
+        <TextField
+          label="Version name"
+          required
+          value={form.values.name}
+          problem={form.problem("name")}
+          onChange={(value) => form.set("name", value)}
+        />
+        <TextArea
+          label="Message"
+          rows={3}
+          value={form.values.message}
+          problem={form.problem("message")}
+          placeholder="What has changed"
+          onChange={(value) => form.set("message", value)}
+        />
+        <Checkbox
+          label="Promote to active version"
+          hint="New workspaces use it; those there say that they are outdated."
+          checked={form.values.active}
+          onChange={(on) => form.set("active", on)}
+        />
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary" busy={form.busy}>
+            Publish
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Somebody else was quicker: what they have made active, and the ways on. */
+function Overtaken({
+  template,
+  version,
+  onAnyway,
+}: {
+  template: Template;
+  version: string;
+  onAnyway: () => void;
+}) {
+  const theirs = useQuery(templateVersion(version)).data;
+  return (
+    <Notice
+      kind="warning"
+      title="Another version became active while you were editing"
+      actions={
+        <>
+          <Button size="sm" onClick={onAnyway}>
+            Publish mine over it
+          </Button>
+          {theirs ? (
+            <a
+              className={buttonClass("secondary", "sm")}
+              href={`${templatePath(template)}/versions/${seg(theirs.name)}`}
+              target="_blank"
+              rel="noreferrer"
+            >
+              See what it changes
+            </a>
+          ) : null}
+        </>
+      }
+    >
+      {theirs ? (
+        <p>
+          <strong>{theirs.name}</strong>, by {theirs.created_by.username}
+          {theirs.message ? `: ${theirs.message}` : ""}.{" "}
+        </p>
+      ) : null}
+      <p>Nothing of yours is published yet. Yours has none of its changes.</p>
+    </Notice>
+  );
+}

@@ -1,0 +1,77 @@
+// The files of a template while they are edited, and which of them is shown.
+import { useMemo, useState } from "react";
+
+import { textOf } from "../archive";
+import type { ArchiveFile } from "../tar";
+
+const encoder = new TextEncoder();
+
+type Files = ReadonlyMap<string, Uint8Array>;
+
+export interface Place {
+  file: string;
+  line: number;
+}
+
+export type EditedFiles = ReturnType<typeof useEditedFiles>;
+
+export function useEditedFiles(files: readonly ArchiveFile[]) {
+  const start: Files = useMemo(() => new Map(files.map((file) => [file.path, file.data])), [files]);
+  const [current, setCurrent] = useState<Files>(start);
+  const [path, setPath] = useState(start.has("main.tf") ? "main.tf" : (files[0]?.path ?? ""));
+  const [target, setTarget] = useState<Place | null>(null);
+  const text = useMemo(
+    () => (current.has(path) ? textOf({ path, data: current.get(path) ?? new Uint8Array() }) : ""),
+    [current, path],
+  );
+  const marks = useMemo(
+    () =>
+      new Map(
+        [...current].flatMap(([name, data]) =>
+          start.get(name) === data ? [] : [[name, start.has(name) ? "changed" : "new"] as const],
+        ),
+      ),
+    [current, start],
+  );
+  /** Puts a file under `name` into the map, in place of `old` if that is given, and shows it. */
+  const put = (name: string, old: string | null) => {
+    setCurrent((before) => {
+      const next = new Map(before);
+      next.set(name, old === null ? new Uint8Array() : (before.get(old) ?? new Uint8Array()));
+      if (old !== null) next.delete(old);
+      return next;
+    });
+    setPath(name);
+  };
+  return {
+    start,
+    current,
+    path,
+    /** The line that was asked for, until another file is shown. */
+    target,
+    /** null for a file that is not text. */
+    text,
+    /** What differs from the version that is edited. */
+    marks,
+    show: (next: string) => {
+      setPath(next);
+      setTarget(null);
+    },
+    showPlace: (place: Place) => {
+      setPath(place.file);
+      setTarget(place);
+    },
+    write: (text: string) =>
+      setCurrent((before) => new Map(before).set(path, encoder.encode(text))),
+    create: (name: string) => put(name, null),
+    rename: (name: string) => put(name, path),
+    remove: () => {
+      setCurrent((before) => {
+        const next = new Map(before);
+        next.delete(path);
+        return next;
+      });
+      setPath([...current.keys()].find((name) => name !== path) ?? "");
+    },
+  };
+}

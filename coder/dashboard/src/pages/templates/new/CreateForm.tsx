@@ -1,0 +1,297 @@
+// The form of a new template: importing its files and creating it once they are imported.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Ban } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { Link, useBlocker, useNavigate } from "react-router";
+
+import { patch, post } from "../../../api/client";
+import { makingOf, useMakingIn } from "../../../api/permissions";
+import { organizations } from "../../../api/queries/session";
+import { versionVariables } from "../../../api/queries/templates";
+import type {
+  CreateTemplateVersionRequest,
+  Organization,
+  Template,
+  TemplateVersion,
+} from "../../../api/types";
+import { Avatar } from "../../../ui/Avatar";
+import { Button, ButtonLink } from "../../../ui/Button";
+import { Section } from "../../../ui/Card";
+import { Confirm } from "../../../ui/Confirm";
+import { Failure } from "../../../ui/Failure";
+import { Checkbox } from "../../../ui/forms/Toggle";
+import { SelectField, TextArea, TextField } from "../../../ui/forms/Field";
+import { useForm } from "../../../ui/forms/form";
+import { IconField } from "../../../ui/forms/IconField";
+import { Notice } from "../../../ui/Notice";
+import { Narrow, PageHead, Stack } from "../../../ui/Page";
+import { toast } from "../../../ui/toast";
+import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
+import { FirstImportErrors } from "../../../features/build/FirstErrors";
+import { createVersion, imported } from "../archive";
+import { ImportLog } from "../ImportLog";
+import { templatePath } from "../../../features/template/paths";
+import { TagEditor, type ProvisionerTags } from "../TagEditor";
+import { givenValues, startValues, VariablesForm } from "../VariablesForm";
+
+export interface Source {
+  body: { file_id: string } | { example_id: string };
+  name: string;
+  display: string;
+  description: string;
+  icon: string;
+  title: string;
+  organization?: string;
+  tags?: ProvisionerTags;
+}
+
+/** `then`: the page of the new template that is shown when it is there. */
+export function CreateForm({
+  source,
+  provisioner,
+  then,
+}: {
+  source: Source;
+  provisioner: CreateTemplateVersionRequest["provisioner"];
+  then: "files" | "workspace";
+}) {
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const all = useQuery(organizations).data ?? [];
+  const making =
+    useMakingIn(
+      "templates",
+      all.map((org) => org.id),
+    ) ?? [];
+  const orgs = all.filter((org) => making.includes(org.id));
+  // A copy goes where its template is, anything else where most things are; and neither where it would be refused.
+  const firstOf = (those: readonly Organization[]) =>
+    (
+      those.find((org) => org.id === source.organization) ??
+      those.find((org) => org.is_default) ??
+      those[0]
+    )?.id;
+  const [version, setVersion] = useState<TemplateVersion | null>(null);
+  const left = useRef(false);
+  const [values, setValues] = useState<Record<string, string>>({});
+  const [tags, setTags] = useState<ProvisionerTags>(source.tags ?? {});
+  const missing = version?.job.error_code === "REQUIRED_TEMPLATE_VARIABLES";
+  const variables =
+    useQuery({ ...versionVariables(version?.id ?? ""), enabled: missing }).data ?? [];
+  const start = {
+    organization: "",
+    name: source.name,
+    display_name: source.display,
+    description: source.description,
+    icon: source.icon,
+    everyone: true,
+  };
+  const form = useForm(start, async (form_values) => {
+    // Whoever is quick does not make it in another organization than the one the page was about to name.
+    const known = await queries.ensureQueryData(organizations);
+    const rights = await queries.ensureQueryData(
+      makingOf(
+        "templates",
+        known.map((org) => org.id),
+      ),
+    );
+    const organization =
+      form_values.organization ||
+      firstOf(known.filter((org) => rights[org.id] === true)) ||
+      "default";
+    const made = await createVersion(organization, {
+      ...source.body,
+      provisioner,
+      tags,
+      user_variable_values: givenValues(values),
+    });
+    setVersion(made);
+    const done = await imported(made.id, setVersion);
+    setVersion(done);
+    if (left.current) return; // whoever left has been told that no template is made
+    if (done.job.status === "canceled")
+      throw new Error("The import was canceled: no template is made.");
+    if (done.job.status !== "succeeded") {
+      if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") return;
+      throw new Error(done.job.error || "The template could not be imported.");
+    }
+    const template = await post<Template>(`/api/v2/organizations/${organization}/templates`, {
+      name: form_values.name,
+      display_name: form_values.display_name,
+      description: form_values.description,
+      icon: form_values.icon,
+      template_version_id: done.id,
+      disable_everyone_group_access: !form_values.everyone,
+      require_active_version: false,
+      allow_user_cancel_workspace_jobs: true,
+      max_port_share_level: null,
+      cors_behavior: null,
+    });
+    left.current = true;
+    await queries.invalidateQueries({ queryKey: ["templates"] });
+    toast.done(`${form_values.display_name || form_values.name} is ready.`);
+    await navigate(
+      `${all.length > 1 ? templatePath(template) : `/templates/${template.name}`}/${then}`,
+    );
+  });
+  const leaving = useBlocker(
+    ({ currentLocation: from, nextLocation: to }) =>
+      form.busy && !left.current && from.pathname + from.search !== to.pathname + to.search,
+  );
+  useEffect(() => {
+    if (!form.busy) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener("beforeunload", warn);
+    return () => window.removeEventListener("beforeunload", warn);
+  }, [form.busy]);
+  const log = useRef<HTMLDivElement>(null);
+  // The examples have the same path and are a long page: the form begins at its head, as a page of its own would.
+  useEffect(() => {
+    window.scrollTo(0, 0);
+  }, []);
+  useEffect(() => {
+    if (version?.id) log.current?.scrollIntoView({ block: "nearest" });
+  }, [version?.id]);
+  const cancel = async () => {
+    if (version) await patch(`/api/v2/templateversions/${version.id}/cancel`);
+  };
+  const known =
+    variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
+  return (
+    <Narrow>
+      <PageHead
+        title="Create template"
+        crumbs={[["Templates", "/templates"], ["New template", "/templates/new"], [source.title]]}
+        description={source.title}
+        icon={<Avatar name={source.name} src={form.values.icon} size="lg" square />}
+      />
+      <form onSubmit={form.submit}>
+        <Stack>
+          {form.error && version?.job.status === "failed" ? (
+            <Notice kind="error" title="The template could not be imported.">
+              <p>{version.job.error}</p>
+              <FirstImportErrors key={version.id} version={version.id} />
+            </Notice>
+          ) : form.error ? (
+            <Failure error={form.error} />
+          ) : null}
+          <Section title="General">
+            <Stack>
+              {all.length > 1 ? (
+                <SelectField
+                  label="Organization"
+                  value={form.values.organization || (firstOf(orgs) ?? "")}
+                  onChange={(value) => form.set("organization", value)}
+                  options={orgs.map((org) => [org.id, org.display_name || org.name] as const)}
+                />
+              ) : null}
+              {/* Other programs find this field by its star; a screen reader is told without it. */}
+              <TextField
+                label={
+                  <>
+                    Name
+                    <span aria-hidden="true" className="text-bad">
+                      {" "}
+                      *
+                    </span>
+                  </>
+                }
+                aria-required
+                hint="Part of its address, and what the command line calls it."
+                value={form.values.name}
+                problem={form.problem("name")}
+                maxLength={32}
+                onChange={(value) => form.set("name", value)}
+              />
+              <TextField
+                label="Display name"
+                value={form.values.display_name}
+                problem={form.problem("display_name")}
+                onChange={(value) => form.set("display_name", value)}
+              />
+              <TextArea
+                label="Description"
+                rows={2}
+                value={form.values.description}
+                problem={form.problem("description")}
+                onChange={(value) => form.set("description", value)}
+              />
+              <IconField
+                value={form.values.icon}
+                problem={form.problem("icon")}
+                onChange={(value) => form.set("icon", value)}
+              />
+              <Checkbox
+                label="Everyone in the organization may use it"
+                checked={form.values.everyone}
+                onChange={(on) => form.set("everyone", on)}
+              />
+            </Stack>
+          </Section>
+          {missing ? (
+            <Section title="Variables" description="The template needs these to be imported.">
+              <Notice kind="warning" title="Some variables have no value yet" />
+              <div className="mt-4">
+                <VariablesForm
+                  variables={variables}
+                  values={known}
+                  onChange={(name, value) => setValues({ ...known, [name]: value })}
+                />
+              </div>
+            </Section>
+          ) : null}
+          {version?.job.status === "pending" ? (
+            <WaitingNotice organization={version.organization_id ?? ""} job={version.job} staying />
+          ) : null}
+          {version ? (
+            <div ref={log} className="scroll-mb-24">
+              <ImportLog key={version.id} version={version.id} />
+            </div>
+          ) : null}
+          <div className="flex flex-wrap justify-end gap-2">
+            <span className="mr-auto">
+              <TagEditor tags={tags} onChange={setTags} />
+            </span>
+            {form.busy && version ? (
+              <Button
+                icon={<Ban />}
+                onClick={() =>
+                  void cancel().catch((error: unknown) =>
+                    toast.failed("The import was not canceled", error),
+                  )
+                }
+              >
+                Cancel import
+              </Button>
+            ) : (
+              <ButtonLink to="/templates/new">Cancel</ButtonLink>
+            )}
+            <Button type="submit" look="primary" busy={form.busy} data-testid="create">
+              Save template
+            </Button>
+          </div>
+        </Stack>
+      </form>
+      <Confirm
+        open={leaving.state === "blocked"}
+        onClose={() => leaving.reset?.()}
+        title="Leave before the template is made?"
+        confirm="Cancel the import"
+        onConfirm={async () => {
+          left.current = true;
+          await cancel().catch(() => undefined); // it may have ended meanwhile
+          leaving.proceed?.();
+        }}
+      >
+        The import still runs, and the template is made from this page when it is done. Leaving
+        cancels the import.
+      </Confirm>
+      <p className="mt-4 text-sm text-muted">
+        Its schedule, permissions and the like are under <em>Settings</em> once it is there.{" "}
+        <Link to="/templates" className="underline">
+          All templates
+        </Link>
+      </p>
+    </Narrow>
+  );
+}

@@ -1,0 +1,95 @@
+// Where an archive of template files is dropped or chosen.
+import { useQueryClient } from "@tanstack/react-query";
+import { Upload } from "lucide-react";
+import { useRef, useState } from "react";
+
+import { upload } from "../../../api/client";
+import type { UploadResponse } from "../../../api/types";
+import { Button } from "../../../ui/Button";
+import { cx } from "../../../ui/cx";
+import { toast } from "../../../ui/toast";
+import { archiveOf, readmeOf } from "../archive";
+import { frontMatter, type FrontMatter } from "../front-matter";
+
+export interface Uploaded {
+  hash: string;
+  name: string;
+  matter: FrontMatter;
+}
+
+const TYPES: ReadonlyMap<string | undefined, string> = new Map([
+  ["tar", "application/x-tar"],
+  ["zip", "application/zip"],
+]);
+
+export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
+  const queries = useQueryClient();
+  const input = useRef<HTMLInputElement>(null);
+  const [busy, setBusy] = useState(false);
+  const [over, setOver] = useState(false);
+  const take = async (file: File | undefined) => {
+    if (!file) return;
+    const type = TYPES.get(file.name.toLowerCase().split(".").pop());
+    if (!type) {
+      toast.failed("Choose a .tar or .zip archive");
+      return;
+    }
+    setBusy(true);
+    try {
+      const { hash } = await upload<UploadResponse>("/api/v2/files", file, type);
+      // A field that begins empty is no reason to refuse an archive.
+      const readme = await queries.fetchQuery(archiveOf(hash)).then(readmeOf, () => "");
+      onFile({
+        hash,
+        matter: frontMatter(readme),
+        name: file.name
+          .replace(/\.(tar|zip)$/i, "")
+          .toLowerCase()
+          .replace(/[^a-z0-9]+/g, "-")
+          .replace(/^-|-$/g, "")
+          .slice(0, 32),
+      });
+    } catch (error) {
+      toast.failed("The archive could not be uploaded", error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div
+      className={cx(
+        "flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-7",
+        "text-center",
+        over ? "border-accent bg-accent-soft" : "border-line-strong",
+      )}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        void take(event.dataTransfer.files[0]);
+      }}
+    >
+      <Upload className="size-5 text-muted" aria-hidden="true" />
+      <p>
+        Drop a <strong>.tar</strong> or <strong>.zip</strong> of Terraform files here
+      </p>
+      <Button busy={busy} onClick={() => input.current?.click()}>
+        Choose an archive
+      </Button>
+      <input
+        ref={input}
+        type="file"
+        accept=".tar,.zip"
+        className="sr-only"
+        tabIndex={-1}
+        aria-label="Archive of template files"
+        data-testid="file-upload"
+        onChange={(event) => void take(event.target.files?.[0])}
+      />
+    </div>
+  );
+}

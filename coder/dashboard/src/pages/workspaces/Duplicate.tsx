@@ -1,0 +1,23 @@
+// An entry of a workspace's menus: another one like it, for those who may have another one.
+import { Copy } from "lucide-react";
+
+import { NO_WORKSPACES } from "../../api/permissions";
+import type { Workspace } from "../../api/types";
+import { MenuItem, MenuNote } from "../../ui/Menu";
+import { duplicatePath } from "./paths";
+
+/** `mayCreate` is asked for before the menu opens: an entry that came late would move the others under the pointer. */
+export function Duplicate({
+  workspace,
+  mayCreate,
+}: {
+  workspace: Workspace;
+  mayCreate: boolean | undefined;
+}) {
+  if (mayCreate === false) return <MenuNote>{NO_WORKSPACES}</MenuNote>;
+  return mayCreate ? (
+    <MenuItem icon={<Copy />} to={duplicatePath(workspace)}>
+      Duplicate…
+    </MenuItem>
+  ) : null;
+}

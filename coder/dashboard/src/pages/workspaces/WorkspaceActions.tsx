@@ -1,0 +1,289 @@
+// What can be done with a workspace now: the next step as a button, the rest in a menu. A machine managed elsewhere says
+// why it cannot be started or stopped.
+import { useQueryClient } from "@tanstack/react-query";
+import {
+  CloudDownload,
+  Download,
+  EllipsisVertical,
+  History,
+  Play,
+  RotateCw,
+  Settings,
+  SlidersHorizontal,
+  Square,
+  Star,
+  StarOff,
+  Trash2,
+  UsersRound,
+} from "lucide-react";
+import { lazy, Suspense, useState, type ReactNode } from "react";
+
+import { put, remove } from "../../api/client";
+import {
+  NO_CHANGES,
+  useMayCreateWorkspace,
+  useWorkspaceRights,
+  type WorkspaceRights,
+} from "../../api/permissions";
+import type { Workspace } from "../../api/types";
+import { useMe } from "../../features/session/useMe";
+import { Button, IconButton } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
+import { toast } from "../../ui/toast";
+import { isActive } from "../../features/workspace/status";
+import {
+  startBuild,
+  startVersion,
+  startWorkspace,
+  stopThenStart,
+  updateToActive,
+  useAskingForValues,
+  useBuildAction,
+} from "./builds/builds";
+import { CancelBuild } from "./builds/CancelBuild";
+import { ChangeVersion } from "./builds/ChangeVersion";
+import { NewerVersion } from "./NewerVersion";
+import { DeleteWorkspace } from "./DeleteWorkspace";
+import { Duplicate } from "./Duplicate";
+import { workspacePath } from "./paths";
+
+// The form of parameters is large, and few templates have any for one build.
+const BuildOptions = lazy(async () => ({
+  default: (await import("./builds/BuildOptions")).BuildOptions,
+}));
+
+export const EXTERNAL_REASON =
+  "This machine is managed elsewhere: Coder cannot start, stop or restart it.";
+
+export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
+  const build = useBuildAction();
+  const may = useWorkspaceRights(workspace);
+  const [asked, setAsked] = useState<"update" | "restart" | null>(null);
+  const asking = useAskingForValues();
+  const { status } = workspace.latest_build;
+  const external = workspace.latest_build.has_external_agent === true;
+  const active = isActive(workspace);
+  if (status === "deleted") return null;
+  const failed = (error: Error) => toast.failed("That did not work", error);
+  const run = (act: () => Promise<unknown>) =>
+    build.mutate(() => asking(workspace, startVersion(workspace), act), { onError: failed });
+  const canStart = status === "stopped" || status === "failed" || status === "canceled";
+  const button = (
+    label: string,
+    icon: ReactNode,
+    testId: string,
+    act: () => void,
+    possible: boolean,
+  ) => (
+    <Button
+      icon={icon}
+      data-testid={testId}
+      disabled={external || !possible || build.isPending}
+      title={external ? EXTERNAL_REASON : undefined}
+      aria-describedby={external ? "external-reason" : undefined}
+      onClick={act}
+    >
+      {label}
+    </Button>
+  );
+  return (
+    <>
+      {workspace.outdated && !active && may.start && !workspace.dormant_at ? (
+        <Button
+          look="primary"
+          icon={<CloudDownload />}
+          data-testid="workspace-update-button"
+          disabled={build.isPending}
+          onClick={() => setAsked("update")}
+        >
+          Update…
+        </Button>
+      ) : null}
+      {may.start === false && may.stop === false ? (
+        <span className="text-sm text-muted">
+          You may look at this workspace, not start or stop it.
+        </span>
+      ) : (
+        <>
+          {may.start
+            ? button(
+                "Start",
+                <Play />,
+                "workspace-start",
+                () => run(() => startWorkspace(workspace)),
+                canStart,
+              )
+            : null}
+          {may.start && canStart && !external ? (
+            <Suspense fallback={null}>
+              <BuildOptions
+                workspace={workspace}
+                verb="Start"
+                onBuild={(values) =>
+                  run(() => startWorkspace(workspace, { rich_parameter_values: values }))
+                }
+              />
+            </Suspense>
+          ) : null}
+          {may.stop
+            ? button(
+                "Stop",
+                <Square />,
+                "workspace-stop-button",
+                () => run(() => startBuild(workspace.id, "stop")),
+                status === "running" || status === "failed",
+              )
+            : null}
+          {may.start && may.stop
+            ? button(
+                "Restart",
+                <RotateCw />,
+                "workspace-restart-button",
+                () => setAsked("restart"),
+                status === "running",
+              )
+            : null}
+          {may.start && may.stop && status === "running" && !external ? (
+            <Suspense fallback={null}>
+              <BuildOptions
+                workspace={workspace}
+                verb="Restart"
+                onBuild={(values) =>
+                  run(() => stopThenStart(workspace, { rich_parameter_values: values }))
+                }
+              />
+            </Suspense>
+          ) : null}
+        </>
+      )}
+      <CancelBuild workspace={workspace} />
+      <MoreMenu workspace={workspace} may={may} />
+      <Confirm
+        open={asked === "restart"}
+        onClose={() => setAsked(null)}
+        danger={false}
+        title={`Restart ${workspace.name}?`}
+        confirm="Restart"
+        onConfirm={async () => {
+          run(() => stopThenStart(workspace));
+        }}
+      >
+        What runs in it ends. It is stopped, then started again.
+      </Confirm>
+      <Confirm
+        open={asked === "update"}
+        onClose={() => setAsked(null)}
+        danger={false}
+        title={`Update ${workspace.name}?`}
+        confirm="Update"
+        onConfirm={() =>
+          asking(workspace, workspace.template_active_version_id, () =>
+            build.mutateAsync(() => updateToActive(workspace)),
+          )
+        }
+      >
+        <NewerVersion workspace={workspace} />
+        It is built with the active version of its template. What runs in it ends; what the template
+        keeps stays.
+      </Confirm>
+    </>
+  );
+}
+
+function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRights }) {
+  const queries = useQueryClient();
+  const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
+  const mayCreate = useMayCreateWorkspace(workspace.organization_id);
+  const own = useMe().id === workspace.owner_id; // favourites are one's own
+  const home = workspacePath(workspace);
+  const favourite = (on: boolean) =>
+    void (
+      on
+        ? put(`/api/v2/workspaces/${workspace.id}/favorite`)
+        : remove(`/api/v2/workspaces/${workspace.id}/favorite`)
+    ).then(
+      () => queries.invalidateQueries({ queryKey: ["workspace"] }),
+      (error: unknown) => toast.failed("That did not work", error),
+    );
+  return (
+    <>
+      <Menu
+        trigger={
+          <IconButton
+            label="Workspace actions"
+            look="secondary"
+            data-testid="workspace-options-button"
+          >
+            <EllipsisVertical />
+          </IconButton>
+        }
+      >
+        {!own ? null : workspace.favorite ? (
+          <MenuItem icon={<StarOff />} onSelect={() => favourite(false)}>
+            Remove from favourites
+          </MenuItem>
+        ) : (
+          <MenuItem icon={<Star />} onSelect={() => favourite(true)}>
+            Add to favourites
+          </MenuItem>
+        )}
+        {may.share ? (
+          <MenuItem icon={<UsersRound />} to={`${home}/settings/sharing`}>
+            Share
+          </MenuItem>
+        ) : null}
+        {own || may.share ? <MenuSeparator /> : null}
+        {may.update ? (
+          <MenuItem icon={<Settings />} to={`${home}/settings`}>
+            Settings
+          </MenuItem>
+        ) : null}
+        {may.update ? (
+          <MenuItem
+            icon={<SlidersHorizontal />}
+            to={`${home}/settings/parameters`}
+            testId="workspace-parameters"
+          >
+            Parameters
+          </MenuItem>
+        ) : null}
+        {may.update === false ? <MenuNote>{NO_CHANGES}</MenuNote> : null}
+        {may.start ? (
+          <MenuItem icon={<History />} onSelect={() => setDialog("version")}>
+            Change version…
+          </MenuItem>
+        ) : null}
+        <Duplicate workspace={workspace} mayCreate={mayCreate} />
+        <MenuItem
+          icon={<Download />}
+          href={`/api/v2/workspacebuilds/${workspace.latest_build.id}/logs?format=text`}
+          download
+        >
+          Download build log
+        </MenuItem>
+        {may.remove ? (
+          <>
+            <MenuSeparator />
+            <MenuItem
+              icon={<Trash2 />}
+              danger
+              testId="delete-button"
+              onSelect={() => setDialog("delete")}
+            >
+              Delete…
+            </MenuItem>
+          </>
+        ) : null}
+      </Menu>
+      <DeleteWorkspace
+        workspace={workspace}
+        open={dialog === "delete"}
+        onClose={() => setDialog(null)}
+      />
+      {dialog === "version" ? (
+        <ChangeVersion workspace={workspace} onClose={() => setDialog(null)} />
+      ) : null}
+    </>
+  );
+}

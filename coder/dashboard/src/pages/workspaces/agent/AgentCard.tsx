@@ -1,0 +1,236 @@
+// One agent: its connection, the ways in, what it measures, its applications and its log.
+import { SquareTerminal } from "lucide-react";
+import { Link } from "react-router";
+
+import { useWorkspaceRights } from "../../../api/permissions";
+import { useMissingProgram } from "../../../api/queries/programs";
+import type { Workspace, WorkspaceAgent } from "../../../api/types";
+import { Ago } from "../../../ui/Ago";
+import { Tag } from "../../../ui/Badge";
+import { buttonClass } from "../../../ui/Button";
+import { Card } from "../../../ui/Card";
+import { Notice } from "../../../ui/Notice";
+import { AgentHealth, LastDisconnect } from "./AgentHealth";
+import { AgentLogs } from "../../../features/workspace/AgentLogs";
+import { AgentMetadata } from "./AgentMetadata";
+import { AgentStatus, Troubleshooting } from "./AgentStatus";
+import { AppLinks } from "./AppLinks";
+import { Containers } from "./Containers";
+import { DesktopLinks } from "./DesktopLinks";
+import { AttachAgain, ExternalPanel } from "./ExternalPanel";
+import { TextLink } from "../../../ui/Page";
+import { terminalPath, workspacePath } from "../paths";
+import { useMayEnter } from "../useMayEnter";
+import { PortsButton } from "./Ports";
+import { SshButton } from "./SshButton";
+
+export function AgentCard({
+  workspace,
+  agent,
+  external,
+}: {
+  workspace: Workspace;
+  agent: WorkspaceAgent;
+  external: boolean;
+}) {
+  const waiting = agent.status === "connecting" || agent.status === "timeout";
+  const connected = agent.status === "connected";
+  const mayEnter = useMayEnter(workspace);
+  const may = useWorkspaceRights(workspace);
+  const offers = (name: WorkspaceAgent["display_apps"][number]) =>
+    agent.display_apps.includes(name);
+  return (
+    <Card
+      role="article"
+      data-agent={agent.id}
+      aria-label={`Agent ${agent.name}`}
+      className="flex flex-col gap-4 p-5"
+    >
+      <header className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <h2 className="text-lg font-semibold">{agent.name}</h2>
+        <AgentStatus agent={agent} />
+        <AgentLifecycle agent={agent} />
+        <span className="text-sm text-muted">
+          {agent.operating_system} · {agent.architecture}
+          {agent.version ? ` · ${agent.version}` : ""}
+          <Latency agent={agent} />
+        </span>
+        {connected && mayEnter ? (
+          <div className="ml-auto flex flex-wrap items-center gap-1 max-sm:-mx-3">
+            {offers("ssh_helper") ? <SshButton workspace={workspace} agent={agent} /> : null}
+            {offers("port_forwarding_helper") ? (
+              <PortsButton workspace={workspace} agent={agent} />
+            ) : null}
+          </div>
+        ) : null}
+      </header>
+      {external && waiting ? (
+        may.update === false ? (
+          <p className="text-muted">Who may change the workspace can attach its machine.</p>
+        ) : may.update ? (
+          <ExternalPanel workspace={workspace} agent={agent} />
+        ) : null
+      ) : null}
+      {external && agent.status === "disconnected" ? (
+        <Notice kind="warning" title="The agent has lost its connection.">
+          {agent.disconnected_at ? (
+            <p>
+              It was last there <Ago at={agent.disconnected_at} />.
+            </p>
+          ) : null}
+          <LastDisconnect agent={agent} />
+          It comes back by itself when the machine and its network do.
+          {may.update ? (
+            <>
+              {" "}
+              If it was ended, run its command again:
+              <details className="mt-2">
+                <summary>Show the command</summary>
+                <div className="mt-2">
+                  <ExternalPanel workspace={workspace} agent={agent} />
+                </div>
+              </details>
+            </>
+          ) : null}
+        </Notice>
+      ) : null}
+      {external && connected && may.update ? (
+        <AttachAgain workspace={workspace} agent={agent} />
+      ) : null}
+      {!external && waiting ? <Waiting agent={agent} /> : null}
+      {!external && agent.status === "timeout" ? (
+        <Notice
+          kind="warning"
+          title="The agent has not connected in time."
+          actions={<Troubleshooting agent={agent} />}
+        >
+          Look at the{" "}
+          <TextLink
+            to={`${workspacePath(workspace)}/builds/${workspace.latest_build.build_number}`}
+          >
+            build log
+          </TextLink>{" "}
+          and at the machine itself: the agent’s start command may have failed.
+        </Notice>
+      ) : null}
+      {!external && agent.status === "disconnected" ? (
+        <Notice
+          kind="warning"
+          title="The agent has lost its connection."
+          actions={<Troubleshooting agent={agent} />}
+        >
+          {agent.disconnected_at ? (
+            <>
+              It was last there <Ago at={agent.disconnected_at} />.{" "}
+            </>
+          ) : null}
+          It comes back by itself when its machine does.
+          <LastDisconnect agent={agent} />
+        </Notice>
+      ) : null}
+      {connected ? (
+        <>
+          {mayEnter ? null : (
+            <p className="text-muted">
+              You may see this workspace, not enter it: its owner can share it with you.
+            </p>
+          )}
+          {mayEnter ? (
+            <>
+              <p className="text-muted">
+                Connect with{" "}
+                <code className="rounded-sm bg-inset px-1 text-text">
+                  coder ssh {workspace.name}
+                </code>
+                , or open it here:
+              </p>
+              <div className="flex flex-wrap gap-2">
+                <DesktopLinks workspace={workspace} agent={agent} />
+                <AppLinks workspace={workspace} agent={agent} />
+                {offers("web_terminal") ? (
+                  <Link
+                    to={terminalPath(workspace, agent)}
+                    target="_blank"
+                    className={buttonClass()}
+                  >
+                    <SquareTerminal aria-hidden="true" />
+                    Terminal
+                  </Link>
+                ) : null}
+              </div>
+            </>
+          ) : null}
+          <LastDisconnect agent={agent} />
+          <AgentMetadata agent={agent} />
+          <Containers agent={agent} workspace={workspace} mayEnter={mayEnter} />
+        </>
+      ) : null}
+      {connected || agent.status === "disconnected" ? <AgentHealth agent={agent} /> : null}
+      <AgentLogs agent={agent} />
+    </Card>
+  );
+}
+
+/** Whoever waits for an agent is told at once when the server has no program for it, rather than after its time is over. */
+function Waiting({ agent }: { agent: WorkspaceAgent }) {
+  const lacked = useMissingProgram()(`${agent.operating_system}/${agent.architecture}`);
+  if (!lacked)
+    return agent.status === "timeout" ? null : (
+      <p className="text-sm text-muted">
+        What was built starts its agent now, and the agent connects by itself: within a minute, as a
+        rule.
+      </p>
+    );
+  return (
+    <Notice kind="warning" title="This server has no program for the agent’s platform.">
+      <p>
+        The agent connects by itself if <code>coder</code> is installed where it starts. Otherwise
+        it waits until the program is here.
+      </p>
+      <p>For whoever runs this deployment: {lacked.remedy}</p>
+    </Notice>
+  );
+}
+
+function AgentLifecycle({ agent }: { agent: WorkspaceAgent }) {
+  if (agent.status !== "connected") return null;
+  switch (agent.lifecycle_state) {
+    case "starting":
+      return <Tag tone="busy">Startup scripts run</Tag>;
+    case "start_timeout":
+      return (
+        <Tag tone="warn" title="The startup scripts take longer than their limit.">
+          Startup takes long
+        </Tag>
+      );
+    case "start_error":
+      return (
+        <Tag tone="bad" title="A startup script ended with an error; see the log.">
+          Startup script failed
+        </Tag>
+      );
+    case "shutting_down":
+      return <Tag tone="busy">Shutting down</Tag>;
+    case "shutdown_error":
+      return <Tag tone="bad">Shutdown script failed</Tag>;
+    default:
+      return null;
+  }
+}
+
+function Latency({ agent }: { agent: WorkspaceAgent }) {
+  const regions = Object.entries(
+    (agent.latency ?? {}) as Record<string, { preferred: boolean; latency_ms: number }>,
+  );
+  const best = regions.find(([, region]) => region.preferred) ?? regions[0];
+  return best ? (
+    <span
+      title={regions
+        .map(([name, region]) => `${name}: ${Math.round(region.latency_ms)} ms`)
+        .join("\n")}
+    >
+      {" "}
+      · {Math.round(best[1].latency_ms)} ms
+    </span>
+  ) : null;
+}

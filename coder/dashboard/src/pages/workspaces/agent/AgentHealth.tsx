@@ -1,0 +1,126 @@
+// How an agent's machine is: three lights, each made of values with their ages, and why the agent was away last.
+import { useQuery } from "@tanstack/react-query";
+
+import { agentDisconnects, agentLights } from "../../../api/queries/workspaces";
+import type { AgentDisconnect, AgentLight, LightValue, WorkspaceAgent } from "../../../api/types";
+import { Ago } from "../../../ui/Ago";
+import { StatusText, type Tone } from "../../../ui/Badge";
+import { duration } from "../../../lib/time";
+
+type Standing = AgentLight["status"];
+
+/** What is not known is grey and says so: it is never shown as good. */
+export const STANDINGS: Readonly<Record<Standing, readonly [word: string, tone: Tone]>> = {
+  good: ["Good", "good"],
+  warning: ["Worth a look", "warn"],
+  bad: ["Bad", "bad"],
+  unknown: ["Not known", "idle"],
+};
+
+const LIGHTS = [
+  ["host", "Host", "The machine"],
+  ["agent", "Agent", "Its program"],
+  ["path", "Path", "The way to it"],
+] as const;
+
+/** Nothing where the server has no lights. */
+export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
+  const lights = useQuery(agentLights(agent.id)).data;
+  if (!lights) return null;
+  return (
+    <section
+      aria-label={`Health of ${agent.name}`}
+      className="grid grid-cols-3 gap-3 max-lg:grid-cols-1"
+    >
+      {LIGHTS.map(([key, title, hint]) => (
+        <Light key={key} title={title} hint={hint} light={lights[key]} />
+      ))}
+    </section>
+  );
+}
+
+function Light({ title, hint, light }: { title: string; hint: string; light: AgentLight }) {
+  const [known, tone] = STANDINGS[light.status];
+  const word = light.status === "unknown" && light.values.every(isUnread) ? "Not read yet" : known;
+  return (
+    <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
+      <p className="flex items-baseline justify-between gap-2">
+        <span>
+          <strong className="font-semibold">{title}</strong>{" "}
+          <span className="text-sm text-muted">{hint}</span>
+        </span>
+        <StatusText tone={tone}>{word}</StatusText>
+      </p>
+      <dl className="mt-1.5 flex flex-col gap-1 text-sm">
+        {light.values.map((value) => (
+          <Value key={value.name} value={value} />
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+function Value({ value }: { value: LightValue }) {
+  const [word, tone] = STANDINGS[value.status];
+  return (
+    <div className="flex items-baseline gap-x-2">
+      <dt className="w-18 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
+      <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
+        <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
+          {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
+          {value.status === "good" || isUnread(value) ? null : (
+            <StatusText tone={tone}>{word}</StatusText>
+          )}
+        </span>
+        {/* Of one width whatever it says: it changes every few seconds, and nothing below may move with it. */}
+        <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{ageOf(value)}</span>
+      </dd>
+    </div>
+  );
+}
+
+/** Of an agent that has just come: nothing is wrong with it. */
+const isUnread = ({ status, age_seconds }: Pick<LightValue, "status" | "age_seconds">): boolean =>
+  status === "unknown" && age_seconds === null;
+
+/** The server counts the age: clocks of browsers are what they are. */
+export function ageOf({ age_seconds }: Pick<LightValue, "age_seconds">): string {
+  if (age_seconds === null) return "not read yet";
+  if (age_seconds < 5) return "now";
+  return age_seconds < 60
+    ? `${Math.floor(age_seconds)}s ago`
+    : `${duration(age_seconds * 1000)} ago`; // a tenth of a second is gone when it is read
+}
+
+/** In the words of the server's rule, as long as somebody can still use them. */
+const SHOWN_MS = 7 * 86_400_000;
+
+/** Why the agent was away last, in a sentence; nothing when it was not, or long ago. */
+export function LastDisconnect({ agent }: { agent: WorkspaceAgent }) {
+  const last = useQuery(agentDisconnects(agent.id)).data?.[0];
+  if (!last || Date.now() - Date.parse(last.disconnected_at) > SHOWN_MS) return null;
+  return (
+    <p className="text-sm text-muted">
+      <Absence last={last} /> <Cause last={last} />
+    </p>
+  );
+}
+
+function Absence({ last }: { last: AgentDisconnect }) {
+  if (last.returned_at === null)
+    return (
+      <>
+        Away since <Ago at={last.disconnected_at} />.
+      </>
+    );
+  return (
+    <>
+      Last away <Ago at={last.disconnected_at} />, for{" "}
+      {duration(Date.parse(last.returned_at) - Date.parse(last.disconnected_at))}.
+    </>
+  );
+}
+
+function Cause({ last }: { last: AgentDisconnect }) {
+  return <span className="text-text">{last.detail || "Nobody saw why."}</span>;
+}

@@ -1,0 +1,179 @@
+// Development containers of an agent: live, with the ways in, building them anew and deleting them.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Container as ContainerIcon, RotateCw, SquareTerminal, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { Link } from "react-router";
+
+import { useAppPlace } from "../../../api/app-place";
+import { post, remove } from "../../../api/client";
+import { setKnown } from "../../../api/overtaken";
+import { containers } from "../../../api/queries/workspaces";
+import { useSocket } from "../../../api/socket";
+import type {
+  Workspace,
+  WorkspaceAgent,
+  WorkspaceAgentDevcontainer,
+  WorkspaceAgentListContainersResponse,
+} from "../../../api/types";
+import { StatusText, Tag, type Tone } from "../../../ui/Badge";
+import { Button, buttonClass, IconButton } from "../../../ui/Button";
+import { Confirm } from "../../../ui/Confirm";
+import { toast } from "../../../ui/toast";
+import { terminalPath } from "../paths";
+import { portAddress } from "../../../features/workspace/port-address";
+
+type Status = WorkspaceAgentDevcontainer["status"];
+
+const STATUS: Record<Status, readonly [word: string, tone: Tone]> = {
+  running: ["Running", "good"],
+  stopped: ["Stopped", "idle"],
+  starting: ["Starting", "busy"],
+  stopping: ["Stopping", "busy"],
+  deleting: ["Deleting", "busy"],
+  error: ["Failed", "bad"],
+};
+const RESTING: readonly Status[] = ["running", "stopped", "error"];
+
+interface ContainersProps {
+  workspace: Workspace;
+  agent: WorkspaceAgent;
+  /** Whether the person may go into the workspace, not only see it. */
+  mayEnter: boolean;
+}
+
+export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
+  const queries = useQueryClient();
+  const [ending, setEnding] = useState<WorkspaceAgentDevcontainer | null>(null);
+  // An agent without development containers refuses the question.
+  const has = workspace.latest_build.resources.some(
+    (resource) =>
+      resource.type === "coder_devcontainer" ||
+      resource.agents?.some((other) => other.parent_id === agent.id),
+  );
+  const query = containers(agent.id);
+  const answer = useQuery({ ...query, enabled: agent.parent_id === null && has }).data;
+  useSocket(answer ? `/api/v2/workspaceagents/${agent.id}/containers/watch` : null, {
+    onMessage: (data) =>
+      setKnown(queries, query.queryKey, data as WorkspaceAgentListContainersResponse),
+  });
+  const found = answer?.devcontainers ?? [];
+  if (found.length === 0) return null;
+  const path = (one: WorkspaceAgentDevcontainer) =>
+    `/api/v2/workspaceagents/${agent.id}/containers/devcontainers/${one.id}`;
+  const refresh = () => queries.invalidateQueries({ queryKey: query.queryKey });
+  const build = (one: WorkspaceAgentDevcontainer) =>
+    void post(`${path(one)}/recreate`).then(refresh, (error: unknown) =>
+      toast.failed("The container could not be built", error),
+    );
+  return (
+    <section aria-label="Development containers" className="flex flex-col gap-2">
+      <h3 className="text-sm font-medium text-muted">Development containers</h3>
+      {answer?.warnings?.map((warning) => (
+        <p key={warning} className="text-sm text-warn">
+          {warning}
+        </p>
+      ))}
+      {found.map((one) => (
+        <Row
+          key={one.id}
+          one={one}
+          workspace={workspace}
+          agent={agent}
+          mayEnter={mayEnter}
+          onBuild={() => build(one)}
+          onDelete={() => setEnding(one)}
+        />
+      ))}
+      <Confirm
+        open={ending !== null}
+        onClose={() => setEnding(null)}
+        title={`Delete the container ${ending?.name ?? ""}?`}
+        confirm="Delete"
+        onConfirm={async () => {
+          if (ending) await remove(path(ending));
+          await refresh();
+        }}
+      >
+        What was changed in it and is not in its folder is lost. It can be built again.
+      </Confirm>
+    </section>
+  );
+}
+
+interface RowProps extends ContainersProps {
+  one: WorkspaceAgentDevcontainer;
+  onBuild: () => void;
+  onDelete: () => void;
+}
+
+function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
+  const host = useAppPlace()?.host ?? "";
+  const [word, tone] = STATUS[one.status];
+  const resting = RESTING.includes(one.status);
+  const running = one.status === "running" && one.container !== undefined;
+  const ports =
+    running && host !== "" ? (one.container?.ports ?? []).filter((port) => port.host_port) : [];
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-2 rounded-lg border border-line px-3 py-2">
+      <ContainerIcon className="size-4 text-muted" aria-hidden="true" />
+      <div className="min-w-0 flex-1 basis-48 [overflow-wrap:anywhere]">
+        <span className="font-medium">{one.name}</span>{" "}
+        <span className="text-sm text-muted">{one.workspace_folder}</span>
+        {one.error ? <p className="text-sm text-bad">{one.error}</p> : null}
+      </div>
+      <StatusText tone={tone} pulse={!resting}>
+        {word}
+      </StatusText>
+      {one.dirty ? (
+        <Tag tone="warn" title="Its description has changed since it was built.">
+          Outdated
+        </Tag>
+      ) : null}
+      {mayEnter ? (
+        <div className="flex flex-wrap items-center gap-2">
+          {ports.map((port) => (
+            <a
+              key={port.port}
+              className={buttonClass("quiet", "sm")}
+              href={portAddress(host, port.host_port ?? port.port, "http", workspace, agent.name)}
+              target="_blank"
+              rel="noreferrer"
+            >
+              Port {port.port}
+            </a>
+          ))}
+          {running ? (
+            <Link
+              className={buttonClass("secondary", "sm")}
+              target="_blank"
+              to={`${terminalPath(workspace, agent)}?container=${encodeURIComponent(one.container?.name ?? "")}`}
+              aria-label={`Terminal in ${one.name}`}
+            >
+              <SquareTerminal aria-hidden="true" />
+              Terminal
+            </Link>
+          ) : null}
+          <Button
+            size="sm"
+            icon={<RotateCw />}
+            disabled={!resting}
+            onClick={onBuild}
+            aria-label={`${one.container ? "Rebuild" : "Start"} ${one.name}`}
+          >
+            {one.container ? "Rebuild" : "Start"}
+          </Button>
+          {one.container ? (
+            <IconButton
+              size="sm"
+              label={`Delete the container ${one.name}`}
+              disabled={!resting}
+              onClick={onDelete}
+            >
+              <Trash2 />
+            </IconButton>
+          ) : null}
+        </div>
+      ) : null}
+    </div>
+  );
+}

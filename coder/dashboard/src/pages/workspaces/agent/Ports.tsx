@@ -1,0 +1,167 @@
+// Ports that listen in the workspace, and who else may open them.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { ChevronDown, ExternalLink } from "lucide-react";
+import { useState } from "react";
+
+import { useAppPlace } from "../../../api/app-place";
+import { useWorkspaceRights } from "../../../api/permissions";
+import { templateById } from "../../../api/queries/templates";
+import { listeningPorts, portShares } from "../../../api/queries/workspaces";
+import type { Workspace, WorkspaceAgent } from "../../../api/types";
+import { Count } from "../../../ui/Badge";
+import { Button } from "../../../ui/Button";
+import { Failure } from "../../../ui/Failure";
+import { SelectField } from "../../../ui/forms/Field";
+import { Skeleton } from "../../../ui/Loading";
+import { Popover } from "../../../ui/Popover";
+import { toast } from "../../../ui/toast";
+import { portAddress, type Protocol } from "../../../features/workspace/port-address";
+import { ORDER, LEVELS, sharesKey, sendShare, type Send } from "./port-sharing";
+import { OpenPort, SharePort } from "./SharePort";
+import { SharedPort } from "./SharedPort";
+
+export function PortsButton({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const ports = useQuery(listeningPorts(agent.id)).data?.ports ?? [];
+  return (
+    <Popover
+      label="Ports"
+      className="w-120"
+      trigger={
+        <Button look="quiet">
+          Open ports
+          <Count value={ports.length} />
+          <ChevronDown />
+        </Button>
+      }
+    >
+      <Ports workspace={workspace} agent={agent} />
+    </Popover>
+  );
+}
+
+function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const queries = useQueryClient();
+  const host = useAppPlace()?.host ?? "";
+  const template = useQuery(templateById(workspace.template_id)).data;
+  const ports = useQuery(listeningPorts(agent.id));
+  const shares = useQuery(portShares(workspace.id));
+  const [protocol, setProtocol] = useState<Protocol>("http");
+  const mayShare = useWorkspaceRights(workspace).update;
+  const most = ORDER.indexOf(template?.max_port_share_level ?? "owner");
+  const levels = LEVELS.filter(([level]) => ORDER.indexOf(level) <= most);
+  const mine = (shares.data?.shares ?? []).filter((share) => share.agent_name === agent.name);
+  const refresh = () => queries.invalidateQueries({ queryKey: sharesKey(workspace) });
+  const send: Send = (port, what) => sendShare(workspace, agent, port, what).then(refresh);
+  const share = (...what: Parameters<Send>) =>
+    void send(...what).catch((error: unknown) =>
+      toast.failed("The port could not be shared", error),
+    );
+  const address = (port: number, how: Protocol) =>
+    portAddress(host, port, how, workspace, agent.name);
+  const listening = (ports.data?.ports ?? []).filter(
+    (item) => !mine.some((other) => other.port === item.port),
+  );
+  return (
+    <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
+      {host === "" ? (
+        <p className="text-sm text-muted">
+          Ports open in a browser once an administrator gives the deployment a wildcard access URL.
+          Until then, on your machine:{" "}
+          <code className="inline-block">
+            coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}
+          </code>
+        </p>
+      ) : null}
+      <section aria-label="Listening ports" className="flex flex-col gap-2">
+        <div className="flex min-h-8.5 items-center justify-between gap-2">
+          <h3 className="text-sm font-medium">Listening ports</h3>
+          {host === "" ? null : (
+            <SelectField
+              hideLabel
+              label="Protocol of the listening ports"
+              value={protocol}
+              onChange={(value) => setProtocol(value === "https" ? "https" : "http")}
+              options={[
+                ["http", "HTTP"],
+                ["https", "HTTPS"],
+              ]}
+              className="w-24"
+            />
+          )}
+        </div>
+        {ports.isError ? <Failure error={ports.error} /> : null}
+        {ports.data && listening.length === 0 ? (
+          <p className="text-sm text-muted">Nothing else listens at the moment.</p>
+        ) : null}
+        {listening.map((item) => (
+          <div key={item.port} className="flex items-center gap-2">
+            {host ? (
+              <a
+                className="flex items-center gap-1 font-medium text-accent-text hover:underline"
+                href={address(item.port, protocol)}
+                target="_blank"
+                rel="noreferrer"
+              >
+                {item.port}
+                <ExternalLink className="size-3.5" aria-hidden="true" />
+              </a>
+            ) : (
+              <span className="font-medium">{item.port}</span>
+            )}
+            <span className="flex-1 truncate text-sm text-muted">{item.process_name}</span>
+            {mayShare && levels.length > 0 && host ? (
+              <Button
+                size="sm"
+                look="quiet"
+                onClick={() =>
+                  share(item.port, {
+                    level: levels[0]?.[0] ?? "authenticated",
+                    protocol,
+                    end: "never",
+                  })
+                }
+              >
+                Share
+              </Button>
+            ) : null}
+          </div>
+        ))}
+        {host ? (
+          <OpenPort
+            onOpen={(port) => window.open(address(port, protocol), "_blank", "noreferrer")}
+          />
+        ) : null}
+      </section>
+      <section aria-label="Shared ports" className="flex flex-col gap-2">
+        <h3 className="text-sm font-medium">Shared ports</h3>
+        {/* What is not known is not said: "nobody" would be believed. */}
+        {shares.isPending ? (
+          <Skeleton className="h-5 w-2/3" />
+        ) : shares.isLoadingError ? (
+          <Failure error={shares.error} retry={() => void shares.refetch()} />
+        ) : levels.length === 0 && mine.length === 0 ? (
+          <p className="text-sm text-muted">The template lets only the owner open ports.</p>
+        ) : mine.length === 0 ? (
+          <p className="text-sm text-muted">Nobody else can open a port of this agent.</p>
+        ) : null}
+        {mayShare === false && levels.length > 0 ? (
+          <p className="text-sm text-muted">Who may change the workspace may share its ports.</p>
+        ) : null}
+        {mine.map((item) => (
+          <SharedPort
+            key={item.port}
+            workspace={workspace}
+            agent={agent}
+            share={item}
+            levels={levels}
+            mayShare={mayShare === true}
+            address={host ? address(item.port, item.protocol) : ""}
+          />
+        ))}
+        {mayShare && host && levels.length > 0 ? (
+          <SharePort levels={levels} onShare={send} />
+        ) : null}
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,133 @@
+// One shared port: who may open it, how and until when.
+import { useQueryClient } from "@tanstack/react-query";
+import { ExternalLink, X } from "lucide-react";
+
+import { remove } from "../../../api/client";
+import { inTurn } from "../../../api/turns";
+import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
+import { IconButton } from "../../../ui/Button";
+import { cx } from "../../../ui/cx";
+import { useChoice } from "../../../ui/forms/choice";
+import { SelectField } from "../../../ui/forms/Field";
+import { toast } from "../../../ui/toast";
+import {
+  sendShare,
+  sharesKey,
+  turnOf,
+  LEVELS,
+  endText,
+  KEPT,
+  ENDS,
+  type Level,
+  type Sharing,
+  type End,
+} from "./port-sharing";
+
+interface SharedPortProps {
+  workspace: Workspace;
+  agent: WorkspaceAgent;
+  share: WorkspaceAgentPortShare;
+  levels: readonly (readonly [Level, string])[];
+  mayShare: boolean;
+  /** "" where ports open in no browser. */
+  address: string;
+}
+
+/** Who may open a port, how, until when. Each choice stands from the click on and the next begins from it: made from what the
+ * server said last, a second one would give back to everybody what the first had just taken. */
+export function SharedPort({
+  workspace,
+  agent,
+  share,
+  levels,
+  mayShare,
+  address,
+}: SharedPortProps) {
+  const queries = useQueryClient();
+  const { port } = share;
+  const { value: now, choose } = useChoice<Sharing>(
+    { level: share.share_level, protocol: share.protocol },
+    {
+      send: (next) => sendShare(workspace, agent, port, next),
+      seen: sharesKey(workspace),
+      failed: `Sharing port ${port} was not changed`,
+    },
+  );
+  const end = () =>
+    void inTurn(turnOf(workspace, agent, port), () =>
+      remove(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port }),
+    ).then(
+      () => queries.invalidateQueries({ queryKey: sharesKey(workspace) }),
+      (error: unknown) => toast.failed("Sharing could not be ended", error),
+    );
+  // One the template no longer allows is still the one there is.
+  const offered = levels.some(([level]) => level === now.level)
+    ? levels
+    : [...levels, ...LEVELS.filter(([level]) => level === now.level)];
+  return (
+    <div role="group" aria-label={`Port ${port}`} className="flex flex-col gap-1">
+      <div className="flex min-h-7 items-center justify-between gap-2">
+        {address ? (
+          <a
+            className="flex items-center gap-1 font-medium text-accent-text hover:underline"
+            href={address}
+            target="_blank"
+            rel="noreferrer"
+          >
+            {port}
+            <ExternalLink className="size-3.5" aria-hidden="true" />
+          </a>
+        ) : (
+          <span className="font-medium">{port}</span>
+        )}
+        {mayShare ? (
+          <IconButton size="sm" label={`Stop sharing port ${port}`} onClick={end}>
+            <X />
+          </IconButton>
+        ) : (
+          <span className="text-sm text-muted">
+            {LEVELS.find(([level]) => level === share.share_level)?.[1]}
+            {share.expires_at ? `, ${endText(share)}` : ""}
+          </span>
+        )}
+      </div>
+      {mayShare ? (
+        <div
+          className={cx(
+            "grid grid-cols-[5.5rem_9.5rem_minmax(0,1fr)] gap-2",
+            "max-sm:grid-cols-[6rem_minmax(0,1fr)] max-sm:[&>:last-child]:col-span-2",
+          )}
+        >
+          <SelectField
+            hideLabel
+            label={`Protocol of port ${port}`}
+            value={now.protocol}
+            onChange={(how) =>
+              choose({ level: now.level, protocol: how === "https" ? "https" : "http" })
+            }
+            options={[
+              ["http", "HTTP"],
+              ["https", "HTTPS"],
+            ]}
+          />
+          <SelectField
+            hideLabel
+            label={`Who may open port ${port}`}
+            value={now.level}
+            onChange={(level) => choose({ level: level as Level, protocol: now.protocol })}
+            options={offered}
+          />
+          <SelectField
+            hideLabel
+            label={`When sharing port ${port} ends`}
+            value={now.end ?? KEPT}
+            onChange={(next) =>
+              choose({ level: now.level, protocol: now.protocol, end: next as End })
+            }
+            options={[[KEPT, endText(share)], ...ENDS]}
+          />
+        </div>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,47 @@
+// How to connect by SSH, from a terminal or an editor.
+import { useQuery } from "@tanstack/react-query";
+import { ChevronDown } from "lucide-react";
+
+import { sshSettings } from "../../../api/queries/workspaces";
+import type { Workspace, WorkspaceAgent } from "../../../api/types";
+import { Button } from "../../../ui/Button";
+import { CodeBox } from "../../../ui/text/CodeBox";
+import { Popover } from "../../../ui/Popover";
+
+export function SshButton({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const settings = useQuery(sshSettings).data;
+  const suffix = settings?.hostname_suffix || "coder";
+  return (
+    <Popover
+      label="Connect via SSH"
+      className="w-100 p-4"
+      trigger={
+        <Button look="quiet">
+          Connect via SSH
+          <ChevronDown />
+        </Button>
+      }
+    >
+      <p className="mb-3 text-sm text-muted">
+        Run this once, so that SSH, scp, rsync and your editor know every workspace:
+      </p>
+      <CodeBox
+        label="Command that configures SSH"
+        command="coder config-ssh"
+        testId="ssh-configure"
+      />
+      <p className="my-3 text-sm text-muted">Then connect:</p>
+      <CodeBox
+        label="Command that connects"
+        command={`ssh ${agent.name}.${workspace.name}.${workspace.owner_name}.${suffix}`}
+        testId="ssh-connect"
+      />
+      <p className="my-3 text-sm text-muted">Or without configuring anything:</p>
+      <CodeBox
+        label="Command that connects through the command line"
+        command={`coder ssh ${workspace.owner_name}/${workspace.name}.${agent.name}`}
+        testId="ssh-direct"
+      />
+    </Popover>
+  );
+}

@@ -1,0 +1,168 @@
+import { screen, within } from "@testing-library/react";
+import { expect, it } from "vitest";
+
+import type {
+  AgentDisconnect,
+  AgentLight,
+  AgentLights,
+  LightValue,
+  Workspace,
+  WorkspaceAgent,
+} from "../../../api/types";
+import { SignedIn } from "../../../test/world";
+import { Refusal, visit } from "../../../test/world";
+import { AgentCard } from "./AgentCard";
+import { ageOf, STANDINGS } from "./AgentHealth";
+
+const NOW = new Date().toISOString();
+const value = (
+  name: string,
+  text: string,
+  status: LightValue["status"],
+  age: number | null,
+): LightValue => ({ name, value: text, status, at: age === null ? null : NOW, age_seconds: age });
+const light = (status: AgentLight["status"], ...values: LightValue[]): AgentLight => ({
+  status,
+  values,
+});
+const lights: AgentLights = {
+  host: light(
+    "bad",
+    value("disk", "98 % of 40 GiB", "bad", 20),
+    value("memory", "40 % of 8 GiB", "good", 20),
+  ),
+  agent: light("warning", value("version", "v2.1.0", "warning", 2)),
+  path: light(
+    "unknown",
+    value("round trip", "", "unknown", null),
+    value("loss", "0 %", "unknown", 400),
+  ),
+};
+const away: AgentDisconnect = {
+  disconnected_at: new Date(Date.now() - 3_600_000).toISOString(),
+  returned_at: new Date(Date.now() - 3_540_000).toISOString(),
+  ended: "silent",
+  cause: "slept",
+  detail: "The machine slept for 60 s.",
+  told: true,
+  events: [],
+};
+
+const workspace = {
+  id: "w",
+  name: "lab",
+  owner_name: "ana",
+  owner_id: "u",
+  organization_id: "o",
+  template_id: "t",
+  latest_build: { build_number: 3, resources: [] },
+} as unknown as Workspace;
+const agentOf = (status: WorkspaceAgent["status"]) =>
+  ({
+    id: "a",
+    name: "main",
+    status,
+    lifecycle_state: "ready",
+    operating_system: "linux",
+    architecture: "amd64",
+    version: "",
+    display_apps: [],
+    apps: [],
+    log_sources: [],
+    scripts: [],
+  }) as unknown as WorkspaceAgent;
+const show = (
+  status: WorkspaceAgent["status"],
+  external: boolean,
+  found: { lights: unknown; disconnects: unknown },
+) =>
+  visit(
+    [
+      {
+        element: <SignedIn bare />,
+        children: [
+          {
+            path: "/",
+            element: (
+              <AgentCard workspace={workspace} agent={agentOf(status)} external={external} />
+            ),
+          },
+        ],
+      },
+    ],
+    "/",
+    {
+      "GET /api/v2/users/me": {
+        id: "u",
+        username: "ana",
+        name: "",
+        email: "",
+        organization_ids: ["o"],
+        roles: [],
+      },
+      "GET /api/v2/workspaceagents/a/lights": found.lights,
+      "GET /api/v2/workspaceagents/a/disconnects": found.disconnects,
+    },
+  );
+
+it.each([
+  ["an external machine", true, "connected"],
+  ["an external machine", true, "disconnected"],
+  ["any other agent", false, "connected"],
+  ["any other agent", false, "disconnected"],
+] as const)(
+  "shows the three lights of %s (external %s, %s), each value with its age and a word for its colour",
+  async (_, external, status) => {
+    show(status, external, { lights, disconnects: [away] });
+    const health = within(await screen.findByRole("region", { name: "Health of main" }));
+    const [host, agent, path] = ["Host", "Agent", "Path"].map((name) =>
+      health.getByRole("group", { name }),
+    );
+    expect(host).toHaveTextContent(
+      "Host The machineBaddisk98 % of 40 GiBBad20s agomemory40 % of 8 GiB20s ago",
+    );
+    expect(agent).toHaveTextContent("Agent Its programWorth a lookversionv2.1.0Worth a looknow");
+    expect(path).toHaveTextContent(
+      "Path The way to itNot knownround tripnot read yetloss0 %Not known6m 40s ago",
+    );
+    expect(await screen.findByText("The machine slept for 60 s.")).toBeVisible();
+    expect(screen.getByText(/^Last away/)).toHaveTextContent("Last away 1 hour ago, for 1m 0s.");
+  },
+);
+
+it("says since when a machine is away that has not come back", async () => {
+  show("disconnected", true, {
+    lights,
+    disconnects: [
+      { ...away, returned_at: null, detail: "The agent has not come back with its side of it." },
+    ],
+  });
+  expect(await screen.findByText(/^Away since/)).toHaveTextContent(
+    "Away since 1 hour ago. The agent has not come back with its side of it.",
+  );
+});
+
+it("says nothing where the server has no lights, or refuses them", async () => {
+  const page = show("connected", true, {
+    lights: new Refusal(404, "Not found."),
+    disconnects: new Refusal(404, "Not found."),
+  });
+  await screen.findByRole("article", { name: "Agent main" });
+  await screen.findByText(/Attach it again/);
+  expect(page.asked).toContain("GET /api/v2/workspaceagents/a/lights");
+  expect(screen.queryByRole("region", { name: "Health of main" })).toBeNull();
+  expect(screen.queryByText(/away/)).toBeNull();
+});
+
+it("never shows as good what is not known", () => {
+  const [word, tone] = STANDINGS.unknown;
+  expect([word, tone]).toEqual(["Not known", "idle"]);
+  expect(new Set(Object.values(STANDINGS).map(([name]) => name)).size).toBe(4);
+  expect([0, 4, 5, 90, null].map((age_seconds) => ageOf({ age_seconds }))).toEqual([
+    "now",
+    "now",
+    "5s ago",
+    "1m 30s ago",
+    "not read yet",
+  ]);
+});

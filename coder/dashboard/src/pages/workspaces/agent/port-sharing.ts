@@ -1,0 +1,66 @@
+// Sharing a port: levels, ends, and the requests, which are sent one after the other.
+import { post } from "../../../api/client";
+import { inTurn } from "../../../api/turns";
+import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
+import { ago } from "../../../lib/time";
+import { type Protocol } from "../../../features/workspace/port-address";
+
+export type Level = WorkspaceAgentPortShare["share_level"];
+
+export const LEVELS: readonly (readonly [Level, string])[] = [
+  ["organization", "Organization"],
+  ["authenticated", "Anyone signed in"],
+  ["public", "Anyone"],
+];
+export const ORDER: readonly Level[] = ["owner", "organization", "authenticated", "public"];
+
+const HOUR_MS = 3_600_000;
+export const ENDS = [
+  ["never", "When I end it"],
+  ["1", "In an hour"],
+  ["8", "In 8 hours"],
+  ["24", "In a day"],
+  ["168", "In a week"],
+] as const;
+export type End = (typeof ENDS)[number][0];
+export const KEPT = "";
+
+function endOf(end: End): string | null {
+  return end === "never" ? null : new Date(Date.now() + Number(end) * HOUR_MS).toISOString();
+}
+
+export function endText(share: WorkspaceAgentPortShare): string {
+  return share.expires_at ? `Ends ${ago(share.expires_at)}` : "Ends when I end it";
+}
+
+/** `end` left out leaves the end there is. */
+export interface Sharing {
+  level: Level;
+  protocol: Protocol;
+  end?: End;
+}
+
+export type Send = (port: number, what: Sharing) => Promise<unknown>;
+
+export const sharesKey = (workspace: Workspace) => ["workspaces", workspace.id, "port-share"];
+
+export const turnOf = (workspace: Workspace, agent: WorkspaceAgent, port: number) =>
+  `the share of ${workspace.id} ${agent.name} ${port}`;
+
+/** Of two changes of one port that are under way at once the server may do either first: they are sent one after the other. */
+export function sendShare(
+  workspace: Workspace,
+  agent: WorkspaceAgent,
+  port: number,
+  { level, protocol, end }: Sharing,
+): Promise<unknown> {
+  return inTurn(turnOf(workspace, agent, port), () =>
+    post(`/api/v2/workspaces/${workspace.id}/port-share`, {
+      agent_name: agent.name,
+      port,
+      share_level: level,
+      protocol,
+      ...(end === undefined ? {} : { expires_at: endOf(end) }),
+    }),
+  );
+}

@@ -1,0 +1,178 @@
+import { act, screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import type { Workspace, WorkspaceAgent } from "../../../api/types";
+import { Refusal, visit, type Answers } from "../../../test/world";
+import { PortsButton } from "./Ports";
+
+const workspace = { id: "w", name: "dev", owner_name: "ana", template_id: "t" } as Workspace;
+const agent = { id: "a", name: "main" } as WorkspaceAgent;
+
+it("where ports open in no browser, asks for no protocol and shows the command with a port that listens", async () => {
+  visit([{ path: "/", element: <PortsButton workspace={workspace} agent={agent} /> }], "/", {
+    "GET /api/v2/workspaceagents/a/listening-ports": {
+      ports: [{ port: 5173, process_name: "node" }],
+    },
+    "GET /api/v2/workspaces/w/port-share": { shares: [] },
+    "GET /api/v2/templates/t": { max_port_share_level: "public" },
+  });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  expect(await screen.findByText("coder port-forward dev --tcp 5173")).toBeVisible();
+  expect(screen.queryByLabelText("Protocol of the listening ports")).toBeNull();
+});
+
+const shown = (shares: object[], more: Answers = {}) =>
+  visit([{ path: "/", element: <PortsButton workspace={workspace} agent={agent} /> }], "/", {
+    "GET /api/v2/workspaceagents/a/listening-ports": { ports: [] },
+    "GET /api/v2/workspaces/w/port-share": { shares },
+    "GET /api/v2/templates/t": { max_port_share_level: "public" },
+    "GET /api/v2/applications/host": { host: "*.apps.test" },
+    "POST /api/v2/workspaces/w/port-share": {},
+    ...more,
+  });
+const last = (page: ReturnType<typeof visit>) => page.sent.at(-1)?.body as Record<string, unknown>;
+
+it("shares a port that does not listen yet: its number, protocol, level and end", async () => {
+  const page = shown([]);
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  const form = within(await screen.findByRole("form", { name: "Share a port" }));
+  await userEvent.type(form.getByLabelText("Port to share"), "4321");
+  await userEvent.selectOptions(form.getByLabelText("Protocol"), "HTTPS");
+  await userEvent.selectOptions(form.getByLabelText("Who may open it"), "Anyone");
+  const before = Date.now();
+  await userEvent.selectOptions(form.getByLabelText("Ends"), "In an hour");
+  await userEvent.click(form.getByRole("button", { name: "Share port" }));
+  await waitFor(() => expect(form.getByLabelText("Port to share")).toHaveValue(null));
+  expect(last(page)).toMatchObject({
+    agent_name: "main",
+    port: 4321,
+    protocol: "https",
+    share_level: "public",
+  });
+  const end = Date.parse(String(last(page)["expires_at"]));
+  expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
+  expect(end).toBeLessThanOrEqual(Date.now() + 3_600_000);
+  await userEvent.type(form.getByLabelText("Port to share"), "4322");
+  await userEvent.selectOptions(form.getByLabelText("Ends"), "When I end it");
+  await userEvent.click(form.getByRole("button", { name: "Share port" }));
+  await waitFor(() => expect(last(page)).toMatchObject({ port: 4322, expires_at: null }));
+});
+
+it("keeps the number when the server refuses it, and says why at its field", async () => {
+  shown([], {
+    "POST /api/v2/workspaces/w/port-share": new Refusal(
+      400,
+      "A workspace shares at most 100 ports.",
+    ),
+  });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.type(await screen.findByLabelText("Port to share"), "4321");
+  await userEvent.click(screen.getByRole("button", { name: "Share port" }));
+  expect(await screen.findByText("A workspace shares at most 100 ports.")).toBeVisible();
+  expect(screen.getByLabelText("Port to share")).toHaveValue(4321);
+});
+
+it("says when a share ends, leaves that end when something else is changed, and sets another", async () => {
+  const page = shown([
+    {
+      agent_name: "main",
+      port: 8080,
+      share_level: "public",
+      protocol: "http",
+      expires_at: new Date(Date.now() + 2 * 3_600_000 + 60_000).toISOString(),
+    },
+  ]);
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  expect(await screen.findByRole("option", { name: "Ends in 2 hours" })).toBeInTheDocument();
+  await userEvent.selectOptions(screen.getByLabelText("Who may open port 8080"), "Organization");
+  await waitFor(() =>
+    expect(last(page)).toEqual({
+      agent_name: "main",
+      port: 8080,
+      share_level: "organization",
+      protocol: "http",
+    }),
+  );
+  await userEvent.selectOptions(
+    screen.getByLabelText("When sharing port 8080 ends"),
+    "When I end it",
+  );
+  await waitFor(() =>
+    expect(last(page)).toMatchObject({ port: 8080, share_level: "public", expires_at: null }),
+  );
+});
+
+it("shares a port that listens without an end: what another share left is none of it", async () => {
+  const page = shown([], {
+    "GET /api/v2/workspaceagents/a/listening-ports": {
+      ports: [{ port: 5173, process_name: "node" }],
+    },
+  });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.click(await screen.findByRole("button", { name: "Share" }));
+  await waitFor(() => expect(last(page)).toMatchObject({ port: 5173, expires_at: null }));
+});
+
+it("begins a second choice from the first, and sends it after the first is answered", async () => {
+  let answer = (): void => undefined;
+  const first = new Promise<object>((done) => {
+    answer = () => done({});
+  });
+  const page = shown(
+    [{ agent_name: "main", port: 8080, share_level: "public", protocol: "http", expires_at: null }],
+    { "POST /api/v2/workspaces/w/port-share": () => first },
+  );
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.selectOptions(
+    await screen.findByLabelText("Who may open port 8080"),
+    "Organization",
+  );
+  expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization");
+  await userEvent.selectOptions(screen.getByLabelText("Protocol of port 8080"), "HTTPS");
+  expect(page.sent).toHaveLength(1);
+  await act(async () => answer());
+  await waitFor(() => expect(page.sent).toHaveLength(2));
+  expect(last(page)).toEqual({
+    agent_name: "main",
+    port: 8080,
+    share_level: "organization",
+    protocol: "https",
+  });
+});
+
+it("takes back a level that is refused, and says so", async () => {
+  shown(
+    [
+      {
+        agent_name: "main",
+        port: 8080,
+        share_level: "organization",
+        protocol: "http",
+        expires_at: null,
+      },
+    ],
+    { "POST /api/v2/workspaces/w/port-share": new Refusal(400, "Not in this template.") },
+  );
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.selectOptions(await screen.findByLabelText("Who may open port 8080"), "Anyone");
+  await waitFor(() =>
+    expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization"),
+  );
+});
+
+it("names the level there is where the template allows it no longer", async () => {
+  shown(
+    [{ agent_name: "main", port: 8080, share_level: "public", protocol: "http", expires_at: null }],
+    { "GET /api/v2/templates/t": { max_port_share_level: "organization" } },
+  );
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  expect(await screen.findByLabelText("Who may open port 8080")).toHaveDisplayValue("Anyone");
+});
+
+it("does not say that nobody may open a port before it is known, nor when it cannot be read", async () => {
+  shown([], { "GET /api/v2/workspaces/w/port-share": new Refusal(500, "The database is gone.") });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  expect(await screen.findByText("The database is gone.")).toBeVisible();
+  expect(screen.queryByText("Nobody else can open a port of this agent.")).toBeNull();
+});

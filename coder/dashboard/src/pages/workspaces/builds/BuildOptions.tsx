@@ -1,0 +1,97 @@
+// Parameters for one build alone, beside the button that begins it; nothing where the template has none.
+import { useQuery } from "@tanstack/react-query";
+import { ChevronDown } from "lucide-react";
+import { useState } from "react";
+
+import { versionParameters } from "../../../api/queries/templates";
+import type { Workspace, WorkspaceBuildParameter } from "../../../api/types";
+import { Button, IconButton } from "../../../ui/Button";
+import { SkeletonRows } from "../../../ui/Loading";
+import { Popover } from "../../../ui/Popover";
+import { hasErrors, useDynamicParameters } from "../../../features/parameter/dynamic-parameters";
+import { ParameterField } from "../../../features/parameter/ParameterField";
+import { startVersion } from "./builds";
+
+interface BuildOptionsProps {
+  workspace: Workspace;
+  /** "Start" or "Restart". */
+  verb: string;
+  onBuild: (values: WorkspaceBuildParameter[]) => void;
+}
+
+export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
+  const [open, setOpen] = useState(false);
+  const known = useQuery(versionParameters(startVersion(workspace))).data ?? [];
+  if (!known.some((parameter) => parameter.ephemeral)) return null;
+  return (
+    <Popover
+      label={`${verb} with build options`}
+      open={open}
+      onOpenChange={setOpen}
+      className="w-96 p-4"
+      trigger={
+        <IconButton
+          look="secondary"
+          label={`${verb} with build options`}
+          data-testid="build-parameters-button"
+          className="-ml-1.5"
+        >
+          <ChevronDown />
+        </IconButton>
+      }
+    >
+      <Options
+        workspace={workspace}
+        verb={verb}
+        onBuild={(values) => {
+          setOpen(false);
+          onBuild(values);
+        }}
+      />
+    </Popover>
+  );
+}
+
+function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
+  const dynamic = useDynamicParameters(startVersion(workspace), workspace.owner_id, {});
+  const shown = dynamic.parameters?.filter((parameter) => parameter.ephemeral) ?? null;
+  return (
+    <form
+      className="flex flex-col gap-4"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onBuild(
+          (shown ?? []).map((parameter) => ({
+            name: parameter.name,
+            value: dynamic.valueOf(parameter),
+          })),
+        );
+      }}
+    >
+      <div>
+        <h2 className="font-semibold">Build options</h2>
+        <p className="text-sm text-muted">They hold for this build alone.</p>
+      </div>
+      {shown === null ? (
+        <SkeletonRows rows={1} />
+      ) : (
+        shown.map((parameter) => (
+          <ParameterField
+            key={parameter.name}
+            parameter={parameter}
+            value={dynamic.valueOf(parameter)}
+            onChange={(value) => dynamic.choose({ [parameter.name]: value })}
+          />
+        ))
+      )}
+      <Button
+        type="submit"
+        look="primary"
+        data-testid="build-parameters-submit"
+        disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}
+      >
+        {verb}
+      </Button>
+    </form>
+  );
+}

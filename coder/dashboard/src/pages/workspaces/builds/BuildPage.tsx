@@ -1,0 +1,147 @@
+// One build: what it was, its log by stage, and where its time went.
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "react-router";
+
+import { ApiError } from "../../../api/client";
+import { buildByNumber, jobWhy } from "../../../api/queries/workspaces";
+import type { Workspace } from "../../../api/types";
+import { Ago } from "../../../ui/Ago";
+import { StatusText } from "../../../ui/Badge";
+import { Facts, Section } from "../../../ui/Card";
+import { buttonClass } from "../../../ui/Button";
+import { Failure } from "../../../ui/Failure";
+import { SkeletonRows } from "../../../ui/Loading";
+import { Notice } from "../../../ui/Notice";
+import { PageHead, Stack } from "../../../ui/Page";
+import { duration } from "../../../lib/time";
+import { useTitle } from "../../../ui/title";
+import { NotFoundPage } from "../../../ui/NotFoundPage";
+import { BuildHistory, VERBS } from "./BuildHistory";
+import { BuildLog } from "../../../features/build/BuildLog";
+import { CancelBuild } from "./CancelBuild";
+import { FirstErrors } from "../../../features/build/FirstErrors";
+import { JOB_TONES, JOB_WORDS } from "../../../features/provisioner/job-states";
+import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
+import { workspacePath } from "../paths";
+import { Timings } from "./Timings";
+import { useWorkspace } from "../useWorkspace";
+
+export function BuildPage() {
+  const { workspace, view } = useWorkspace();
+  return workspace ? <Loaded workspace={workspace} /> : view;
+}
+
+function Loaded({ workspace }: { workspace: Workspace }) {
+  const number = useParams()["number"] ?? "";
+  useTitle(`Build #${number} · ${workspace.name}`);
+  const query = buildByNumber(workspace.owner_name, workspace.name, number);
+  const live = number === String(workspace.latest_build.build_number);
+  // Asked anew when it goes on; what is known of this very build stays meanwhile, with its log and what has the focus.
+  const answer = useQuery({
+    ...query,
+    queryKey: [...query.queryKey, live ? workspace.latest_build.status : ""],
+    placeholderData: (known) =>
+      known && String(known.build_number) === number ? known : undefined,
+  });
+  const build = answer.data;
+  const job = live ? workspace.latest_build.job : build?.job; // its place in the queue moves
+  // The build names its provisioner by an id; the account of its job by a name.
+  const worker = useQuery({
+    ...jobWhy(workspace.organization_id, build?.job.id ?? ""),
+    enabled: build?.job.worker_id !== undefined,
+    refetchInterval: false,
+  }).data?.worker_name;
+  if (answer.error instanceof ApiError && answer.error.status === 404) return <NotFoundPage />;
+  const home = workspacePath(workspace);
+  return (
+    <>
+      <PageHead
+        title={`Build #${number}`}
+        crumbs={[
+          ["Workspaces", "/workspaces"],
+          [workspace.owner_name],
+          [workspace.name, home],
+          [`Build #${number}`],
+        ]}
+        badge={
+          build ? (
+            <StatusText tone={JOB_TONES[build.job.status]} pulse={build.job.status === "running"}>
+              {JOB_WORDS[build.job.status]}
+            </StatusText>
+          ) : null
+        }
+        actions={
+          build ? (
+            <>
+              {live ? <CancelBuild workspace={workspace} /> : null}
+              <a
+                className={buttonClass()}
+                href={`/api/v2/workspacebuilds/${build.id}/logs?format=text`}
+                target="_blank"
+                rel="noreferrer"
+              >
+                Raw log
+              </a>
+            </>
+          ) : null
+        }
+      />
+      {answer.isPending ? <SkeletonRows rows={3} /> : null}
+      {answer.isError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : null}
+      <div className="grid grid-cols-[minmax(0,1fr)_17rem] items-start gap-6 max-lg:grid-cols-1">
+        {build ? (
+          <Stack>
+            {job?.status === "pending" ? (
+              <WaitingNotice organization={workspace.organization_id} job={job} />
+            ) : null}
+            {build.job.error ? (
+              <Notice
+                kind={build.job.status === "canceled" ? "warning" : "error"}
+                title={
+                  build.job.status === "canceled"
+                    ? "This build was canceled."
+                    : "This build failed."
+                }
+              >
+                <p>{build.job.error}</p>
+                <FirstErrors build={build.id} />
+              </Notice>
+            ) : null}
+            <Section title="About this build">
+              <Facts
+                items={[
+                  ["Action", VERBS[build.transition]],
+                  [
+                    "By",
+                    `${build.initiator_name}${build.reason === "initiator" ? "" : ` (${build.reason})`}`,
+                  ],
+                  ["Version", build.template_version_name],
+                  ["Begun", <Ago key="begun" at={build.created_at} />],
+                  [
+                    "Took",
+                    build.job.started_at && build.job.completed_at
+                      ? duration(
+                          Date.parse(build.job.completed_at) - Date.parse(build.job.started_at),
+                        )
+                      : "–",
+                  ],
+                  ["Provisioner", build.job.worker_name || worker || "–"],
+                ]}
+              />
+            </Section>
+            <BuildLog key={build.id} build={build.id} height="60vh" />
+            <Section title="Times">
+              <Timings build={build.id} />
+            </Section>
+          </Stack>
+        ) : (
+          <div />
+        )}
+        <aside>
+          <h2 className="mb-1.5 text-sm font-medium text-muted">Builds</h2>
+          <BuildHistory workspace={workspace} />
+        </aside>
+      </div>
+    </>
+  );
+}

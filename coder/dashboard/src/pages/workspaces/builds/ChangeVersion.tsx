@@ -1,0 +1,75 @@
+// Building a workspace with another version of its template.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { templateVersions } from "../../../api/queries/templates";
+import type { TemplateVersion, Workspace } from "../../../api/types";
+import { Combobox } from "../../../ui/forms/Combobox";
+import { Confirm } from "../../../ui/Confirm";
+import { Failure } from "../../../ui/Failure";
+import { Loading } from "../../../ui/Loading";
+import { ago } from "../../../lib/time";
+import { startBuild, useAskingForValues } from "./builds";
+
+export function ChangeVersion({
+  workspace,
+  onClose,
+}: {
+  workspace: Workspace;
+  onClose: () => void;
+}) {
+  const queries = useQueryClient();
+  const asking = useAskingForValues();
+  const found = useQuery(templateVersions(workspace.template_id));
+  const versions = found.data;
+  const [chosen, setChosen] = useState(workspace.latest_build.template_version_id);
+  return (
+    <Confirm
+      open
+      onClose={onClose}
+      danger={false}
+      title={`Change the version of ${workspace.name}`}
+      confirm="Promote version"
+      onConfirm={async () => {
+        await asking(workspace, chosen, () =>
+          startBuild(workspace.id, "start", { template_version_id: chosen }),
+        );
+        await queries.invalidateQueries({ queryKey: ["workspace"] });
+      }}
+      extra={
+        versions ? (
+          <Combobox
+            label="Version"
+            value={chosen}
+            onChange={setChosen}
+            options={versions
+              .filter((version) => version.job.status === "succeeded" && !version.archived)
+              .map((version) => ({
+                value: version.id,
+                text: version.name,
+                hint: hintOf(version, workspace),
+              }))}
+          />
+        ) : found.isLoadingError ? (
+          <Failure
+            error={found.error}
+            title="The versions could not be read"
+            retry={() => void found.refetch()}
+          />
+        ) : (
+          <Loading />
+        )
+      }
+    >
+      It is built again with the version you choose; what runs in it ends.
+    </Confirm>
+  );
+}
+
+/** Whether it is the active one or in use, who made it and when, and its message. */
+function hintOf(version: TemplateVersion, workspace: Workspace): string {
+  const active = version.id === workspace.template_active_version_id ? "active, " : "";
+  const used = version.id === workspace.latest_build.template_version_id ? "in use, " : "";
+  const message = version.message ? `: ${version.message}` : "";
+  return `${active}${used}by ${version.created_by.username}, ${ago(version.created_at)}${message}`;
+}

@@ -1,0 +1,113 @@
+// A new workspace: name, version, owner, preset, parameters. Everything can be given by the address, and with `mode=auto`
+// it is created after one question.
+import { useQuery } from "@tanstack/react-query";
+import { LockKeyhole } from "lucide-react";
+import { Navigate, useSearchParams } from "react-router";
+
+import { NO_WORKSPACES, useMayCreateWorkspace } from "../../../api/permissions";
+import { buildParameters, workspaces } from "../../../api/queries/workspaces";
+import type { Template } from "../../../api/types";
+import { ButtonLink } from "../../../ui/Button";
+import { Empty } from "../../../ui/Empty";
+import { Failure } from "../../../ui/Failure";
+import { Loading, SkeletonRows } from "../../../ui/Loading";
+import { Notice } from "../../../ui/Notice";
+import { Narrow, PageHead } from "../../../ui/Page";
+import { useTitle } from "../../../ui/title";
+import { templatePath } from "../../../features/template/paths";
+import { useTemplate } from "../../../features/template/useTemplate";
+import { CreateForm } from "./CreateForm";
+
+export function CreateWorkspacePage() {
+  useTitle("Create workspace");
+  const { template, view } = useTemplate();
+  const [params] = useSearchParams();
+  const match = params.get("match");
+  const mayCreate = useMayCreateWorkspace(template?.organization_id);
+  const existing = useQuery({
+    ...workspaces(match ?? "", 1, 1),
+    enabled: params.get("mode") === "auto" && Boolean(match),
+    refetchInterval: false,
+  });
+  if (!template) return view;
+  if (match && params.get("mode") === "auto") {
+    if (existing.isPending) return <Loading />;
+    if (existing.isLoadingError)
+      return (
+        <Narrow>
+          <PageHead
+            title="New workspace"
+            crumbs={[
+              ["Templates", "/templates"],
+              [template.display_name || template.name, templatePath(template)],
+              ["New workspace"],
+            ]}
+          />
+          <Failure
+            error={existing.error}
+            title="Invalid match value"
+            retry={() => void existing.refetch()}
+          />
+        </Narrow>
+      );
+    const found = existing.data?.workspaces[0];
+    if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
+  }
+  if (mayCreate === false) {
+    return (
+      <Empty
+        level={1}
+        icon={LockKeyhole}
+        title={NO_WORKSPACES}
+        actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}
+      >
+        Somebody who administers the organization can give you the right.
+      </Empty>
+    );
+  }
+  if (template.deprecated) {
+    return (
+      <Narrow>
+        <PageHead
+          title="New workspace"
+          crumbs={[
+            ["Templates", "/templates"],
+            [template.display_name || template.name, templatePath(template)],
+            ["New workspace"],
+          ]}
+        />
+        <Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>
+          {template.deprecation_message}
+        </Notice>
+      </Narrow>
+    );
+  }
+  return <Prepared template={template} />;
+}
+
+/** A duplicate begins with the values of the other. */
+function Prepared({ template }: { template: Template }) {
+  const [params] = useSearchParams();
+  const like = params.get("like");
+  const values = useQuery({ ...buildParameters(like ?? ""), enabled: like !== null });
+  if (like !== null && values.isPending) return <SkeletonRows rows={3} />;
+  // Without them it would not be a duplicate, and nobody would see that it is none.
+  if (like !== null && values.isLoadingError)
+    return (
+      <Failure
+        title="The values of the other workspace could not be read"
+        error={values.error}
+        retry={() => void values.refetch()}
+      />
+    );
+  const copied = Object.fromEntries((values.data ?? []).map((item) => [item.name, item.value]));
+  return <CreateForm template={template} start={{ ...copied, ...fromAddress(params) }} />;
+}
+
+function fromAddress(params: URLSearchParams): Record<string, string> {
+  return Object.fromEntries(
+    [...params]
+      .filter(([name]) => name.startsWith("param."))
+      .map(([name, value]) => [name.slice("param.".length), value]),
+  );
+}

@@ -1,0 +1,37 @@
+// What a new workspace begins with. Values of a link, of the workspace it is a duplicate of, or that somebody has typed, come
+// before a preset nobody has pressed: the server lets a preset's values win over all others.
+import type { Preset } from "../../../api/types";
+
+type Values = Readonly<Record<string, string>>;
+
+export const presetValues = (preset: Preset): Record<string, string> =>
+  Object.fromEntries(preset.Parameters.map((item) => [item.Name, item.Value]));
+
+/** The parameters to which the preset would give another value than `own` does. */
+export const changedBy = (preset: Preset, own: Values): string[] =>
+  preset.Parameters.filter(({ Name, Value }) => Name in own && own[Name] !== Value).map(
+    ({ Name }) => Name,
+  );
+
+export interface Beginning {
+  preset: Preset | null;
+  /** What is chosen with it. */
+  values: Values;
+  /** A preset that was left out, and the parameters it would have changed. */
+  left: { preset: Preset; changes: readonly string[] } | null;
+}
+
+/** `named` is the preset a link asks for; without it the template's default is the one. */
+export function beginning(presets: readonly Preset[], named: string, own: Values): Beginning {
+  const asked = presets.find((item) => item.Name === named);
+  const preset = asked ?? presets.find((item) => item.Default);
+  if (!preset) return { preset: null, values: {}, left: null };
+  const changes = changedBy(preset, own);
+  if (changes.length === 0) return { preset, values: presetValues(preset), left: null };
+  // A link that names a preset and another value of one of its parameters means the rest of the preset.
+  return {
+    preset: null,
+    values: asked ? { ...presetValues(preset), ...own } : {},
+    left: { preset, changes },
+  };
+}

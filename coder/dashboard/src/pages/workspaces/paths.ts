@@ -1,0 +1,19 @@
+// Where a workspace's pages are.
+import { seg } from "../../api/client";
+import type { Workspace, WorkspaceAgent } from "../../api/types";
+
+export const workspacePath = (workspace: Pick<Workspace, "owner_name" | "name">) =>
+  `/@${seg(workspace.owner_name)}/${seg(workspace.name)}`;
+
+export const terminalPath = (workspace: Workspace, agent: Pick<WorkspaceAgent, "name">) =>
+  `${workspacePath(workspace)}.${seg(agent.name)}/terminal`;
+
+/** Where the values are given that a build with this version wants. */
+export const valuesPath = (workspace: Pick<Workspace, "owner_name" | "name">, version: string) =>
+  `${workspacePath(workspace)}/settings/parameters?templateVersionId=${version}`;
+
+/** A new one of the same template; its parameters are asked for there. */
+export const duplicatePath = (workspace: Workspace) =>
+  `/templates/${seg(workspace.organization_name)}/${seg(workspace.template_name)}/workspace?` +
+  `version=${workspace.latest_build.template_version_id}&` +
+  `name=${seg(`${workspace.name}-copy`)}&like=${workspace.latest_build.id}`;

@@ -1,0 +1,111 @@
+// Who else may use a workspace.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { get, patch, withQuery } from "../../../api/client";
+import { sharingSettings, workspaceAcl } from "../../../api/queries/workspaces";
+import type { GetUsersResponse, Group } from "../../../api/types";
+import { AccessList, type Entry } from "../../../features/person/AccessList";
+import { Section } from "../../../ui/Card";
+import { Failure } from "../../../ui/Failure";
+import { SkeletonRows } from "../../../ui/Loading";
+import { Notice } from "../../../ui/Notice";
+import { PageHead } from "../../../ui/Page";
+import { useTitle } from "../../../ui/title";
+import { toast } from "../../../ui/toast";
+import { groupEntry, groupName } from "../../../features/person/everyone";
+import { useSettingsWorkspace } from "./SettingsLayout";
+
+const ROLES = [
+  ["use", "Use", "open this workspace’s terminal, SSH and applications"],
+  ["admin", "Admin", "open this workspace, and start, stop and change it"],
+] as const;
+
+export function SharingPage() {
+  const workspace = useSettingsWorkspace();
+  useTitle(workspace.name, "Sharing");
+  const queries = useQueryClient();
+  const [text, setText] = useState("");
+  const settings = useQuery(sharingSettings(workspace.organization_id)).data;
+  const acl = useQuery(workspaceAcl(workspace.id));
+  const users =
+    useQuery({
+      queryKey: ["users", "search", text],
+      queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
+      retry: false,
+    }).data?.users ?? [];
+  const groups =
+    useQuery({
+      queryKey: ["organizations", workspace.organization_id, "groups"],
+      queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
+      retry: false,
+    }).data ?? [];
+  const found: Omit<Entry, "role">[] = [
+    ...groups
+      .filter((group) => groupName(group).toLowerCase().includes(text.toLowerCase()))
+      .map(groupEntry),
+    ...users
+      .filter((user) => user.id !== workspace.owner_id)
+      .map((user) => ({
+        id: user.id,
+        kind: "user" as const,
+        name: user.username,
+        hint: user.email,
+        picture: user.avatar_url,
+      })),
+  ];
+  const entries: Entry[] = [
+    ...(acl.data?.group ?? []).map((group) => ({ ...groupEntry(group), role: group.role })),
+    ...(acl.data?.users ?? []).map((user) => ({
+      id: user.id,
+      kind: "user" as const,
+      name: user.username,
+      hint: user.name,
+      picture: user.avatar_url,
+      role: user.role,
+    })),
+  ];
+  const change = (entry: Omit<Entry, "role">, role: string) =>
+    patch(`/api/v2/workspaces/${workspace.id}/acl`, {
+      [entry.kind === "user" ? "user_roles" : "group_roles"]: { [entry.id]: role },
+    }).then(
+      () =>
+        Promise.all([
+          queries.invalidateQueries({ queryKey: ["workspaces", workspace.id, "acl"] }),
+          queries.invalidateQueries({ queryKey: ["workspace"] }),
+        ]),
+      (error: unknown) => toast.failed("Sharing could not be changed", error),
+    );
+  const off = settings?.sharing_globally_disabled
+    ? "This deployment"
+    : settings?.sharing_disabled
+      ? "This organization"
+      : "";
+  return (
+    <>
+      <PageHead
+        title="Workspace sharing"
+        description="People and groups who may open this workspace beside its owner."
+      />
+      {off ? <Notice kind="info" title={`${off} has sharing switched off.`} /> : null}
+      {acl.isPending ? <SkeletonRows rows={2} /> : null}
+      {acl.isError && !off ? <Failure error={acl.error} retry={() => void acl.refetch()} /> : null}
+      {acl.data && !off ? (
+        <Section
+          title="Who may use it"
+          description="“Use” opens it: terminal, SSH, applications. “Admin” also starts, stops and changes it."
+        >
+          <AccessList
+            label="People and groups"
+            entries={entries}
+            roles={ROLES}
+            found={found}
+            onSearch={setText}
+            onChange={change}
+            emptyText="Only its owner can use this workspace. Add somebody above."
+          />
+        </Section>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,33 @@
+// The workspace an address names, kept current. `/@owner/name` is all a router can tell from any other two parts.
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { useParams } from "react-router";
+
+import { ApiError } from "../../api/client";
+import { workspaceByName } from "../../api/queries/workspaces";
+import type { Workspace } from "../../api/types";
+import { Failure } from "../../ui/Failure";
+import { SkeletonRows } from "../../ui/Loading";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import { useWorkspaceWatch } from "../../features/workspace/watch";
+
+type Found = { workspace: Workspace; view: null } | { workspace: null; view: ReactNode };
+
+export function useWorkspace(): Found {
+  const params = useParams();
+  const owner = params["owner"] ?? "";
+  const named = owner.startsWith("@");
+  const query = workspaceByName(owner.slice(1), params["workspace"] ?? "");
+  const found = useQuery({ ...query, enabled: named });
+  useWorkspaceWatch(found.data?.id, query.queryKey);
+  if (!named) return { workspace: null, view: <NotFoundPage /> };
+  // A workspace that can no longer be seen is gone from the page, too; any other failure leaves what was known.
+  if (found.error instanceof ApiError && found.error.status === 404)
+    return { workspace: null, view: <NotFoundPage /> };
+  if (found.data) return { workspace: found.data, view: null };
+  if (found.isPending) return { workspace: null, view: <SkeletonRows rows={4} /> };
+  return {
+    workspace: null,
+    view: <Failure error={found.error} retry={() => void found.refetch()} />,
+  };
+}

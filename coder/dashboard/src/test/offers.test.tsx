@@ -1,0 +1,63 @@
+// What a page shows to somebody who may do a thing, and to somebody who may not: the offer, or a sentence in its place.
+import { act, screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import type { AuthorizationCheck } from "../api/types";
+import { SignedIn } from "./world";
+import { visit } from "./world";
+import { OFFERS, type Offer } from "./offers-table";
+import { ANSWERS } from "./offers-answers";
+
+/** How every question is answered, and which were answered with no. */
+function allowing(denied: string | null) {
+  const [kind, action] = (denied ?? " . ").split(".");
+  const refused: string[] = [];
+  const answer = ({ checks }: { checks: Record<string, AuthorizationCheck> }) =>
+    Object.fromEntries(
+      Object.entries(checks).map(([name, check]) => {
+        const no =
+          check.object.resource_type === kind && (action === "*" || check.action === action);
+        if (no) refused.push(name);
+        return [name, !no];
+      }),
+    );
+  return { answer, refused };
+}
+
+async function open({ page: routes, at = "/", open: trigger }: Offer, denied: string | null) {
+  const { answer, refused } = allowing(denied);
+  const given = visit([{ element: <SignedIn bare />, children: routes }], at, {
+    ...ANSWERS,
+    "POST /api/v2/authcheck": answer,
+  });
+  if (trigger) await userEvent.click(await screen.findByRole("button", { name: trigger }));
+  await waitFor(() => expect(given.asked).toContain("POST /api/v2/authcheck"));
+  return { ...given, refused };
+}
+
+/** Until the refusal has arrived and nothing else is awaited: before, a page offers nothing to anybody. */
+async function settled({ fetching, refused }: Awaited<ReturnType<typeof open>>) {
+  await waitFor(() => {
+    expect(refused).not.toEqual([]);
+    expect(fetching()).toBe(0);
+  });
+  await act(async () => {
+    await new Promise((done) => setTimeout(done));
+  }); // what came last is shown
+  await waitFor(() => expect(fetching()).toBe(0)); // and what that asked for in its turn
+}
+
+const rows = Object.entries(OFFERS).map(([what, offer]) => ({ what, ...offer }));
+
+it.each(rows)("$what: is offered to whoever has $right", async (offer) => {
+  await open(offer, null);
+  expect(await screen.findByRole(offer.shown[0], { name: offer.shown[1] })).toBeVisible();
+  if (offer.sentence) expect(screen.queryByText(offer.sentence)).toBeNull();
+});
+
+it.each(rows)("$what: is not offered to whoever lacks $right", async (offer) => {
+  await settled(await open(offer, offer.right));
+  if (offer.sentence) expect((await screen.findAllByText(offer.sentence))[0]).toBeVisible();
+  expect(screen.queryByRole(offer.shown[0], { name: offer.shown[1] })).toBeNull();
+});

@@ -1,0 +1,102 @@
+// A state is never told by colour alone: wherever a tone is given, words stand in it or beside it. Read from the sources.
+import ts from "typescript";
+import { expect, it } from "vitest";
+
+import * as badge from "../ui/Badge";
+import { AGENT_STATUS, STATUS } from "../features/workspace/status";
+import { JOB_WORDS } from "../features/provisioner/job-states";
+import { WORDS } from "../pages/health/sections";
+
+const sources = import.meta.glob<string>(
+  ["../**/*.tsx", "!../pages/dev/**", "!../**/*.test.tsx", "!../test/**"],
+  { query: "?raw", import: "default", eager: true },
+);
+const TONE = /\b(?:text|bg|border|fill|stroke)-(?:good|warn|bad|busy|idle|solid-bad)\b/;
+
+type Element = ts.JsxElement | ts.JsxSelfClosingElement;
+const opening = (one: Element) => (ts.isJsxElement(one) ? one.openingElement : one);
+const attribute = (one: Element, name: string) =>
+  opening(one).attributes.properties.find(
+    (item) => ts.isJsxAttribute(item) && item.name.getText() === name,
+  );
+
+/** Text, a value, or an element that has some or is named. What screen readers are told to pass over says nothing. */
+function speaks(one: ts.JsxChild): boolean {
+  if (ts.isJsxText(one)) return /[\p{L}\p{N}]/u.test(one.text);
+  if (ts.isJsxExpression(one)) return one.expression !== undefined;
+  if (ts.isJsxFragment(one)) return one.children.some(speaks);
+  if (attribute(one, "aria-label") || attribute(one, "label")) return true;
+  return !attribute(one, "aria-hidden") && ts.isJsxElement(one) && one.children.some(speaks);
+}
+
+function* elements(node: ts.Node): Generator<Element> {
+  if (ts.isJsxElement(node) || ts.isJsxSelfClosingElement(node)) yield node;
+  for (const child of node.getChildren()) yield* elements(child);
+}
+
+/** What stands beside an element: of one that is chosen by a condition, beside the whole; of a part of a drawing, beside that. */
+function beside(one: Element): ts.JsxChild[] {
+  let outer: ts.Node = one;
+  while (
+    outer.parent &&
+    !ts.isJsxElement(outer.parent) &&
+    !ts.isJsxFragment(outer.parent) &&
+    !ts.isFunctionLike(outer.parent)
+  )
+    outer = outer.parent;
+  const around = outer.parent;
+  if (!around || !(ts.isJsxElement(around) || ts.isJsxFragment(around))) return [];
+  if (ts.isJsxElement(around) && attribute(around, "aria-hidden")) return beside(around);
+  return around.children.filter((other) => other !== outer);
+}
+
+/** Places where a tone has no words: [line, tag]. */
+function mute(file: string, text: string): string[] {
+  const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TSX);
+  return [...elements(tree)]
+    .filter((one) => {
+      const tag = opening(one).tagName.getText();
+      if (tag === "StatusText" || tag === "Tag") return !speaks(one);
+      if (!TONE.test(attribute(one, "className")?.getText() ?? "")) return false;
+      return (
+        !speaks(one) &&
+        !(ts.isJsxElement(one) && one.children.some(speaks)) &&
+        !beside(one).some(speaks)
+      );
+    })
+    .map(
+      (one) =>
+        `${file}:${tree.getLineAndCharacterOfPosition(one.getStart()).line + 1} <${opening(one).tagName.getText()}>`,
+    );
+}
+
+it.each([
+  ['<p><span className="bg-bad" /></p>', 1],
+  ["<p><StatusText tone={t} /></p>", 1],
+  ['<p><i className="text-good" aria-hidden="true" /></p>', 1],
+  ['<p><i className="text-good" aria-hidden="true" />Saved</p>', 0],
+  ["<StatusText tone={t}>{word}</StatusText>", 0],
+  ['<i className="text-warn" role="img" aria-label="Warning" />', 0],
+  ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}{word}</p>', 0],
+  ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}</p>', 2],
+])("%s has %d places without words", (markup, places) => {
+  expect(mute("a.tsx", `const a = ${markup};`)).toHaveLength(places);
+});
+
+it.each(Object.entries(sources))("%s says in words what it says in colours", (file, text) => {
+  expect(mute(file, text)).toEqual([]);
+});
+
+it("nobody can draw a dot without its word", () => {
+  expect(Object.keys(badge).sort()).toEqual(["Count", "StatusText", "Tag"]);
+});
+
+it.each([
+  ["workspaces", Object.values(STATUS).map(([word]) => word)],
+  ["agents", Object.values(AGENT_STATUS).map(([word]) => word)],
+  ["jobs", Object.values(JOB_WORDS)],
+  ["health", Object.values(WORDS)],
+])("the states of %s have a word each, and no two the same", (_, words) => {
+  expect(words.every((word) => /\p{L}/u.test(word))).toBe(true);
+  expect(new Set(words).size).toBe(words.length);
+});

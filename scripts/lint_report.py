@@ -1,0 +1,136 @@
+"""Measures how tidy the sources are: `scripts/lint --report` prints one line for each point.
+
+A point is a function without arguments that returns a number, where less is better. `POINTS` names them;
+`tests/arch/test_lint_report.py` holds each at a ceiling that may only fall.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DASHBOARD = ROOT / "coder/dashboard"
+LONGEST_LINE = 140
+LONGEST_FILE = 300
+GENERATED = frozenset({"src/api/types.ts"})
+_IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*["'](\.[^"']+)["']""")
+_SUFFIXES = ("", ".ts", ".tsx", "/index.ts", "/index.tsx")
+
+
+def dashboard_long_lines() -> int:
+    """Count the lines of the dashboard's sources that are longer than `LONGEST_LINE` columns."""
+    texts = (path.read_text("utf-8") for path in _dashboard_sources() if _name(path) not in GENERATED)
+    return sum(len(line) > LONGEST_LINE for text in texts for line in text.splitlines())
+
+
+def dashboard_long_files() -> int:
+    """Count the dashboard's sources, tests included, that have more than `LONGEST_FILE` lines."""
+    texts = (path.read_text("utf-8") for path in _dashboard_sources() if _name(path) not in GENERATED)
+    return sum(len(text.splitlines()) > LONGEST_FILE for text in texts)
+
+
+def dashboard_cross_page_imports() -> int:
+    """Count the imports of a page by a page of another area."""
+    places = ((_place(one), _place(other)) for one, other in _dashboard_imports())
+    return sum(one[0] == other[0] == "pages" and one[1] != other[1] for one, other in places)
+
+
+def dashboard_upward_imports() -> int:
+    """Count the imports of a room or a feature that `rooms.json` has further up. Tests over several rooms are free."""
+    return sum(_is_upward(_place(one), _place(other)) for one, other in _dashboard_imports())
+
+
+def dashboard_import_circles() -> int:
+    """Count the groups of files that import each other, directly or through others."""
+    imports: dict[str, set[str]] = {_name(path): set() for path in _dashboard_sources()}
+    for one, other in _dashboard_imports():
+        imports[one].add(other)
+    return len(circles(imports))
+
+
+POINTS: dict[str, Callable[[], int]] = {
+    "dashboard: lines over 140 columns": dashboard_long_lines,
+    "dashboard: files over 300 lines": dashboard_long_files,
+    "dashboard: imports between areas of pages": dashboard_cross_page_imports,
+    "dashboard: upward imports": dashboard_upward_imports,
+    "dashboard: import circles": dashboard_import_circles,
+}
+
+
+def circles(imports: dict[str, set[str]]) -> list[set[str]]:
+    """Return the strongly connected components of more than one file, and files that import themselves."""
+    below = {name: _reachable(name, imports) for name in imports}
+    groups = {frozenset(other for other in below[name] if name in below[other]) for name in imports}
+    return [set(group) for group in groups if group]
+
+
+def _reachable(start: str, imports: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(imports[start])
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += imports.get(name, ())
+    return found
+
+
+@cache
+def _rooms() -> tuple[list[str], list[str]]:
+    """Return the rooms and the features, each from top to bottom."""
+    order = json.loads((DASHBOARD / "rooms.json").read_text())
+    return order["rooms"], order["features"]
+
+
+def _place(name: str) -> tuple[str, str]:
+    """Return the room and the area of a source. What lies beside the rooms belongs to the application."""
+    _, room, *rest = name.split("/")
+    return (room if room in {*_rooms()[0], "test"} else "app"), rest[0] if rest else ""
+
+
+def _is_upward(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    rooms, features = _rooms()
+    if "test" in {one[0], other[0]}:
+        return False
+    if one[0] == other[0] == "features":
+        return features.index(other[1]) < features.index(one[1])
+    return rooms.index(other[0]) < rooms.index(one[0])
+
+
+@cache
+def _dashboard_sources() -> tuple[Path, ...]:
+    return tuple(sorted(path for path in (DASHBOARD / "src").rglob("*.*") if path.suffix in {".ts", ".tsx", ".css"}))
+
+
+@cache
+def _dashboard_imports() -> tuple[tuple[str, str], ...]:
+    """Return each import between two sources, once."""
+    return tuple(sorted({pair for path in _dashboard_sources() for pair in _imports_of(path)}))
+
+
+def _imports_of(path: Path) -> Iterator[tuple[str, str]]:
+    names = {_name(other) for other in _dashboard_sources()}
+    for specifier in _IMPORT.findall(path.read_text("utf-8")):
+        bare = os.path.normpath(path.parent.relative_to(DASHBOARD) / specifier)
+        found = next((bare + suffix for suffix in _SUFFIXES if bare + suffix in names), None)
+        if found is not None:
+            yield _name(path), found
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(DASHBOARD).as_posix()
+
+
+if __name__ == "__main__":
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    print(f"at {commit.stdout.strip() or 'no commit'}")
+    for point, measure in POINTS.items():
+        print(f"{measure():6}  {point}")
