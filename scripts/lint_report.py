@@ -6,6 +6,7 @@ A point is a function without arguments that returns a number, where less is bet
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -18,6 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 DASHBOARD = ROOT / "coder/dashboard"
 LONGEST_LINE = 140
 LONGEST_FILE = 300
+LONGEST_SUBJECT = 72
+PYTHON_ROOMS = ("coder", "tests", "scripts", "build")
+_SUBJECTS_SINCE = "2026-11-28T00:00:00+00:00"
+_DIRECTIVE = re.compile(r"#\s*fmt:\s*(?:skip|off)\b")
 GENERATED = frozenset({"src/api/types.ts"})
 _IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*["'](\.[^"']+)["']""")
 _SUFFIXES = ("", ".ts", ".tsx", "/index.ts", "/index.tsx")
@@ -54,12 +59,65 @@ def dashboard_import_circles() -> int:
     return len(circles(imports))
 
 
+def formatter_directives() -> int:
+    """Count the places where Python sources tell the formatter to leave a table alone."""
+    texts = (path.read_text("utf-8") for room in PYTHON_ROOMS for path in (ROOT / room).rglob("*.py"))
+    return sum(len(_DIRECTIVE.findall(text)) for text in texts)
+
+
+def names_used_by_services() -> int:
+    """Return how many of our names from other modules a services file uses, at the 90th percentile of files.
+
+    `module.name` counts as one name each, as does a name that is imported by itself.
+    """
+    counts = sorted(len(_names_used(path)) for path in (ROOT / "coder/coderd/services").rglob("*.py"))
+    return counts[int(len(counts) * 0.9)]
+
+
+def long_commit_subjects() -> int:
+    """Count the commit subjects over `LONGEST_SUBJECT` columns since the rule was made. Needs git and the history."""
+    subjects = subprocess.run(
+        ["git", "log", f"--since={_SUBJECTS_SINCE}", "--format=%s"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return sum(len(subject) > LONGEST_SUBJECT for subject in subjects.splitlines())
+
+
+def _names_used(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    names: set[str] = set()
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("coder."):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if _is_module(name):
+                    modules[alias.asname or alias.name] = name
+                else:
+                    names.add(name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            names.add(f"{modules[node.value.id]}.{node.attr}")
+    return names
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").exists() or path.is_dir()
+
+
 POINTS: dict[str, Callable[[], int]] = {
     "dashboard: lines over 140 columns": dashboard_long_lines,
     "dashboard: files over 300 lines": dashboard_long_files,
     "dashboard: imports between areas of pages": dashboard_cross_page_imports,
     "dashboard: upward imports": dashboard_upward_imports,
     "dashboard: import circles": dashboard_import_circles,
+    "python: places the formatter leaves alone": formatter_directives,
+    "python: names a services file uses of others, p90": names_used_by_services,
+    "commits: subjects over 72 columns": long_commit_subjects,
 }
 
 

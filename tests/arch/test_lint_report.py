@@ -19,6 +19,9 @@ CEILINGS = {
     "dashboard: imports between areas of pages": 0,
     "dashboard: upward imports": 0,
     "dashboard: import circles": 0,
+    "python: places the formatter leaves alone": 2,
+    "python: names a services file uses of others, p90": 41,
+    "commits: subjects over 72 columns": 0,
 }
 """Lower a number when its point falls; never raise one."""
 
@@ -29,6 +32,8 @@ def test_every_point_has_a_ceiling() -> None:
 
 @pytest.mark.parametrize("point", CEILINGS)
 def test_point_keeps_its_ceiling(point: str) -> None:
+    if point.startswith("commits") and not (ROOT / ".git").exists():
+        pytest.skip("the sources have no history here")
     assert lint_report.POINTS[point]() <= CEILINGS[point]
 
 
