@@ -43,7 +43,9 @@ def module_of(path: Path) -> str:
 
 def room_of(module: str) -> str:
     parts = module.split(".")
-    depth = {"coderd": 4 if parts[2:3] in (["services"], ["http"], ["store"]) else 3, "domain": 3}.get(parts[1], 2)
+    depth = {"coderd": 4 if parts[2:3] in (["services"], ["http"], ["store"]) else 3, "appproxy": 3, "domain": 3}.get(
+        parts[1], 2
+    )
     return ".".join(parts[:depth])
 
 
