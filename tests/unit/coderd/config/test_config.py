@@ -38,7 +38,7 @@ def readers(names: set[str]) -> dict[str, set[str]]:
     """By setting: the files that read it, without those that only declare or show all of them."""
     pattern = re.compile(r'\b_?config\.(\w+)|\["(\w+)"\]')
     found: dict[str, set[str]] = {name: set() for name in names}
-    for folder in (SOURCES / "coderd", SOURCES / "cli"):
+    for folder in (SOURCES / "appproxy", SOURCES / "coderd", SOURCES / "cli"):
         for path in folder.rglob("*.py"):
             if path.parent.name == "config":
                 continue

@@ -45,7 +45,8 @@ def test_whoever_asks_a_stranger_says_how_much_it_takes() -> None:
     asked = [
         (path, node)
         for path in SOURCES
-        if path.relative_to(ROOT).parts[1] in {"agent", "coderd", "provisionerd"} and "http1 import" in path.read_text()
+        if path.relative_to(ROOT).parts[1] in {"agent", "appproxy", "coderd", "provisionerd"}
+        and "http1 import" in path.read_text()
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "request"
     ]
