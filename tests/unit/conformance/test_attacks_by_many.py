@@ -33,7 +33,7 @@ from coder.coderd.store.tables.identity import api_keys, inbox_notifications
 from coder.net.errors import HttpError
 from tests.kit.agents.scripted_agent import workspace_world
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_template, new_version, resource, tar
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 
 FEW = 4
 KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (

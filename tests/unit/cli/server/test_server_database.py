@@ -17,7 +17,7 @@ from coder.coderd.store.tables.identity import git_ssh_keys, site_configs
 from coder.coderd.store.tables.user_assets import user_secrets
 from coder.coderd.store.tables.web_push import webpush_subscriptions
 from tests.kit.programs.command_line import run_cli
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
 
