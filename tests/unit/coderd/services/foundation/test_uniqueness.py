@@ -17,7 +17,7 @@ from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store import tables
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.metadata import metadata
-from coder.coderd.store.tables.identity import users
+from coder.coderd.store.tables.people import users
 from tests.kit.server.server_in_process import running_coderd
 
 SERVICES = Path(coder.__file__).parent / "coderd" / "services"
