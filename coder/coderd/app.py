@@ -60,7 +60,7 @@ from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
-from coder.coderd.services.network import agent_dialer, coordinator, relay, replicas
+from coder.coderd.services.network import coordinator, relay, replicas, server_node
 from coder.coderd.services.notifications import web_push
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
 from coder.coderd.services.telemetry import metrics_endpoint, tracing
@@ -72,7 +72,7 @@ from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.engine.postgres import run_postgres
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.domain.provisioning.jobs import JobType
 
 _log = get_logger("coderd")
@@ -90,7 +90,7 @@ PARTS = (
     relay.run,
     coordinator.run,
     replicas.run,
-    agent_dialer.run,
+    server_node.run,
     metrics_endpoint.run,
     wireguard_gateway.run,
     app_usage.run,
@@ -246,7 +246,7 @@ async def new_context(
     config: ServerConfig, database: Database, nursery: trio.Nursery, clock: Clock, listener_url: str
 ) -> Context:
     """The context of one server; makes the deployment id on the first start."""
-    deployment_id = await database.run(site.ensure_deployment, clock.now())
+    deployment_id = await database.run(site_settings.ensure_deployment, clock.now())
     context = Context(
         config=config,
         db=database,

@@ -17,10 +17,10 @@ from sqlalchemy import Table, insert, text, update
 from coder.coderd.store.engine.database import Database, Tx
 from coder.coderd.store.tables import (
     agents,
-    automation,
+    audit,
     builds,
-    identity,
     jobs,
+    people,
     provisioners,
     resources,
     templates,
@@ -84,7 +84,7 @@ async def rename(db: Database, workspace_id: UUID, owner_id: UUID, ttl: int) -> 
 
 
 async def _write(tx: Tx, made: Population) -> None:
-    order = [table for table in identity.users.metadata.sorted_tables if table in made.rows]
+    order = [table for table in people.users.metadata.sorted_tables if table in made.rows]
     for table in order:
         # one statement takes the columns of its first row
         by_shape: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
@@ -117,12 +117,12 @@ async def _connect(tx: Tx, ids: list[UUID]) -> None:
 def _users(made: Population, count: int, now: datetime) -> None:
     made.user_ids.append(made.owner_id)
     made.add(
-        identity.groups, id=made.group_id, organization_id=made.organization_id, name="makers", display_name="Makers"
+        people.groups, id=made.group_id, organization_id=made.organization_id, name="makers", display_name="Makers"
     )
     for number in range(1, count):
         name = f"user-{number:03}"
         key = made.add(
-            identity.users,
+            people.users,
             email=f"{name}@example.com",
             username=name,
             name=f"User {number}",
@@ -133,14 +133,14 @@ def _users(made: Population, count: int, now: datetime) -> None:
         )
         made.user_ids.append(key)
         made.add(
-            identity.organization_members,
+            people.organization_members,
             organization_id=made.organization_id,
             user_id=key,
             created_at=now,
             updated_at=now,
         )
         if number % 2:
-            made.add(identity.group_members, group_id=made.group_id, user_id=key)
+            made.add(people.group_members, group_id=made.group_id, user_id=key)
     for number in range(60):
         _token(made, number, now)
         _entries(made, number, now)
@@ -148,7 +148,7 @@ def _users(made: Population, count: int, now: datetime) -> None:
 
 def _token(made: Population, number: int, now: datetime) -> None:
     made.add(
-        identity.api_keys,
+        people.api_keys,
         id=f"bench{number:05}",
         user_id=made.owner_id,
         hashed_secret=b"-" * 32,
@@ -167,7 +167,7 @@ def _token(made: Population, number: int, now: datetime) -> None:
 
 def _entries(made: Population, number: int, now: datetime) -> None:
     made.add(
-        automation.audit_logs,
+        audit.audit_logs,
         time=now - timedelta(minutes=number),
         user_id=made.owner_id,
         organization_id=made.organization_id,
@@ -203,10 +203,10 @@ def _job(made: Population, kind: str, now: datetime, **rest: Any) -> UUID:
 
 
 def _file(made: Population) -> UUID:
-    kept = made.rows[identity.files]
+    kept = made.rows[templates.files]
     if not kept:
         made.add(
-            identity.files,
+            templates.files,
             hash="0" * 64,
             created_at=datetime.now(UTC),
             created_by=made.owner_id,

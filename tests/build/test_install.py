@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from coder.base.version import BUILD_VERSION
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 PROGRAM = b"#!/bin/sh\necho installed\n"
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is needed")

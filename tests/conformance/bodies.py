@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.kit.server.coderd import FIRST_USER
+from tests.kit.server.server_in_process import FIRST_USER
 
 _PASSWORD = FIRST_USER["password"]
 _ORGANIZATION = "/api/v2/organizations/{organization}"

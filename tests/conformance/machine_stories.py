@@ -27,7 +27,7 @@ from tests.kit.agents.scripted_agent import workspace_world as one_workspace
 from tests.kit.api.http_clients import event_stream
 from tests.kit.api.security_probes import handshake
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import (
     TASK_TOKEN,
     TOKEN,

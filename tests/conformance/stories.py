@@ -16,7 +16,7 @@ import trio
 
 from tests.conformance.world import Populated
 from tests.kit.api.http_clients import http_client
-from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 from tests.kit.server.workspaces import without_daemon
 from tests.kit.stand_ins.notification_receivers import Mailbox
 

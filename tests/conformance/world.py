@@ -32,7 +32,7 @@ from tests.conformance.bodies import BODIES, PREPARATIONS
 from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import AgentWorld, eventually
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
-from tests.kit.server.coderd import FIRST_USER, World
+from tests.kit.server.server_in_process import FIRST_USER, World
 from tests.kit.server.workspaces import full_agent, parameters, settled, workspace_world
 from tests.kit.stand_ins.notification_receivers import PushService, mail_server, push_service
 from tests.kit.stand_ins.oidc_provider import CLIENT_ID, identity_provider

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from coder.base.secret import Secret
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 HERE = Path(__file__).resolve().parent / "openid"
 ACCESS_URL = "http://coder.test"

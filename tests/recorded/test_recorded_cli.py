@@ -22,7 +22,7 @@ from tests.kit.agents.scripted_agent import eventually
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.recordings.exchange_replay import load_area
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not here")]
 

@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from tests.kit.api.costly_requests import CostlyRequest, answer_of, costly_requests, is_public, routes
-from tests.kit.server.coderd import FIRST_USER
+from tests.kit.server.server_in_process import FIRST_USER
 from tests.kit.server.server_process import Loopback, open_loopback
 
 pytestmark = [pytest.mark.soak, pytest.mark.system]

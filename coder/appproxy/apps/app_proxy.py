@@ -1,7 +1,7 @@
 """The proxy of applications: which requests are theirs, who may come in, and what they hear if not.
 
 The HTTP server asks `takes` about every request head and hands those it takes to `serve`, which gives the connection
-back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words
+back afterwards: under a path, applications and dashboard share connections. Bytes are `forwarding.py`, words
 `appproxy/apps/app_pages.py`, decisions its `AppAuthorizer`'s.
 """
 
@@ -21,7 +21,7 @@ from coder.appproxy.apps import app_pages as pages
 from coder.appproxy.apps.app_refusals import AppRefusedError, app_port
 from coder.appproxy.apps.app_tickets import Ticket
 from coder.appproxy.apps.app_visitor import Visitor
-from coder.appproxy.apps.proxy import BadUpstreamAnswerError, UpstreamRequest, forward
+from coder.appproxy.apps.forwarding import BadUpstreamAnswerError, UpstreamRequest, forward
 from coder.appproxy.apps.proxy_request import ProxyRequest
 from coder.appproxy.apps.upstream import Target
 from coder.base.log import get_logger

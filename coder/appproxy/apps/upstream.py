@@ -1,7 +1,7 @@
 """Connections from this server to applications: over our own mesh node to a port of the agent, kept for reuse.
 
 The agent passes a port on to the workspace's loopback. TLS towards an application is not verified: nobody is between
-it and its agent, and certificates inside of workspaces are made up. Not here: what is said (`proxy.py`).
+it and its agent, and certificates inside of workspaces are made up. Not here: what is said (`forwarding.py`).
 """
 
 from __future__ import annotations

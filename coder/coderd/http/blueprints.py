@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.coderd.http.access import keys
-from coder.coderd.http.agents import agents, health, init_script, terminals
+from coder.coderd.http.agents import agents, init_script, terminals, vitals
 from coder.coderd.http.apps import applications
 from coder.coderd.http.audit import audit
 from coder.coderd.http.login import external_auth, oauth2, oauth2_apps, oauth2_registration, provider_logins, sessions
@@ -25,7 +25,7 @@ from coder.coderd.http.people import (
 from coder.coderd.http.provisioning import provisioners
 from coder.coderd.http.proxies import proxy_calls, workspace_proxies
 from coder.coderd.http.server import swagger, unsupported
-from coder.coderd.http.site import binaries, debug, deployment, experiments, root, site
+from coder.coderd.http.site import binaries, dashboard_files, debug, deployment, experiments, health_and_version
 from coder.coderd.http.tasks import tasks
 from coder.coderd.http.templates import files, insights, template_versions, templates
 from coder.coderd.http.wireguard import wireguard_clients
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quart import Blueprint
 
 BLUEPRINTS: tuple[Blueprint, ...] = (
-    root.blueprint,
+    health_and_version.blueprint,
     carried_streams.blueprint,
     sessions.blueprint,
     users.blueprint,
@@ -70,7 +70,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     agents.blueprint,
     tasks.blueprint,
     terminals.blueprint,
-    health.blueprint,
+    vitals.blueprint,
     init_script.blueprint,
     binaries.blueprint,
     experiments.blueprint,
@@ -84,5 +84,5 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     scim.blueprint,
     swagger.blueprint,
     # last: takes what nobody else wants
-    site.blueprint,
+    dashboard_files.blueprint,
 )

@@ -1,8 +1,8 @@
 """The link of provisioner daemons: yamux and dRPC over a WebSocket, or over a pipe for built-in daemons.
 
 The checks before the upgrade and their order are docs/protocol/rpc.md#daemons; the calls are
-docs/protocol/provisioners.md#calls. What the calls do is `services/provisioning/job_work.py`. A link that ends leaves
-the daemon's running job alone: the daemon comes back and goes on, or the reaper ends the job.
+docs/protocol/provisioners.md#calls. What the calls do is `services/provisioning/daemon_calls.py`. A link that ends
+leaves the daemon's running job alone: the daemon comes back and goes on, or the reaper ends the job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.services.access.session_revocation import LOOK_EVERY, SessionEndedError, SessionRegistry
-from coder.coderd.services.provisioning import daemon_admission, job_work, provisioners
+from coder.coderd.services.provisioning import daemon_admission, daemon_calls, provisioners
+from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_admission import (
     DaemonAdmission,
     DaemonApplication,
@@ -32,7 +33,6 @@ from coder.coderd.services.provisioning.daemon_admission import (
 )
 from coder.coderd.services.provisioning.daemon_health import DaemonMesh
 from coder.coderd.services.provisioning.job_queue import RequireRight
-from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.services.templates.module_files import ModuleFiles
 from coder.domain.access.policy import NIL
 from coder.domain.access.rate_budgets import API, GUESSES
@@ -240,7 +240,7 @@ async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -
     await link.asked.wait()
     await trio.sleep(LOST_AFTER.total_seconds())
     try:
-        await job_work.end_lost_jobs(ctx, worker)
+        await daemon_calls.end_lost_jobs(ctx, worker)
     except Exception as error:
         _log.warn("lost jobs were not looked for", daemon=worker.name, error=error)
 
@@ -278,10 +278,10 @@ async def _leave_when_shut_out(
             await changed.wait()
         changed = next_change()
     try:
-        if await job_work.cancel_revoked(ctx, link.worker):
+        if await daemon_calls.cancel_revoked(ctx, link.worker):
             with trio.move_on_after(REVOKED_GRACE):
                 await link.job_ended.wait()
-            await job_work.end_revoked(ctx, link.worker)
+            await daemon_calls.end_revoked(ctx, link.worker)
     except Exception as error:
         _log.warn("jobs of a provisioner that was shown out were not ended", daemon=link.worker.name, error=error)
     scope.cancel()

@@ -20,7 +20,7 @@ from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.session import Session, open_session
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, new_template, resource, working_daemon
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 async def eventually(look: Callable[[], Any], *, seconds: float = 60) -> Any:

@@ -153,9 +153,9 @@ def _tickets(text: str) -> object:
 def _terminal_ticket(text: str) -> object:
     from uuid import UUID
 
-    from coder.coderd.services.apps import applications
+    from coder.coderd.services.apps import session_handover
 
-    return _without_waiting(lambda ctx: applications.opens_terminal(ctx, text, UUID(int=1)))
+    return _without_waiting(lambda ctx: session_handover.opens_terminal(ctx, text, UUID(int=1)))
 
 
 def _sealed_key(text: str) -> object:

@@ -28,7 +28,7 @@ from coder.net.websocket import connect_websocket
 from coder.rpc.calls import CallStream
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 from coder.rpc.session import Session, open_session
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 
 SERVICE = "/provisionerd.ProvisionerDaemon/"
 

@@ -41,7 +41,7 @@ from tests.kit.recordings.exchange_replay import (
     replay_area,
     server_settings,
 )
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.stand_ins.oidc_provider import IdentityProvider, identity_provider
 
 BUILDS = ("agents", "builds", "provisioners", "tasks", "templates", "workspace_options", "workspaces")

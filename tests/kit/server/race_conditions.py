@@ -10,7 +10,7 @@ import trio
 from sqlalchemy import text
 
 from tests.kit.agents.scripted_agent import eventually
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 
 Answer = TypeVar("Answer")
 _WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")

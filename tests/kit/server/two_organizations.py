@@ -20,7 +20,7 @@ import trio
 from coder.coderd.store.agents.agents import get_agent
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.provisioners.scripted_provisioner import Answers, ended, resource, upload, working_daemon
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import full_agent, parameters, settled, workspace_world
 
 _SHARED_AT_HOME = ("organization", "template", "version", "second_version", "preset", "group")

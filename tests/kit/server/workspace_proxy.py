@@ -15,7 +15,7 @@ from coder.wsproxy.metrics import BY_HOST, BY_PATH
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.api.http_clients import http_client
 from tests.kit.free_ports import free_port
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 
 PROXIES = "/api/v2/workspaceproxies"
 MEASURED = {"prometheus_enable": True, "prometheus_address": "127.0.0.1:0"}

@@ -37,7 +37,7 @@ from tests.kit.provisioners.scripted_provisioner import (
     resource,
     working_daemon,
 )
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 TOKEN = "11111111-2222-4333-8444-555555555555"
 """The token every start of a test workspace gives its agent."""

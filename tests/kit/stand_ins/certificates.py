@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
 from coder.coderd.services.agents import instance_identity
-from coder.coderd.services.foundation.outgoing import OutgoingReply
+from coder.coderd.services.foundation.outgoing_requests import OutgoingReply
 
 INSTANCE = "i-0123456789abcdef0"
 NOW = datetime.datetime.now(datetime.UTC)

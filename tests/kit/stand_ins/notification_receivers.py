@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from coder.coderd.services.notifications.web_push import PushServices
 from coder.domain.notifications.web_push import base64url
 from tests.kit.free_ports import free_port
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.stand_ins.certificates import Authority
 
 

@@ -14,7 +14,7 @@ import trio
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Terminal, plain
 from tests.kit.provisioners.scripted_provisioner import agent, new_template, resource
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 ENTER, DOWN = "\r", "\x1b[B"

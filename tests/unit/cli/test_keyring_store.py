@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.programs.command_line import Result, run_cli
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 FLAGS = ("--use-keyring", "--no-open")
 

@@ -23,7 +23,7 @@ from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import workspace_world
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 
 
 @dataclass

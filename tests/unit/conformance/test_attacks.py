@@ -18,7 +18,7 @@ import trio
 from coder.domain.access.route_scopes import AGENT, PROVISIONER, PROXY, Unscoped
 from tests.kit.api.api_fuzzer import Sender, Strange
 from tests.kit.api.id_fields import declared
-from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"

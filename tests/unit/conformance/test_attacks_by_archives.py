@@ -20,7 +20,7 @@ import pytest
 from coder.coderd.services.templates import archives, template_sources
 from coder.provisionerd import archive as provisioner_archive
 from tests.kit.provisioners.scripted_provisioner import connected_daemon
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 Entry = tuple[tarfile.TarInfo, bytes]
 

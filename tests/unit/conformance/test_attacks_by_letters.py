@@ -22,7 +22,7 @@ from coder.coderd.http.server.declarations import EVENTS
 from coder.coderd.http.server.json import parse_body
 from tests.kit.api.api_description import application
 from tests.kit.api.id_fields import PATH, options, put, text_places, texts_of
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.two_organizations import foreign_world
 from tests.unit.conformance.test_foreign_ids_in_requests import Asker
 

@@ -29,11 +29,12 @@ from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.notifications import notifications as message_store
 from coder.coderd.store.people import object_counts
 from coder.coderd.store.provisioning import provisioners as daemon_store
-from coder.coderd.store.tables.identity import api_keys, inbox_notifications
+from coder.coderd.store.tables.notifications import inbox_notifications
+from coder.coderd.store.tables.people import api_keys
 from coder.net.errors import HttpError
 from tests.kit.agents.scripted_agent import workspace_world
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_template, new_version, resource, tar
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 
 FEW = 4
 KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (

@@ -14,12 +14,12 @@ import pytest
 from coder.coderd.services.access.keys import new_key
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.access.roles import ORGANIZATION_ROLES
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.provisioners.scripted_provisioner import new_template
-from tests.kit.server.coderd import World, running_coderd
 from tests.kit.server.race_conditions import filled
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
 # ---- settings of providers

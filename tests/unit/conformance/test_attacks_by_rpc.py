@@ -22,7 +22,7 @@ from coder.rpc.session import open_session
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, dial_link, workspace_world
 from tests.kit.api import id_fields
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, ended, new_template, new_version, resource
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 HUGE = 2**63 - 1
 LONG = "x" * 100_000

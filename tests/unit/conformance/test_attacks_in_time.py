@@ -11,7 +11,7 @@ import trio
 from coder.net.errors import HttpError
 from tests.kit.agents.real_agent import running_overlay_agent
 from tests.kit.agents.scripted_agent import workspace_world
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
 from tests.unit.conformance.test_attacks_on_workspaces import at_once
 

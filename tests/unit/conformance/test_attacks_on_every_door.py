@@ -17,10 +17,10 @@ import pytest
 import trio
 
 from coder.base import log
-from coder.coderd.services.foundation.outgoing import OutgoingReply
+from coder.coderd.services.foundation.outgoing_requests import OutgoingReply
 from coder.coderd.services.login import external_auth, oauth_exchange
 from tests.kit.api.api_description import application
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_external_auth import ME, authenticated, deployment
 

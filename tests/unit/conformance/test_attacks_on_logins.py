@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 from coder.base.secret import Secret
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from tests.kit.agents.scripted_agent import workspace_world
 from tests.kit.api.security_probes import count_work
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.workspace_proxy import new_proxy
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client, client
 

@@ -19,7 +19,7 @@ import trio.testing
 
 from coder.base.secret import Secret
 from coder.coderd.http.server.declarations import EVENTS
-from coder.coderd.services.access import asked_again, session_revocation
+from coder.coderd.services.access import recheck_rights, session_revocation
 from coder.coderd.services.agents import agent_containers
 from coder.coderd.services.workspaces import subscriptions
 from coder.domain.access.route_scopes import AGENT
@@ -29,8 +29,8 @@ from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.api_description import application
 from tests.kit.provisioners.scripted_provisioner import ended, new_template, new_version
-from tests.kit.server.coderd import World
 from tests.kit.server.race_conditions import filled
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, without_daemon, workspace_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
@@ -129,7 +129,7 @@ def about_a_workspace() -> list[str]:
 
 
 async def test_streams_end_with_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
     found = rules()
@@ -154,7 +154,7 @@ async def test_streams_end_with_what_is_shared(monkeypatch: pytest.MonkeyPatch) 
 async def test_streams_end_with_sharing_in_the_organization(monkeypatch: pytest.MonkeyPatch) -> None:
     """All lists are emptied at once, while the owner looks on: what is read for all who look says so, too, and whoever
     comes now is judged by that."""
-    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
     found = about_a_workspace()
@@ -185,7 +185,7 @@ async def test_streams_end_with_sharing_in_the_organization(monkeypatch: pytest.
 
 async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sharing does, so that its guests' streams do; the owner goes on seeing how it ended."""
-    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
     found = about_a_workspace()
@@ -215,7 +215,7 @@ async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is followed of an agent goes on while the workspace is ordered to stop; logs end by themselves."""
     answers: list[bool | None] = []
-    is_ordered, put = False, asked_again._answer
+    is_ordered, put = False, recheck_rights._answer
 
     async def noted(ask: Any) -> bool | None:
         counts = is_ordered
@@ -227,8 +227,8 @@ async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatc
     async def asked() -> bool:
         return bool(answers)
 
-    monkeypatch.setattr(asked_again, "_answer", noted)
-    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(recheck_rights, "_answer", noted)
+    monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
     found = [one for one in rules() if "{agent}" in one and "logs" not in one]
@@ -322,7 +322,7 @@ async def _lines_end(lines: AsyncIterator[str]) -> bool:
 
 async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of a guest's at once, while those of the owner go on; what is opened anew is refused like to a stranger."""
-    for module in (asked_again, session_revocation):
+    for module in (recheck_rights, session_revocation):
         monkeypatch.setattr(module, "PAUSE", 0.0)
     monkeypatch.setattr(subscriptions, "_PING_EVERY", 0.5)  # those of events that are silent ask with each ping
     monkeypatch.setattr(agent_containers, "dial", _silent)
@@ -386,7 +386,7 @@ async def _asked(stream: WebSocketStream, number: int, **body: Any) -> Any:
 
 async def test_two_people_fill_in_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with their own rights: what ends one's form ends no other's, and nobody is told of people elsewhere."""
-    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
         template = world.extra["template"]
         path = FORM.replace("{version}", template["active_version_id"])
@@ -431,7 +431,7 @@ FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
 
 async def test_a_form_whose_template_changes_under_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is open is worth what is opened anew: sharing ends with the template, whose versions stay."""
-    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
         _, token = await world.member("guest")
         for number, (how, (method, where, body, stays)) in enumerate(FORM_MOVES.items()):

@@ -21,8 +21,8 @@ from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
-from tests.kit.server.coderd import World
 from tests.kit.server.race_conditions import filled
+from tests.kit.server.server_in_process import World
 from tests.unit.appproxy.apps.test_apps import Scene, view_context
 
 PATIENCE = 60.0

@@ -17,7 +17,7 @@ from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, new_template, resource
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
 ALLOWED = 10

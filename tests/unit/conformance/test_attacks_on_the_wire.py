@@ -17,7 +17,7 @@ import httpx
 import pytest
 import trio
 
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.unit.coderd.services.login.test_oauth2_provider import client
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 

@@ -15,10 +15,10 @@ import trio
 
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.coderd.store.people import users as user_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from tests.kit.agents.scripted_agent import eventually
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
 from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 

@@ -25,7 +25,7 @@ from coder.coderd.http.server.body_bounds import STRANGERS, STRANGERS_BYTES, Bod
 from coder.coderd.store.templates import files
 from tests.kit.api.costly_requests import CostlyRequest, Spent, answer_of, costly_requests, is_public, measured, routes
 from tests.kit.provisioners.scripted_provisioner import tar as tar_of
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 MOST_STEP = 0.1
 "Seconds of computing in one step of the event loop; two in a row still answer others within a quarter of a second."

@@ -11,7 +11,7 @@ from tests.conformance.scope import in_scope, permission_rows
 from tests.conformance.success import Outcome, judge
 from tests.conformance.walk import doors
 from tests.conformance.world import Populated
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 
 async def test_the_routes_are_there() -> None:

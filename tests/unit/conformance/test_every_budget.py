@@ -36,7 +36,7 @@ from coder.domain.access.route_scopes import AGENT, APPLICATION, BY_SECRET, PROV
 from coder.net.carried_stream import MODE, WAIT
 from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
 from tests.kit.api.api_description import application
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspace_proxy import new_proxy
 
 LIMIT = 3

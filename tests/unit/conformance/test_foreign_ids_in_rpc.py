@@ -22,7 +22,7 @@ from coder.rpc.session import Session, open_session
 from tests.kit.agents.scripted_agent import dial_link
 from tests.kit.api import id_fields
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, resource, upload
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
 JOBS = ("waiting_job", "running_job", "job", "build_job")

@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 from coder.base import log
 from coder.net.masking import SECRET_PATHS
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client
 

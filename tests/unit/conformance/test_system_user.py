@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 
 from coder.coderd.store import tables
 from coder.coderd.store.engine.metadata import metadata
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
-from coder.coderd.store.tables.identity import users
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
+from coder.coderd.store.tables.people import users
 from tests.conformance.bodies import BODIES
 from tests.conformance.world import Populated, populated
 from tests.kit.api.api_description import operations

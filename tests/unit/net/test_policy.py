@@ -14,7 +14,7 @@ from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy, environment_proxies, proxy_for
 from tests.kit.network.middleboxes import AuthProxy, serve_box
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.stand_ins.certificates import Authority
 
 

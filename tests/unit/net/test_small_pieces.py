@@ -20,8 +20,8 @@ from wsproto.connection import Connection, ConnectionType
 
 from coder.agent.network.http_api import MAX_BODY, _read_request
 from coder.api.base.refusals import BadGateway
-from coder.appproxy.apps.proxy import BadUpstreamAnswerError as AppAnswerError
-from coder.appproxy.apps.proxy import _answer
+from coder.appproxy.apps.forwarding import BadUpstreamAnswerError as AppAnswerError
+from coder.appproxy.apps.forwarding import _answer
 from coder.appproxy.apps.upstream import AppConnection
 from coder.appproxy.http.websocket_bounds import BoundedWSStream
 from coder.base.groups import single_failure

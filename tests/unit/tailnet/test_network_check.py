@@ -23,7 +23,7 @@ from coder.tailnet.network_check import check_network, to_json
 from coder.tailnet.relay import RelayDialer
 from tests.kit.api.api_description import check
 from tests.kit.network.middleboxes import UpgradeStripper, serve_box
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 def policy_of(world: World, url: str = "") -> DialPolicy:

@@ -46,7 +46,7 @@ from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_wo
 from tests.kit.api.api_description import check
 from tests.kit.api.http_clients import http_client
 from tests.kit.api.security_probes import forged as forge
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspace_proxy import MEASURED, PROXIES, all_is_measured, new_proxy, proxy_config, running_proxy
 from tests.kit.stand_ins.scripted_http_servers import WebApp, running_app
 

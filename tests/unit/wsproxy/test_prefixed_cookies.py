@@ -10,7 +10,7 @@ from coder.domain.access.session_cookies import PATH_SESSION_COOKIE, SESSION_COO
 from coder.domain.apps.app_headers import API_KEY_QUERY
 from coder.wsproxy.config import proxy_config
 from tests.kit.api.http_clients import http_client
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspace_proxy import new_proxy, running_proxy
 
 APP = "/@admin/none/apps/web/"

@@ -21,7 +21,7 @@ from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
 from coder.coderd.services.agents.agents import AgentPlace, load_agent
-from coder.coderd.services.apps import applications
+from coder.coderd.services.apps import session_handover
 from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.domain.access.credentials import Credentials
 from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
@@ -73,7 +73,7 @@ async def terminal(agent: str) -> Response | None:
     """Copies until the terminal ends or the caller is cancelled (the browser went away)."""
     agent_id = path_uuid(agent)
     ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
-    holder = await applications.opens_terminal(context(), ticket, agent_id) if ticket else None
+    holder = await session_handover.opens_terminal(context(), ticket, agent_id) if ticket else None
     if holder is not None:
         return await _attach(agent_id, Visitor(Credentials(), holder))
     who = await optional_caller()

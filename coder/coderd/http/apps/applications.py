@@ -16,7 +16,7 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.apps import applications
+from coder.coderd.services.apps import session_handover
 from coder.domain.access.credentials import SIGNED_OUT
 from coder.domain.access.route_scopes import ANY_KEY
 
@@ -25,7 +25,7 @@ blueprint = Blueprint("applications", __name__, url_prefix="/api/v2/applications
 
 @route(blueprint, "GET", "/host", scope=ANY_KEY, answers=AppHostResponse)
 async def get_host() -> Response:
-    return reply(AppHostResponse(host=applications.app_host(context())))
+    return reply(AppHostResponse(host=session_handover.app_host(context())))
 
 
 @route(
@@ -46,7 +46,7 @@ async def get_auth_redirect() -> Response:
         back = request.path + (f"?{query}" if query else "")
         login = f"{context().access_url}/login?{urlencode({'message': SIGNED_OUT, 'redirect': back})}"
         return _redirect(303, login)
-    return _redirect(307, await applications.hand_over(context(), caller, request.args.get("redirect_uri", "")))
+    return _redirect(307, await session_handover.hand_over(context(), caller, request.args.get("redirect_uri", "")))
 
 
 def _redirect(status: int, location: str) -> Response:
@@ -68,5 +68,5 @@ async def post_terminal_token() -> Response:
     """A ticket for one agent's terminal, for a place that has no session (a proxy)."""
     body = await read_body(IssueReconnectingPTYSignedTokenRequest)
     agent_id = path_uuid(body.agentID)
-    token = await applications.issue_terminal_token(context(), subject(), body.url, agent_id)
+    token = await session_handover.issue_terminal_token(context(), subject(), body.url, agent_id)
     return reply(IssueReconnectingPTYSignedTokenResponse(signed_token=token))

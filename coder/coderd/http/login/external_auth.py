@@ -34,7 +34,7 @@ from coder.coderd.http.server.auth import caller, context, optional_caller
 from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
-from coder.coderd.http.site.site import page
+from coder.coderd.http.site.dashboard_files import page
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.people.users import user_resource

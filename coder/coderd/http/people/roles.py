@@ -15,9 +15,9 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.people import custom_roles, object_checks, organizations, roles, users
+from coder.coderd.services.people import authorization_checks, custom_roles, organizations, roles, users
+from coder.coderd.services.people.authorization_checks import ObjectCheck
 from coder.coderd.services.people.custom_roles import RoleSpec
-from coder.coderd.services.people.object_checks import ObjectCheck
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.access.route_scopes import ANY_KEY
 
@@ -113,7 +113,7 @@ async def post_authcheck() -> Response:
         except msgspec.ValidationError as error:
             raise Invalid("Request body must be valid JSON.", str(error)) from error
         checks[name] = _check(name, check, subject())
-    return reply(await object_checks.answer_checks(context(), subject(), checks))
+    return reply(await authorization_checks.answer_checks(context(), subject(), checks))
 
 
 def _check(name: str, check: Check, asker: Subject) -> ObjectCheck:

@@ -24,7 +24,7 @@ from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import context, remote_ip
 from coder.coderd.http.server.declarations import declared
 from coder.coderd.services.audit import audit_snapshots as snapshots
-from coder.coderd.services.audit import record_event
+from coder.coderd.services.audit import request_events
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.audit.audit_snapshots import AuditSnapshot, Seen
 from coder.coderd.services.foundation.afterwards import Afterwards
@@ -113,7 +113,7 @@ async def _record(how: Audited, before: AuditSnapshot | None, answer: Response |
 async def _write(event: AuditEvent) -> None:
     """The change is done and answered for: a log that cannot be written must not undo it."""
     try:
-        await record_event.record_event(context(), event)
+        await request_events.record_event(context(), event)
     except Exception as error:
         context().log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)
 
@@ -219,7 +219,7 @@ async def _leave(event: AuditEvent, is_somebody: bool) -> None:
 
     async def write() -> None:
         if is_somebody:
-            await record_event.record_event(ctx, event)
+            await request_events.record_event(ctx, event)
 
     await ctx.part(Afterwards).leave(f"audit entry: {event.action} {event.kind}", write)
 
@@ -236,7 +236,7 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
         await work()
         if user_id is not None:
             after = await snapshots.look_at_object(ctx, how.kind, user_id)
-            await record_event.record_event(ctx, AuditEvent(how.kind, how.action, who, 204, before, after))
+            await request_events.record_event(ctx, AuditEvent(how.kind, how.action, who, 204, before, after))
 
     await ctx.part(Afterwards).leave(f"{how.action} {how.kind}", do)
 
@@ -263,6 +263,6 @@ async def _write_login(ctx: Context, email: str, event: AuditEvent) -> None:
         user_id = await snapshots.user_with_email(ctx, email)
         if user_id is not None:
             who = replace(event.origin, user_id=user_id)
-            await record_event.record_event(ctx, replace(event, origin=who, resource_id=user_id))
+            await request_events.record_event(ctx, replace(event, origin=who, resource_id=user_id))
     except Exception as error:
         ctx.log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)

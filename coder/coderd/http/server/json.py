@@ -29,7 +29,7 @@ from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
 from coder.coderd.http.server.path_objects import require_path_objects
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
 from coder.domain.foundation.search import explain_time, parse_rfc3339
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME

@@ -15,7 +15,7 @@ from quart import Response, request, websocket
 from coder.api.base import codec
 from coder.coderd.http.server.auth import context, current_caller
 from coder.coderd.http.server.quart_fixes import at_end
-from coder.coderd.services.access.asked_again import run_while_allowed
+from coder.coderd.services.access.recheck_rights import run_while_allowed
 from coder.coderd.services.access.session_revocation import (
     CLOSE_CODE,
     RIGHTS_CHANGED,

@@ -17,7 +17,7 @@ from coder.api.base.refusals import NotFound
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
 from coder.coderd.http.server.route import route
-from coder.coderd.http.site.site import framed
+from coder.coderd.http.site.dashboard_files import framed
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PUBLIC
 

@@ -18,7 +18,7 @@ from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import BYTES, NOTHING, TEXT
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
-from coder.coderd.http.site.site import FROM_FILES, framed
+from coder.coderd.http.site.dashboard_files import FROM_FILES, framed
 from coder.coderd.services.site.binaries import ENCODINGS, Binaries, ServedBinary
 from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.foundation.numbers import decimal

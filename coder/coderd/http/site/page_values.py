@@ -22,7 +22,7 @@ from quart import request
 
 from coder.api.base import codec
 from coder.coderd.http.server.auth import context, optional_caller
-from coder.coderd.http.site.root import build_info
+from coder.coderd.http.site.health_and_version import build_info
 from coder.coderd.services.people import organizations, user_settings, user_views
 from coder.coderd.services.proxies import workspace_proxies
 from coder.coderd.services.site import deployment

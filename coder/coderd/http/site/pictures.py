@@ -1,7 +1,8 @@
 """Pictures of templates, apps and organizations: /icon/… and /emojis/…, out of one archive made with the dashboard.
 
 An archive and not four thousand files: a program that unpacks itself would write each of them at its first start.
-What is in it says `scripts/dashboard_pictures.py`. Not here: pictures of a site folder of one's own (`site.py`).
+`scripts/dashboard_pictures.py` says what is in it. Not here: pictures of a site folder of one's own
+(`dashboard_files.py`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from uuid import UUID
 from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.access import scopes
 from coder.domain.access.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
 from coder.domain.access.policy import OTHERS_WORKSPACES, Subject

@@ -13,7 +13,7 @@ from uuid import UUID
 from coder.api.base.refusals import Forbidden
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.access.policy import Resource, Subject
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentPlace
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.rpc.calls import Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
 from coder.rpc.proto import agent_pb2
@@ -127,7 +127,7 @@ class AgentService:
         return agent_pb2.GetAnnouncementBannersResponse(announcement_banners=await self._banners())
 
     async def _banners(self) -> list[agent_pb2.BannerConfig]:
-        stored = await self._ctx.db.read(site.get_config, "announcement_banners")
+        stored = await self._ctx.db.read(site_settings.get_config, "announcement_banners")
         return [
             agent_pb2.BannerConfig(
                 enabled=bool(banner.get("enabled")),

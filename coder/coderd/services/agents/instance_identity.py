@@ -28,7 +28,7 @@ import trio
 from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.outgoing import SMALL, fetch
+from coder.coderd.services.foundation.outgoing_requests import SMALL, fetch
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.foundation.web_addresses import split_untrusted
 

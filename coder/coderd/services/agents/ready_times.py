@@ -13,7 +13,7 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.audit import audit as facts_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.provisioning import jobs as job_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.templates import templates as template_store
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from coder.appproxy.http.client_address import network_of
 from coder.base.ids import new_uuid
 from coder.coderd.services.activity.deadlines import move_deadline
 from coder.coderd.services.activity.last_use import LastUse
-from coder.coderd.store.apps import apps as store
-from coder.coderd.store.apps.apps import SessionRow
+from coder.coderd.store.apps import app_sessions as store
+from coder.coderd.store.apps.app_sessions import SessionRow
 from coder.coderd.store.audit import connection_log as log_store
 from coder.coderd.store.audit.connection_log import ConnectionRow
 from coder.domain.access.user_agents import kept

@@ -1,7 +1,7 @@
 """The audit log: writing entries, and reading them for those who may.
 
-Entries about requests are written around the view (`http/server/audited.py`); about builds when they end
-(`record_event.py`). Whoever must hear of an event hears of it here, too: an entry is the event.
+Entries about requests are written around the view (`http/server/audited.py` calls `request_events.py`); entries about
+builds when they end (`services/workspaces/build_events.py`). Both send the notifications of the event as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How what a route changes stands at one moment: read before and after a change, the difference is its audit entry.
 
 Lives here: from what a request calls an object (a name, `me`, a secret) to the object and its tracked state.
-Does not live here: which columns count (`store/audit/audit.py`), who wrote what when (`record_event.py`).
+Does not live here: which columns count (`store/audit/audit.py`), who wrote what when (`request_events.py`).
 """
 
 from __future__ import annotations

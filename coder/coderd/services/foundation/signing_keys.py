@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.domain.foundation.signed_tokens import SigningKey
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class SigningKeys:
         """Every key of a feature with its times, the signing one first: for proxies, which check tokens themselves."""
         await self.get(feature)
         sealer = self._ctx.part(Sealer)
-        stored = await self._ctx.db.read(site.get_config, _PREFIX + feature)
+        stored = await self._ctx.db.read(site_settings.get_config, _PREFIX + feature)
         value = json.loads(stored or "{}")
         now = self._ctx.clock.now()
         made_at = datetime.fromisoformat(value["made_at"]) if value.get("made_at") else now
@@ -114,13 +114,13 @@ class SigningKeys:
 
 
 async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tuple[SigningKey, ...]:
-    stored = await site.get_config(tx, name)
+    stored = await site_settings.get_config(tx, name)
     if stored is None:
-        stored = await site.ensure_config(tx, name, json.dumps(_new_key(name, "1", now, sealer)))
+        stored = await site_settings.ensure_config(tx, name, json.dumps(_new_key(name, "1", now, sealer)))
     elif _sealed_anew(sealer, stored) != stored:
-        await site.lock_keys(tx)  # the key may be replaced at this moment
-        stored = _sealed_anew(sealer, await site.get_config(tx, name) or stored)
-        await site.put_config(tx, name, stored)
+        await site_settings.lock_keys(tx)  # the key may be replaced at this moment
+        stored = _sealed_anew(sealer, await site_settings.get_config(tx, name) or stored)
+        await site_settings.put_config(tx, name, stored)
     value = json.loads(stored)
     previous, _ = _previous(value, now)
     return tuple(_opened(sealer, one) for one in (value, previous) if one)
@@ -161,17 +161,17 @@ async def rotate_due(ctx: Context) -> list[str]:
 async def rotate(tx: Tx, now: datetime, sealer: Sealer) -> list[str]:
     """Replaces keys that are old; returns the features. Replicas wait for each other, and the second finds new keys."""
     changed = []
-    await site.lock_keys(tx)
-    for name, text in (await site.list_configs(tx, _PREFIX)).items():
+    await site_settings.lock_keys(tx)
+    for name, text in (await site_settings.list_configs(tx, _PREFIX)).items():
         value = json.loads(text)
         made_at = value.get("made_at")
         if made_at is None:  # made before keys had an age: it counts from now
-            await site.put_config(tx, name, json.dumps({**value, "made_at": now.isoformat()}))
+            await site_settings.put_config(tx, name, json.dumps({**value, "made_at": now.isoformat()}))
             continue
         if now - datetime.fromisoformat(made_at) < LIFETIME:
             continue
         previous = {"id": value["id"], "secret": value["secret"], "until": (now + OVERLAP).isoformat()}
         fresh = _new_key(name, str(int(value["id"]) + 1), now, sealer)
-        await site.put_config(tx, name, json.dumps({**fresh, "previous": previous}))
+        await site_settings.put_config(tx, name, json.dumps({**fresh, "previous": previous}))
         changed.append(name.removeprefix(_PREFIX))
     return changed

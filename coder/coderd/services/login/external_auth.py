@@ -27,7 +27,7 @@ from coder.api.login.external_auth import (
 )
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.outgoing import OutgoingReply, fetch
+from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
 from coder.coderd.services.login.oauth_exchange import (
     ExchangeRefused,
     Granted,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from coder.api.base.refusals import BadGateway, Forbidden, Invalid, Unauthenticated
 from coder.api.login.external_auth import ExternalAuthDevice
 from coder.base.secret import Secret
-from coder.coderd.services.foundation.outgoing import fetch
+from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.oauth_exchange import (
     ExchangeRefused,
     Granted,

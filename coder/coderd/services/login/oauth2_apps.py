@@ -15,11 +15,11 @@ from coder.api.login.oauth2 import OAuth2ProviderSettings, PostOAuth2ProviderApp
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow
 from coder.coderd.store.login.oauth2 import OAuth2SecretRow
-from coder.coderd.store.site import site as site_store
+from coder.coderd.store.site import site_settings as site_store
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.login.oauth2 import PREFIX_LENGTH, SECRET_LENGTH, join_secret, may_be_legacy
 

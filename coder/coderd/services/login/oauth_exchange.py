@@ -13,7 +13,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from coder.api.base.refusals import Failed
 from coder.base.secret import Secret
-from coder.coderd.services.foundation.outgoing import OutgoingReply, fetch
+from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
 from coder.net.errors import NetError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import trio
 from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import struct_value
-from coder.coderd.services.foundation.outgoing import fetch
+from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.oauth_exchange import Granted, ProviderEndpoint
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.login import external_auth
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

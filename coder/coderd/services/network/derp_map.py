@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.services.foundation.outgoing import DOCUMENT
+from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy

@@ -13,7 +13,7 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.network.derp_map import fetch_configured
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer, serve_stun
 
@@ -65,5 +65,5 @@ async def _answer_stun(address: str) -> None:
 
 async def _ensure_keys(tx: Tx) -> tuple[bytes, str]:
     """The relay's own key, and the one by which relays of this deployment know each other: of all replicas the same."""
-    own = bytes.fromhex(await site.ensure_config(tx, _KEY, os.urandom(32).hex()))
-    return own, await site.ensure_config(tx, _MESH_KEY, os.urandom(32).hex())
+    own = bytes.fromhex(await site_settings.ensure_config(tx, _KEY, os.urandom(32).hex()))
+    return own, await site_settings.ensure_config(tx, _MESH_KEY, os.urandom(32).hex())

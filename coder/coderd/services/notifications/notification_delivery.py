@@ -24,7 +24,7 @@ import trio
 
 from coder.api.base import codec
 from coder.base.errors import CoderError
-from coder.coderd.services.foundation.outgoing import DOCUMENT
+from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notifications, web_push
 from coder.coderd.services.notifications.inbox import tell_followers
 from coder.coderd.services.telemetry.metrics import Metrics

@@ -2,7 +2,7 @@
 
 `enqueue` fills a template in for one reader and queues a message for each way it goes (inbox, and e-mail or webhook
 where one is set up), unless the reader switched it off. Sending is `notification_delivery.py`; which event tells whom
-is `services/audit/record_event.py`.
+is `services/audit/request_events.py`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from coder.api.notifications.notifications import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.people import users as user_store
-from coder.coderd.store.site import site as site_store
+from coder.coderd.store.site import site_settings as site_store
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.notifications.notification_templates import (

@@ -11,7 +11,7 @@ from uuid import UUID
 from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.store.notifications import notifications as notification_store
 from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store

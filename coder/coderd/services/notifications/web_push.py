@@ -28,7 +28,7 @@ from coder.coderd.services.access.made_by_applications import refuse_application
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.notifications.web_push import SubscriptionRow
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.notifications import web_push as law
 from coder.net.errors import NetError
@@ -141,15 +141,15 @@ async def _keys(ctx: Context) -> tuple[str, EllipticCurvePrivateKey]:
 
 
 async def _stored_pair(tx: Tx, sealer: Sealer) -> str:
-    stored = await site.get_config(tx, store.VAPID_KEYS)
+    stored = await site_settings.get_config(tx, store.VAPID_KEYS)
     if stored is None:
-        return await site.ensure_config(tx, store.VAPID_KEYS, _new_pair(sealer))
+        return await site_settings.ensure_config(tx, store.VAPID_KEYS, _new_pair(sealer))
     pair = json.loads(stored)
     sealed = sealer.seal(sealer.open(pair["private"]))
     if sealer.is_plain(pair["private"]) and not sealer.is_plain(sealed):
         # Stored before the site had encryption keys.
         stored = json.dumps({**pair, "private": sealed})
-        await site.put_config(tx, store.VAPID_KEYS, stored)
+        await site_settings.put_config(tx, store.VAPID_KEYS, stored)
     return stored
 
 

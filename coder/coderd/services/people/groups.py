@@ -15,7 +15,7 @@ from coder.api.base.refusals import Conflict, Invalid, InvalidFields, NotFound
 from coder.api.people.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.people.user_views import reduced_user

@@ -27,7 +27,7 @@ from coder.coderd.services.people.organizations import (
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
 from coder.domain.foundation.go_uuid import read_uuid
@@ -89,24 +89,24 @@ def role_sync_key(organization_id: UUID) -> str:
 
 async def load_group_sync(tx: Tx, organization_id: UUID) -> GroupSyncSettings:
     """For the login, too: nothing is synced while `field` is empty."""
-    stored = await site.get_config(tx, group_sync_key(organization_id))
+    stored = await site_settings.get_config(tx, group_sync_key(organization_id))
     if stored:
         return codec.decode(stored, GroupSyncSettings)
     return GroupSyncSettings(field="", mapping={}, regex_filter=None, auto_create_missing_groups=False)
 
 
 async def load_role_sync(tx: Tx, organization_id: UUID) -> RoleSyncSettings:
-    stored = await site.get_config(tx, role_sync_key(organization_id))
+    stored = await site_settings.get_config(tx, role_sync_key(organization_id))
     return codec.decode(stored, RoleSyncSettings) if stored else RoleSyncSettings(field="", mapping={})
 
 
 async def has_organization_sync(tx: Tx) -> bool:
     """Whether an administrator has set it."""
-    return bool(await site.get_config(tx, _ORGANIZATION_SYNC))
+    return bool(await site_settings.get_config(tx, _ORGANIZATION_SYNC))
 
 
 async def load_organization_sync(tx: Tx) -> OrganizationSyncSettings:
-    stored = await site.get_config(tx, _ORGANIZATION_SYNC)
+    stored = await site_settings.get_config(tx, _ORGANIZATION_SYNC)
     if stored:
         return codec.decode(stored, OrganizationSyncSettings)
     return OrganizationSyncSettings(field="", mapping={}, organization_assign_default=True)
@@ -146,14 +146,14 @@ async def change_group_sync(
     require_sync(subject, "update", organization)
 
     async def write(tx: Tx) -> GroupSyncSettings:
-        await site.lock_config(tx, group_sync_key(organization.id))
+        await site_settings.lock_config(tx, group_sync_key(organization.id))
         stored = await load_group_sync(tx, organization.id)
         changed = change(stored)
         _check_filter(changed.regex_filter)
         _check_ids(changed.mapping)
         for action in _done_to_groups(stored, changed):  # as with roles: what one may not do by hand
             require(subject, action, Resource("group", organization_id=organization.id), hidden=False)
-        await site.put_config(tx, group_sync_key(organization.id), codec.encode(changed).decode())
+        await site_settings.put_config(tx, group_sync_key(organization.id), codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
@@ -178,13 +178,13 @@ async def change_role_sync(
 
     async def write(tx: Tx) -> RoleSyncSettings:
         # What others just took out is neither put back by who has seen it before, nor his to give.
-        await site.lock_config(tx, role_sync_key(organization.id))
+        await site_settings.lock_config(tx, role_sync_key(organization.id))
         stored = await load_role_sync(tx, organization.id)
         changed = change(stored)
         given = _given_otherwise(stored, changed)
         if given:  # who may not give a role by hand has no provider give it
             require_assign(subject, organization.id, given)
-        await site.put_config(tx, role_sync_key(organization.id), codec.encode(changed).decode())
+        await site_settings.put_config(tx, role_sync_key(organization.id), codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
@@ -211,13 +211,13 @@ async def change_organization_sync(
     require_sync(subject, "update")
 
     async def write(tx: Tx) -> OrganizationSyncSettings:
-        await site.lock_config(tx, _ORGANIZATION_SYNC)
+        await site_settings.lock_config(tx, _ORGANIZATION_SYNC)
         stored = await load_organization_sync(tx)
         changed = change(stored)
         _check_ids(changed.mapping)
         for organization in await _joined_otherwise(tx, stored, changed):
             require_default_roles(subject, organization)  # as with roles: what one may not do by hand
-        await site.put_config(tx, _ORGANIZATION_SYNC, codec.encode(changed).decode())
+        await site_settings.put_config(tx, _ORGANIZATION_SYNC, codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)

@@ -19,7 +19,7 @@ from coder.api.people.organizations import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.held_roles import hold_roles_of_both
 from coder.coderd.services.people.user_views import slim_roles

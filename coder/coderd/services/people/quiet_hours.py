@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from coder.api.base.refusals import Forbidden
 from coder.api.people.user_settings import UpdateUserQuietHoursScheduleRequest, UserQuietHoursScheduleResponse
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.people.users import user_resource
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow

@@ -14,7 +14,7 @@ from coder.api.people.user_settings import (
     UserAppearanceSettings,
     UserPreferenceSettings,
 )
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.people import users as store
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from coder.api.people.user_skills import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import user_skills as store

@@ -14,7 +14,7 @@ from coder.api.people.user_requests import UpdateUserProfileRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
-from coder.coderd.services.foundation.fields import check_fields, check_request
+from coder.coderd.services.foundation.field_checks import check_fields, check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.services.people.held_roles import hold_roles_of_both
@@ -25,7 +25,7 @@ from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
 from coder.coderd.store.people.users import UserRow as UserRow
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.access.policy import Resource, Subject, allowed_ids, scope_allows
 from coder.domain.access.roles import SITE_ROLES
 from coder.domain.foundation.zero import ZERO_TIME

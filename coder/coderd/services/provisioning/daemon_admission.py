@@ -18,9 +18,9 @@ from coder.api.base.refusals import Forbidden, Unauthenticated
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.foundation.object_limits import within_limit
+from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.provisioner_keys import find_key, secret_digest
 from coder.coderd.services.provisioning.provisioners import MAX_DAEMON_NAME
-from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.organizations import OrganizationRow

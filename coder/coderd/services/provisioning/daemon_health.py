@@ -29,8 +29,8 @@ from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import daemon_owner
 from coder.coderd.services.network.stream_http import exchange
 from coder.coderd.services.network.tailnet_rpc import Send, TailnetPeer, TailnetService
+from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_lists import require_queue
-from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.provisioning import daemon_health as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.daemon_health import HealthRow

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from coder.coderd.services.provisioning.worker import Worker
+from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 

@@ -1,7 +1,7 @@
 """Provisioner jobs as people see them: canceling, listing, and how one looks in JSON.
 
 They are put into the queue by `new_jobs.py`; who gets one is `job_queue.py`; what daemons do with them is
-`job_work.py`; logs are `job_logs.py`. Everything that
+`daemon_calls.py`; logs are `job_logs.py`. Everything that
 takes a transaction runs inside the caller's, so that a version or a build and its job appear together.
 """
 

@@ -11,7 +11,7 @@ from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
 from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyRequest, ProvisionerKey, ProvisionerKeyDaemons
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.provisioners import (

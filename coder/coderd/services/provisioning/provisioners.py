@@ -1,4 +1,4 @@
-"""Listing provisioner daemons. Letting them in is `daemon_admission.py`, what they do then `job_work.py`."""
+"""Listing provisioner daemons. Letting them in is `daemon_admission.py`, what they do then `daemon_calls.py`."""
 
 from __future__ import annotations
 

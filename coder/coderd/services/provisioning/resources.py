@@ -1,7 +1,6 @@
-"""Resources of jobs: from what a provisioner reported to rows, and from rows to JSON.
+"""Resources of jobs: from what a provisioner reported to rows.
 
-Builds, template imports and dry runs share this. Everything below a page of jobs is loaded in four statements,
-however many jobs there are (`load_resources`), and put together without touching the database (`present_resources`).
+Builds, template imports and dry runs share this. From rows to JSON is `services/agents/resource_view.py`.
 """
 
 from __future__ import annotations

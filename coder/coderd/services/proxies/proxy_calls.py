@@ -257,7 +257,7 @@ async def may_stay(ctx: Context, said: MayStayRequest) -> bool:
 
 
 async def _terminal_token(ctx: Context, subject: Subject | None, request: AppRequest) -> str:
-    from coder.coderd.services.apps.applications import issue_terminal_token
+    from coder.coderd.services.apps.session_handover import issue_terminal_token
 
     if subject is None:
         raise AppRefusedError("sign_in")

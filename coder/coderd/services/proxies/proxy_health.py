@@ -13,7 +13,7 @@ from coder.api.proxies.proxies import WorkspaceProxyStatus
 from coder.api.site.health import ProxyHealthReport
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services.foundation import outgoing
+from coder.coderd.services.foundation import outgoing_requests
 from coder.coderd.services.network.derp_map import RelayMap, proxy_region
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.proxies import workspace_proxies as store
@@ -87,7 +87,9 @@ class ProxyHealth:
         report = ProxyHealthReport(errors=[], warnings=[])
         status = "ok"
         try:
-            reply = await outgoing.fetch("GET", row.url.rstrip("/") + "/healthz-report", limit=outgoing.SMALL)
+            reply = await outgoing_requests.fetch(
+                "GET", row.url.rstrip("/") + "/healthz-report", limit=outgoing_requests.SMALL
+            )
             if reply.status != 200:
                 raise ValueError(f"it answers /healthz-report with status {reply.status}")
             found = json.loads(reply.body)

@@ -22,8 +22,8 @@ from coder.base.ids import new_uuid
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.apps.applications import app_host
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.apps.session_handover import app_host
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.store.proxies import workspace_proxies as store

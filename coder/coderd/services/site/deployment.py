@@ -20,7 +20,7 @@ from coder.base.version import BUILD_VERSION
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.people import users as user_store
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.network.ssh_options import ssh_option
 
@@ -93,7 +93,7 @@ def _support_links(ctx: Context) -> list[LinkConfig]:
 
 
 async def appearance(ctx: Context) -> AppearanceConfig:
-    stored = await ctx.db.read(site.get_config, _APPEARANCE)
+    stored = await ctx.db.read(site_settings.get_config, _APPEARANCE)
     chosen = codec.decode(stored, UpdateAppearanceConfig) if stored else None
     return AppearanceConfig(
         application_name=chosen.application_name if chosen else "",
@@ -114,7 +114,7 @@ async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanc
     for colour in _colours(chosen.service_banner, *chosen.announcement_banners):
         if colour not in known and not _COLOUR.fullmatch(colour):
             raise Invalid(f'Invalid color format: "{colour}"', "expected # prefix and 6 characters")
-    await ctx.db.run(site.put_config, _APPEARANCE, codec.encode(chosen).decode())
+    await ctx.db.run(site_settings.put_config, _APPEARANCE, codec.encode(chosen).decode())
 
 
 def _colours(*banners: BannerConfig) -> list[str]:
@@ -124,4 +124,4 @@ def _colours(*banners: BannerConfig) -> list[str]:
 
 async def ping_database(ctx: Context) -> None:
     """Asks the database for something it has in any case. Raises what the database raises."""
-    await ctx.db.read(site.get_config, "deployment_id")
+    await ctx.db.read(site_settings.get_config, "deployment_id")

@@ -38,13 +38,13 @@ from coder.base.log import get_logger
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.apps.applications import app_host
-from coder.coderd.services.foundation.outgoing import SMALL
+from coder.coderd.services.apps.session_handover import app_host
+from coder.coderd.services.foundation.outgoing_requests import SMALL
 from coder.coderd.services.provisioning import provisioners
 from coder.coderd.services.proxies import workspace_proxies
 from coder.coderd.services.site.relay_health import check_relays, relays_report
 from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.domain.access.policy import SYSTEM, Resource, Subject
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
@@ -78,7 +78,7 @@ async def settings(ctx: Context, subject: Subject) -> HealthSettings:
 
 
 async def dismissed(ctx: Context) -> list[str]:
-    stored = await ctx.db.read(site.get_config, _SETTINGS)
+    stored = await ctx.db.read(site_settings.get_config, _SETTINGS)
     return list(json.loads(stored) or ()) if stored else []
 
 
@@ -92,9 +92,9 @@ async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | No
     if unknown:
         raise Failed("Failed to validate health settings.", f"unknown healthcheck section: {unknown[0]}")
     wanted = json.dumps(sections)
-    if await ctx.db.read(site.get_config, _SETTINGS) == wanted:
+    if await ctx.db.read(site_settings.get_config, _SETTINGS) == wanted:
         return False
-    await ctx.db.run(site.put_config, _SETTINGS, wanted)
+    await ctx.db.run(site_settings.put_config, _SETTINGS, wanted)
     return True
 
 
@@ -274,7 +274,7 @@ async def check_database(ctx: Context) -> DatabaseReport:
     try:
         for _ in range(_PINGS):
             started = trio.current_time()
-            await ctx.db.read(site.ping)
+            await ctx.db.read(site_settings.ping)
             times.append(trio.current_time() - started)
     except Exception as error:
         return _no_database(ctx, f"EDB01: {error}")

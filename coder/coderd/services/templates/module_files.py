@@ -11,8 +11,8 @@ from uuid import UUID
 import trio
 
 from coder.api.base.refusals import Invalid, Refusal
-from coder.coderd.services.provisioning.worker import Worker
-from coder.coderd.services.templates import import_work
+from coder.coderd.services.provisioning.connected_daemon import Worker
+from coder.coderd.services.templates import import_messages
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import files as file_store
 
@@ -114,7 +114,7 @@ async def find_module_file(ctx: Context, worker: Worker, file_id: str) -> Module
 
 
 async def _find_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> ModuleFile | None:
-    if not await import_work.is_module_file_of_worker(tx, worker_id, file_id):
+    if not await import_messages.is_module_file_of_worker(tx, worker_id, file_id):
         return None
     head = await file_store.get_file_head(tx, file_id)
     return ModuleFile(file_id, bytes.fromhex(head.hash), await file_store.get_size(tx, file_id) or 0) if head else None

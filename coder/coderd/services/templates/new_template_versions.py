@@ -1,6 +1,6 @@
 """New template versions: from an uploaded file or a bundled example to a queued import.
 
-What the import found is read in `template_versions.py`; the import itself is `services/templates/import_work.py`.
+What the import found is read in `template_versions.py`; the import itself is `services/templates/import_messages.py`.
 """
 
 from __future__ import annotations

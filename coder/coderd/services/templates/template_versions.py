@@ -1,7 +1,7 @@
 """Template versions: reading what their import found, renaming, canceling, archiving.
 
 A version without a template is seen by those who may make templates; one with a template by those who may read that.
-Making one is `new_template_versions.py`; the import is a job (`services/templates/import_work.py`); dry runs are
+Making one is `new_template_versions.py`; the import is a job (`services/templates/import_messages.py`); dry runs are
 `dry_runs.py`.
 """
 
@@ -27,7 +27,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.login.required_logins import wanted_of

@@ -25,7 +25,7 @@ from coder.api.templates.templates import (
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.services.people.organizations import hold_organization

@@ -1,4 +1,7 @@
-"""Jobs of template versions, as the queue handles them: imports and dry runs. What they hold is `import_work.py`."""
+"""Jobs of template versions, as the queue handles them: imports and dry runs.
+
+What a daemon gets and reports is `import_messages.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_handlers import JobUpdate
 from coder.coderd.services.provisioning.resources import insert_resources
-from coder.coderd.services.provisioning.worker import Worker
-from coder.coderd.services.templates import import_work
+from coder.coderd.services.templates import import_messages
 from coder.coderd.services.templates.module_files import ModuleFiles
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisionerd_pb2
@@ -30,11 +33,11 @@ class ImportJobs:
         self._files: ModuleFiles = ctx.part(ModuleFiles)
 
     async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
-        described = await self._ctx.db.read(import_work.describe_import, job, self._ctx.access_url)
+        described = await self._ctx.db.read(import_messages.describe_import, job, self._ctx.access_url)
         acquired.template_import.CopyFrom(described)
 
     async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
-        return await import_work.record_parse(tx, job, request, now)
+        return await import_messages.record_parse(tx, job, request, now)
 
     async def complete(
         self, tx: Tx, worker: Worker, job: JobRow, request: provisionerd_pb2.CompletedJob, now: datetime
@@ -43,7 +46,7 @@ class ImportJobs:
         sent = io.BytesIO(completed.module_files) if completed.module_files else None
         modules = sent or self._files.get(worker, completed.module_files_hash)
         configured = frozenset(provider.id for provider in self._ctx.config.external_auth_providers)
-        return await import_work.complete_import(tx, job, completed, modules, now, configured)
+        return await import_messages.complete_import(tx, job, completed, modules, now, configured)
 
     async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
         pass  # the version shows its job's error, and keeps what parsing found
@@ -64,7 +67,7 @@ class DryRunJobs:
         self._ctx = ctx
 
     async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
-        described = await self._ctx.db.read(import_work.describe_dry_run, job, self._ctx.access_url)
+        described = await self._ctx.db.read(import_messages.describe_dry_run, job, self._ctx.access_url)
         acquired.template_dry_run.CopyFrom(described)
 
     async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:

@@ -29,7 +29,7 @@ from coder.coderd.services.access.made_by_applications import refuse_application
 from coder.coderd.services.access.workspace_access import load_workspace
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_access import ReachableAgent, client_address, of_workspaces, targets_of

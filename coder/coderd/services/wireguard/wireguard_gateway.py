@@ -24,8 +24,8 @@ from coder.base.log import get_logger
 from coder.coderd.config.checks import check_wireguard_endpoint
 from coder.coderd.services.access import authentication
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.network.agent_dialer import coordinate_inside, relay_dialer
 from coder.coderd.services.network.derp_map import current_map
+from coder.coderd.services.network.server_node import coordinate_inside, relay_dialer
 from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_access import (
     ReachableAgent,
@@ -35,7 +35,7 @@ from coder.coderd.services.wireguard.wireguard_access import (
     targets_of,
 )
 from coder.coderd.services.wireguard.wireguard_audit import Watched
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import ACTIVE, CHANNEL, WireguardClientRow
 from coder.domain.foundation.endpoints import HostPort
@@ -300,12 +300,12 @@ async def public_key(ctx: Context) -> bytes:
 async def _private_key(ctx: Context) -> PrivateKey:
     """The gateway's key, the same for all replicas; sealed in the database where the site has encryption keys."""
     sealer = ctx.part(Sealer)
-    stored = await ctx.db.read(site.get_config, _KEY_NAME)
+    stored = await ctx.db.read(site_settings.get_config, _KEY_NAME)
     if stored is None:
         fresh = sealer.seal(PrivateKey.generate(secrets.token_bytes).reveal().hex())
-        stored = await ctx.db.run(site.ensure_config, _KEY_NAME, fresh)
+        stored = await ctx.db.run(site_settings.ensure_config, _KEY_NAME, fresh)
     elif sealer.can_seal and sealer.is_plain(stored):  # of a time before the site had encryption keys
-        await ctx.db.run(site.put_config, _KEY_NAME, sealer.seal(stored))
+        await ctx.db.run(site_settings.put_config, _KEY_NAME, sealer.seal(stored))
     return PrivateKey(bytes.fromhex(sealer.open(stored).reveal()))
 
 

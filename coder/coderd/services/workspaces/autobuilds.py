@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.coderd.services.foundation.one_by_one import one_by_one
+from coder.coderd.services.foundation.isolated_items import one_by_one
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.services.telemetry.metrics import Metrics

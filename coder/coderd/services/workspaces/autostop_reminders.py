@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.foundation.one_by_one import one_by_one
+from coder.coderd.services.foundation.isolated_items import one_by_one
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.store.notifications import notification_marks

@@ -1,7 +1,7 @@
 """What follows when a build's job has ended: an audit entry, messages to those it concerns, and figures.
 
 Written in a transaction of its own, after the end was committed. Events of requests are
-`services/audit/record_event.py`.
+`services/audit/request_events.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from coder.coderd.store.notifications import notifications as notification_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.provisioning import jobs as job_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store

@@ -1,6 +1,6 @@
 """Jobs that build workspaces, as the queue handles them.
 
-What a daemon gets is `build_work.py`, what its result means `build_results.py`, what follows `build_events.py`.
+What a daemon gets is `build_description.py`, what its result means `build_results.py`, what follows `build_events.py`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_handlers import JobUpdate
-from coder.coderd.services.provisioning.worker import Worker
-from coder.coderd.services.workspaces import build_events, build_results, build_work
+from coder.coderd.services.workspaces import build_description, build_events, build_results
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisionerd_pb2
 
@@ -29,7 +29,7 @@ class BuildJobs:
         self._ctx = ctx
 
     async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
-        acquired.workspace_build.CopyFrom(await build_work.describe_build(self._ctx, job))
+        acquired.workspace_build.CopyFrom(await build_description.describe_build(self._ctx, job))
 
     async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
         if request.workspace_state:

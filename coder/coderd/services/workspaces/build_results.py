@@ -1,6 +1,6 @@
 """What the end of a build's job means: state, resources, agents, deadline, deletion.
 
-Called inside the transaction that completes or fails the job (`services/provisioning/job_work.py`), which also ends
+Called inside the transaction that completes or fails the job (`services/provisioning/daemon_calls.py`), which also ends
 the job and tells watchers. Nothing here may wait for anything but the database.
 """
 
@@ -17,7 +17,7 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow, TimingRow
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tasks import tasks as task_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store

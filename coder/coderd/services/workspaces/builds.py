@@ -36,7 +36,7 @@ from coder.coderd.services.access.workspace_access import (
 )
 from coder.coderd.services.agents.agent_view import view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.notifications import update_notifications
 from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.workspaces.build_metrics import counted

@@ -20,7 +20,7 @@ from coder.api.workspaces.workspace_requests import PrebuildsSettings
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_template, lock_template
-from coder.coderd.services.foundation.one_by_one import one_by_one
+from coder.coderd.services.foundation.isolated_items import one_by_one
 from coder.coderd.services.notifications import prebuild_notifications
 from coder.coderd.services.notifications.notifications import NotificationSite, enqueue, site_of
 from coder.coderd.services.people import quotas
@@ -29,8 +29,8 @@ from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepa
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.notifications import notification_marks
-from coder.coderd.store.site import site
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site import site_settings
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces import prebuilds as store
@@ -59,7 +59,7 @@ class Reconciled:
 
 
 async def is_paused(tx: Tx) -> bool:
-    stored = await site.get_config(tx, _SETTINGS)
+    stored = await site_settings.get_config(tx, _SETTINGS)
     return bool(stored and json.loads(stored).get("reconciliation_paused"))
 
 
@@ -76,7 +76,7 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
     async def write(tx: Tx) -> bool:
         if await is_paused(tx) == paused:
             return False
-        await site.put_config(tx, _SETTINGS, json.dumps({"reconciliation_paused": paused}))
+        await site_settings.put_config(tx, _SETTINGS, json.dumps({"reconciliation_paused": paused}))
         return True
 
     return await ctx.db.run(write)

@@ -33,7 +33,7 @@ from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faul
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.activity.last_use import LastUse
-from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.workspaces.workspaces import present
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.keys import notify_shared_less

@@ -22,7 +22,7 @@ from coder.coderd.services.agents.resource_view import LoadedResources, load_res
 from coder.coderd.services.provisioning.jobs import load_places, present_job
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import groups as group_store
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces.builds import BuildView
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.provisioning.queue import NO_PLACE, QueuePlace

@@ -11,13 +11,7 @@ from sqlalchemy import ColumnElement, Table, Text, Update, func, literal, litera
 
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.engine.names import as_uuid
-from coder.coderd.store.tables.identity import (
-    group_members,
-    groups,
-    organization_members,
-    organizations,
-    users,
-)
+from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.coderd.store.workspaces.change_feed import notify_changes

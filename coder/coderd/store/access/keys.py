@@ -11,12 +11,12 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, case, delete, func, insert, select, text, tuple_, update
 
 from coder.coderd.store.engine.pubsub import notify, notify_all
-from coder.coderd.store.tables.identity import api_keys, users
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
     oauth2_provider_app_made_keys,
     oauth2_provider_app_tokens,
 )
+from coder.coderd.store.tables.people import api_keys, users
 from coder.domain.access.roles import BuiltinRole
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from coder.coderd.store.tables.agents import (
     workspace_apps,
 )
 from coder.coderd.store.tables.builds import workspace_builds
-from coder.coderd.store.tables.identity import users
+from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:

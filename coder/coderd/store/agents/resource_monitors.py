@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.tables.automation import resource_monitors as monitors
+from coder.coderd.store.tables.agents import resource_monitors as monitors
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -15,9 +15,10 @@ from sqlalchemy import ColumnElement, FromClause, Select, Table, Text, case, fun
 
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.agents import workspace_agent_tokens
-from coder.coderd.store.tables.automation import audit_logs
+from coder.coderd.store.tables.audit import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
-from coder.coderd.store.tables.identity import (
+from coder.coderd.store.tables.oauth2 import oauth2_provider_app_secrets, oauth2_provider_apps
+from coder.coderd.store.tables.people import (
     api_keys,
     custom_roles,
     git_ssh_keys,
@@ -27,11 +28,12 @@ from coder.coderd.store.tables.identity import (
     organizations,
     users,
 )
-from coder.coderd.store.tables.oauth2 import oauth2_provider_app_secrets, oauth2_provider_apps
 from coder.coderd.store.tables.provisioners import provisioner_keys
+from coder.coderd.store.tables.proxies import workspace_proxies
 from coder.coderd.store.tables.tasks import tasks
 from coder.coderd.store.tables.templates import template_versions, templates
-from coder.coderd.store.tables.user_assets import user_secrets, user_skills, workspace_proxies
+from coder.coderd.store.tables.user_secrets import user_secrets
+from coder.coderd.store.tables.user_skills import user_skills
 from coder.coderd.store.tables.workspaces import workspace_port_shares, workspaces
 
 if TYPE_CHECKING:

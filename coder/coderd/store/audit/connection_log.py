@@ -13,8 +13,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.audit.audit import COUNT_CAP
 from coder.coderd.store.engine.rows import column_values
-from coder.coderd.store.tables.automation import connection_logs
-from coder.coderd.store.tables.identity import organizations, users
+from coder.coderd.store.tables.audit import connection_logs
+from coder.coderd.store.tables.people import organizations, users
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Table, delete, select, update
 
-from coder.coderd.store.tables.identity import external_auth_links, git_ssh_keys, site_configs, user_links
-from coder.coderd.store.tables.user_assets import user_secrets
+from coder.coderd.store.tables.people import external_auth_links, git_ssh_keys, user_links
+from coder.coderd.store.tables.site_configs import site_configs
+from coder.coderd.store.tables.user_secrets import user_secrets
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
-from coder.coderd.store.tables.identity import groups, organizations, users
+from coder.coderd.store.tables.people import groups, organizations, users
 from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.names import is_name
 

@@ -12,7 +12,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.engine.pubsub import notify
-from coder.coderd.store.tables.identity import external_auth_links as links
+from coder.coderd.store.tables.people import external_auth_links as links
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

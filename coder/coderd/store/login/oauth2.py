@@ -18,7 +18,6 @@ from sqlalchemy import and_, delete, exists, func, insert, or_, select, union_al
 
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine.rows import column_values
-from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
     oauth2_provider_app_made_keys,
@@ -27,6 +26,7 @@ from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_used_refresh_tokens,
     oauth2_provider_apps,
 )
+from coder.coderd.store.tables.people import api_keys
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.tables.identity import user_links, users
+from coder.coderd.store.tables.people import user_links, users
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import func, or_, select, update
 
-from coder.coderd.store.tables.identity import inbox_notifications as table
+from coder.coderd.store.tables.notifications import inbox_notifications as table
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.tables.automation import notification_marks as marks
+from coder.coderd.store.tables.notifications import notification_marks as marks
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -13,8 +13,13 @@ from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.people.object_counts import lock_objects
-from coder.coderd.store.tables.automation import notification_messages, notification_methods, notification_preferences
-from coder.coderd.store.tables.identity import inbox_notifications, organization_members, users
+from coder.coderd.store.tables.notifications import (
+    inbox_notifications,
+    notification_messages,
+    notification_methods,
+    notification_preferences,
+)
+from coder.coderd.store.tables.people import organization_members, users
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.tables.identity import site_configs, users
+from coder.coderd.store.tables.people import users
+from coder.coderd.store.tables.site_configs import site_configs
 from coder.coderd.store.tables.web_push import webpush_subscriptions as table
 
 if TYPE_CHECKING:

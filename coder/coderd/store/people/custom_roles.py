@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select, update
 
-from coder.coderd.store.tables.identity import custom_roles, organization_members, organizations
+from coder.coderd.store.tables.people import custom_roles, organization_members, organizations
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

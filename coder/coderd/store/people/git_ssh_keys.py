@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from coder.coderd.store.tables.identity import git_ssh_keys
+from coder.coderd.store.tables.people import git_ssh_keys
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.people.users import USER_COLUMNS, UserFilter, UserRow, conditions
-from coder.coderd.store.tables.identity import group_members, groups, organization_members, organizations, users
+from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -11,10 +11,11 @@ from uuid import UUID
 from sqlalchemy import Column, ColumnElement, and_, delete, func, literal, select
 
 from coder.coderd.store.provisioning.provisioners import has_unfinished_job
-from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import api_keys
 from coder.coderd.store.tables.provisioners import provisioner_daemons
-from coder.coderd.store.tables.user_assets import user_secrets, user_skills
+from coder.coderd.store.tables.user_secrets import user_secrets
+from coder.coderd.store.tables.user_skills import user_skills
 from coder.domain.provisioning.jobs import JobType
 from coder.domain.provisioning.provisioners import STALE_AFTER
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, insert, select, update
 
 from coder.coderd.store.people.users import UserFilter, conditions, hold_users
-from coder.coderd.store.tables.identity import groups, organization_members, organizations, users
+from coder.coderd.store.tables.people import groups, organization_members, organizations, users
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

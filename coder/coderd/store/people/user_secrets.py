@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, insert, select, update
 
-from coder.coderd.store.tables.user_assets import user_secrets
+from coder.coderd.store.tables.user_secrets import user_secrets
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

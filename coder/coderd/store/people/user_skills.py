@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, insert, select, update
 
-from coder.coderd.store.tables.user_assets import user_skills
+from coder.coderd.store.tables.user_skills import user_skills
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, insert, literal_column, or_, select, text, 
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from coder.coderd.store.tables.identity import organization_members, organizations, user_configs, users
+from coder.coderd.store.tables.people import organization_members, organizations, user_configs, users
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -11,8 +11,7 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 
 from coder.coderd.store.engine.names import called
-from coder.coderd.store.tables.apps import workspace_proxy_replicas
-from coder.coderd.store.tables.user_assets import workspace_proxies
+from coder.coderd.store.tables.proxies import workspace_proxies, workspace_proxy_replicas
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -248,3 +248,13 @@ workspace_agent_stats = Table(
     Index("ix_workspace_agent_stats_created_at", "created_at"),
     Index("ix_workspace_agent_stats_template_id", "template_id", "created_at"),
 )
+
+resource_monitors = Table(
+    "resource_monitors",
+    metadata,
+    Column("agent_id", Uuid, ForeignKey("workspace_agents.id", ondelete="CASCADE"), primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("quiet_until", Timestamp),
+)
+"""The standing of what a template wants watched in an agent; an empty path is its memory."""

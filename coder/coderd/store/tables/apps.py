@@ -1,4 +1,4 @@
-"""Tables of applications in use, and of the processes of workspace proxies.
+"""The table of applications in use.
 
 Statistics outlive the users they count (NIL stands for nobody in particular), but not the workspace.
 """
@@ -23,18 +23,4 @@ workspace_app_stats = Table(
     Column("session_ended_at", Timestamp, nullable=False),
     Column("requests", Integer, nullable=False),
     Index("ix_workspace_app_stats_session_ended_at", "session_ended_at"),
-)
-
-workspace_proxy_replicas = Table(
-    "workspace_proxy_replicas",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("proxy_id", Uuid, ForeignKey("workspace_proxies.id", ondelete="CASCADE"), nullable=False),
-    Column("hostname", Text, nullable=False, server_default=""),
-    Column("relay_address", Text, nullable=False, server_default=""),
-    Column("error", Text, nullable=False, server_default=""),
-    Column("version", Text, nullable=False, server_default=""),
-    Column("created_at", Timestamp, nullable=False),
-    Column("updated_at", Timestamp, nullable=False),
-    Index("ix_workspace_proxy_replicas_proxy_id", "proxy_id"),
 )

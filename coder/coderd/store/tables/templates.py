@@ -172,3 +172,16 @@ template_version_terraform = Table(
     Column("updated_at", Timestamp, nullable=False),
     Index("ix_template_version_terraform_module_files_id", "module_files_id"),
 )
+
+files = Table(
+    "files",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("created_by", Uuid, ForeignKey("users.id"), nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("mimetype", Text, nullable=False),
+    Column("data", Bytes, nullable=False),
+    UniqueConstraint("hash", "created_by"),
+    Index("ix_files_created_by", "created_by"),
+)

@@ -17,8 +17,8 @@ from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.agents import workspace_agents, workspace_apps
 from coder.coderd.store.tables.builds import workspace_builds
-from coder.coderd.store.tables.identity import users
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.tasks import task_snapshots, tasks
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces

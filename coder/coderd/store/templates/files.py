@@ -12,9 +12,8 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, literal_column
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.people.object_counts import lock_objects
-from coder.coderd.store.tables.identity import files
 from coder.coderd.store.tables.jobs import provisioner_jobs
-from coder.coderd.store.tables.templates import template_version_terraform
+from coder.coderd.store.tables.templates import files, template_version_terraform
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

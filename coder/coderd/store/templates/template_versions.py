@@ -15,8 +15,8 @@ from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
-from coder.coderd.store.tables.identity import users
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.templates import (
     template_version_parameters,
     template_version_presets,

@@ -12,10 +12,10 @@ from sqlalchemy import Float, Select, extract, func, insert, or_, select, update
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tables.builds import workspace_builds
-from coder.coderd.store.tables.identity import organizations, users
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import organizations, users
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, case, delete, func, insert, select, update
 
 from coder.coderd.store.engine.names import called
-from coder.coderd.store.tables.identity import users
+from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.wireguard import wireguard_clients, wireguard_reach
 
 if TYPE_CHECKING:

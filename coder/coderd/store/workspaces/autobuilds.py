@@ -14,10 +14,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, func, literal_column, or_, select, text, update
 
 from coder.coderd.store.provisioning.jobs import STATUS
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tables.builds import workspace_builds
-from coder.coderd.store.tables.identity import users
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow

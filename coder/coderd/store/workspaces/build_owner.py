@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.tables.identity import git_ssh_keys, group_members, groups
+from coder.coderd.store.tables.people import git_ssh_keys, group_members, groups
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -17,8 +17,8 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
-from coder.coderd.store.tables.identity import users
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.templates import template_versions
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.domain.workspaces.builds import build_status

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.workspaces.prebuilds import Prebuilt
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.agents import workspace_agents
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
-from coder.coderd.store.tables.identity import users
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.coderd.store.workspaces.workspaces import VIEW, WorkspaceView, workspace_from

@@ -16,8 +16,8 @@ from coder.coderd.store.agents.agents import AgentPlace, list_agents_where
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.tables.agents import workspace_agents
 from coder.coderd.store.tables.builds import workspace_builds
-from coder.coderd.store.tables.identity import organizations
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.people import organizations
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.coderd.store.workspaces.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners

@@ -38,7 +38,7 @@ from coder.domain.apps.app_addresses import AppRequest
 from coder.net.errors import HttpError
 from coder.wsproxy import authorizer as remote
 from coder.wsproxy.authorizer import RemoteAppAuthorizer
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspace_proxy import new_proxy, running_proxy
 
 LIMIT = 3

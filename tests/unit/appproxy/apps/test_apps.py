@@ -33,7 +33,7 @@ from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.api.security_probes import forged as forge
-from tests.kit.server.coderd import FIRST_USER, World
+from tests.kit.server.server_in_process import FIRST_USER, World
 from tests.kit.stand_ins.certificates import Authority
 from tests.kit.stand_ins.scripted_http_servers import WebApp, running_app
 

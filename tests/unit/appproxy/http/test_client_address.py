@@ -9,7 +9,7 @@ import pytest
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 CONFIG = ServerConfig(proxy_trusted_origins=("10.0.0.0/8",), proxy_trusted_headers=("X-Forwarded-For",))
 

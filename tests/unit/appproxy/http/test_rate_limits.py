@@ -19,7 +19,7 @@ from coder.appproxy.http.rate_limits import BYPASS, NO_ANSWER, PATIENCE, Counted
 from coder.base.clock import FakeClock
 from coder.coderd.config.settings import ServerConfig
 from coder.domain.access.rate_budgets import API, FILES, GUESSES, PASSWORDS, Budget, unlimited
-from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 
 LOGIN = "/api/v2/users/login"
 

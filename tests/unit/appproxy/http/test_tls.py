@@ -20,7 +20,7 @@ from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.domain.network import tls_ciphers
 from tests.kit.api.http_clients import http_client
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 
 def certificate(folder: Path, *names: str) -> tuple[str, str]:

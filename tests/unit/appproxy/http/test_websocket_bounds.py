@@ -16,7 +16,7 @@ from coder.coderd.http.server.declarations import LIMIT, route_of
 from coder.coderd.services.telemetry.metrics import Metrics
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.api_description import application
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -9,7 +9,7 @@ from wireguard_tools import WireguardConfig
 
 from coder.coderd.services.wireguard.wireguard_gateway import gateway_of
 from tests.kit.programs.command_line import Result, run_cli
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 async def add(world: World, home: Path, name: str, *flags: str) -> Result:

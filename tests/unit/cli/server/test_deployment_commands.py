@@ -10,7 +10,7 @@ from uuid import UUID
 from coder.api.site.deployment import License
 from coder.cli.server.deployment import _license_row
 from tests.kit.programs.command_line import run_cli
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 
 async def test_commands_of_the_deployment(tmp_path: Path) -> None:

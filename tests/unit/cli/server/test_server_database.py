@@ -13,11 +13,12 @@ from coder.coderd.store.login import user_links
 from coder.coderd.store.login.user_links import LinkRow
 from coder.coderd.store.notifications import web_push
 from coder.coderd.store.notifications.web_push import SubscriptionRow
-from coder.coderd.store.tables.identity import git_ssh_keys, site_configs
-from coder.coderd.store.tables.user_assets import user_secrets
+from coder.coderd.store.tables.people import git_ssh_keys
+from coder.coderd.store.tables.site_configs import site_configs
+from coder.coderd.store.tables.user_secrets import user_secrets
 from coder.coderd.store.tables.web_push import webpush_subscriptions
 from tests.kit.programs.command_line import run_cli
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
 

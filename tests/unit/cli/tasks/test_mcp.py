@@ -10,7 +10,7 @@ import pytest
 
 from coder.cli.tasks.mcp_protocol import McpServer, Tool
 from tests.kit.programs.command_line import Result, run_cli
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import TASK_TOKEN, new_task, settled, task_world
 
 ECHO = Tool(

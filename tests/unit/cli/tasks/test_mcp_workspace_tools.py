@@ -12,7 +12,7 @@ from coder.net.policy import DialPolicy
 from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import eventually, workspace_world
 from tests.kit.programs.command_line import run_cli
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_task, task_world
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coder.domain.access.signed_in import SIGNED_IN
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 
 async def test_healthz_and_unknown_routes() -> None:

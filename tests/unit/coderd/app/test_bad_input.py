@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kit.api.api_description import check
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 BODIES = [
     ("POST", "/api/v2/users/login", b'{"email":"a\\u0000@b.c","password":"x"}'),

@@ -26,7 +26,7 @@ from coder.coderd.store.engine import (
 )
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.http_clients import http_client
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 
 
 @contextlib.asynccontextmanager

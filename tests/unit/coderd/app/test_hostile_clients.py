@@ -18,7 +18,7 @@ from coder.coderd.http.server import body_reading
 from coder.coderd.http.server.declarations import LIMIT
 from tests.kit.api.api_description import check
 from tests.kit.api.api_fuzzer import NEWLINE
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 async def _connect(world: World) -> trio.SocketStream:

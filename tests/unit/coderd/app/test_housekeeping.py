@@ -17,7 +17,7 @@ from coder.coderd.store.workspaces.port_shares import PortShareRow, list_port_sh
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

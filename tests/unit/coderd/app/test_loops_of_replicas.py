@@ -22,7 +22,7 @@ from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.site import purge
 from coder.domain.notifications.notification_templates import TEST
 from tests.kit.provisioners.scripted_provisioner import new_version
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspaces import world_with_preset
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import csv
 
 from tests.conformance.bodies import QUERIES
 from tests.kit.paths import DATA
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 _SIGNED_OUT = "anonymous"

@@ -20,7 +20,7 @@ from tests.kit.agents.real_agent import exchange, running_overlay_agent
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.api.http_clients import http_client
 from tests.kit.free_ports import free_port
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 
 
 def free_address() -> str:

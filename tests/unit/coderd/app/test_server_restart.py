@@ -26,8 +26,8 @@ from coder.tailnet.relay import RelayDialer
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, start_workspace
 from tests.kit.api.http_clients import http_client
 from tests.kit.free_ports import free_port
-from tests.kit.server.coderd import World
 from tests.kit.server.postgres_server import fresh_database
+from tests.kit.server.server_in_process import World
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kit.api.api_description import check, check_list
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 ONE = {
     "/api/v2/buildinfo": "BuildInfoResponse",

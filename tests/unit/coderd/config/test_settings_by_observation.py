@@ -28,7 +28,7 @@ from coder.coderd.store.access import keys as key_store
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, workspace_world
 from tests.kit.paths import ROOT
-from tests.kit.server.coderd import FIRST_USER
+from tests.kit.server.server_in_process import FIRST_USER
 
 Look = Callable[[AgentWorld], Awaitable[Any]]
 

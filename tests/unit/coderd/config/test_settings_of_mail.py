@@ -20,7 +20,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.notifications import notification_delivery as delivery
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.people.users import UserRow
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.stand_ins.certificates import Authority
 from tests.kit.stand_ins.notification_receivers import mail_server
 

@@ -12,7 +12,7 @@ import httpx
 
 from coder.base.secret import Secret
 from tests.kit.api.http_clients import http_client
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.stand_ins.oidc_provider import CLIENT_ID, IdentityProvider, identity_provider
 
 CALLBACK = "/api/v2/users/oidc/callback"

@@ -20,7 +20,7 @@ from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info
 from coder.mesh.drivers.framing import FrameBuffer
 from tests.kit.agents.scripted_agent import eventually
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import world_with_preset
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,5 +1,5 @@
 """A server starts every loop there is, and each takes its turns. Servers of other tests run almost none of them
-(tests/kit/server/coderd.py)."""
+(tests/kit/server/server_in_process.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import trio
 
 from coder.coderd import app, loops
 from coder.coderd.loops import last_use
-from tests.kit.server.coderd import ALL_LOOPS, running_coderd
+from tests.kit.server.server_in_process import ALL_LOOPS, running_coderd
 
 NAMES = {path.stem for path in Path(loops.__path__[0]).glob("*.py")} - {"__init__", "skeleton"}
 OFTEN = timedelta(seconds=0.01)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.provisioning import job_work, reaping
+from coder.coderd.services.provisioning import daemon_calls, reaping
 from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.errors import RpcError
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons?offline=true"
 
@@ -53,7 +53,7 @@ async def test_a_job_that_cannot_be_given_up_keeps_no_other_waiting(monkeypatch:
         clock.advance(1)
         behind = (await new_version(world))["job"]["id"]
         clock.advance(timedelta(minutes=31).total_seconds())
-        really = job_work.end_with_error
+        really = daemon_calls.end_with_error
 
         async def end(tx: Any, job: JobRow, *rest: Any) -> Any:
             if str(job.id) == stuck:

@@ -43,8 +43,8 @@ from tests.kit.provisioners.scripted_provisioner import (
     resource,
     upload,
 )
-from tests.kit.server.coderd import World, running_coderd
 from tests.kit.server.race_conditions import filled
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import full_agent, new_workspace, settled, workspace_world
 from tests.unit.coderd.app.test_replicas import replica_of
 

@@ -30,7 +30,7 @@ from coder.tailnet.resume_tokens import RESUME_HEADER
 from tests.kit.agents.real_agent import exchange, running_overlay_agent
 from tests.kit.agents.scripted_agent import AgentWorld, dial_link, eventually, workspace_world
 from tests.kit.server import workspaces
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 
 Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
 

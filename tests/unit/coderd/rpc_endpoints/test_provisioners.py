@@ -40,7 +40,7 @@ from tests.kit.provisioners.scripted_provisioner import (
     serve_path,
     working_daemon,
 )
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import build, build_answer, new_workspace, workspace_world
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons"

@@ -8,7 +8,7 @@ import pytest
 
 from coder.api.base.refusals import Invalid
 from coder.coderd.http.people.user_search import USER_SEARCH, search_filter
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 LISTS = {
     "/users": "users",

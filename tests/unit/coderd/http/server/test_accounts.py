@@ -9,9 +9,9 @@ import pytest
 from coder.api.proxies.proxy_token import TOKEN_HEADER
 from coder.base.secret import Secret
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget
-from coder.coderd.services.audit import record_event
+from coder.coderd.services.audit import request_events
 from tests.kit.agents.scripted_agent import workspace_world
-from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 
 SCIM_KEY = "for the provider"
 
@@ -50,6 +50,6 @@ async def test_a_log_that_cannot_be_written_undoes_no_sign_in(monkeypatch: pytes
         raise OSError("no room")
 
     async with running_coderd(first_user=True) as world:
-        monkeypatch.setattr(record_event, "record_event", full)
+        monkeypatch.setattr(request_events, "record_event", full)
         body = {"email": FIRST_USER["email"], "password": FIRST_USER["password"]}
         assert (await world.client.post("/api/v2/users/login", json=body)).status_code == 201

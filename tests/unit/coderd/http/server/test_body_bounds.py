@@ -21,7 +21,7 @@ from coder.coderd.http.server.body_bounds import (
     check_json,
 )
 from tests.kit.api.api_description import application
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from coder.domain.access.resources import ACTIONS
 from coder.domain.access.route_scopes import PUBLIC, Scope, named
 from tests.kit.api.api_description import application
 from tests.kit.provisioners.scripted_provisioner import upload
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 _PARAMETER = re.compile(r"<[^>]*>")
 _VALUES = {"<user>": "me", "<int:license_id>": "7"}

@@ -15,7 +15,7 @@ from coder.base.clock import FakeClock
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.people import users as user_store
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 ME = "/api/v2/users/me"
 CHANGING = {"x-coder-request-id", "date", "set-cookie", "x-ratelimit-remaining"}

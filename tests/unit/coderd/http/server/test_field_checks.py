@@ -31,7 +31,7 @@ from coder.api.templates import templates as template_shapes
 from coder.api.wireguard import wireguard_clients
 from coder.api.workspaces import build_requests, workspace_requests, workspace_settings
 from tests.kit.api.api_description import check
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 DOORS = {

@@ -8,7 +8,7 @@ import trio
 
 from coder.coderd.http.server.middleware import Middleware
 from coder.coderd.services.telemetry.metrics import Metrics
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 ROUTE = "/api/v2/counted"
 FAMILY = "coderd_api_requests_processed_total"

@@ -27,7 +27,7 @@ from tests.kit.api import api_fuzzer
 from tests.kit.api.api_description import application, document, operations
 from tests.kit.api.api_fuzzer import Sender, Strange, bodies, judge, paths, queries
 from tests.kit.api.callable_operations import SAID_SO, SETTINGS, Described, described, shape
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 _WORDS_OF_THEIR_OWN = {
     # (method, path): why upstream's description says something else than its recorded answers, which we follow

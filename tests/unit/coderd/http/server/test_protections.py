@@ -16,7 +16,7 @@ from coder.domain.access.session_cookies import (
 from coder.domain.apps.app_headers import from_app, to_app
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 
 NOBODYS = "00000000-0000-4000-8000-000000000007"
 

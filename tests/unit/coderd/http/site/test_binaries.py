@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coder.coderd.services.site.compressed_programs import SMALLEST
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "build"))
 import packing  # of the build, which writes what the server reads

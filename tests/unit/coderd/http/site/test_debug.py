@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 PROFILE = "/api/v2/debug/profile"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coder.coderd.http.site.page_values import NAMES
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 PAGE = """<!doctype html><html><head><meta property="user" content="{{ .User }}">
 <meta content='' property='build-info'/>

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from coder.coderd.http.site import pictures
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.server_process import ROOT
 
 BUILT = ROOT / "coder/dashboard/dist/pictures.zip"

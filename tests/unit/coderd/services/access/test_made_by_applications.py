@@ -15,7 +15,7 @@ import trio
 from coder.domain.access.made_by_applications import LASTING, Fate
 from coder.rpc.errors import RpcClosed, RpcError
 from tests.kit.provisioners.scripted_provisioner import connected_daemon
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, workspace_world
 from tests.kit.stand_ins.notification_receivers import push_service
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Client

@@ -18,7 +18,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_template, resource, working_daemon
 from tests.kit.recordings.exchange_replay import server_settings
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 from tests.kit.stand_ins.oidc_provider import identity_provider
 

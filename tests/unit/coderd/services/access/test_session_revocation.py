@@ -21,7 +21,7 @@ from coder.coderd.store.access import keys as key_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.provisioners.scripted_provisioner import connected_daemon
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 INBOX = "/api/v2/notifications/inbox/watch"
 COORDINATE = "/api/v2/tailnet?version=2.0"

@@ -17,7 +17,7 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.api.api_description import application
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import build, new_workspace, workspace_world
 
 DEFAULT = "/api/v2/organizations/default"

@@ -23,7 +23,7 @@ from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from tests.kit.api.api_description import check, check_list
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import (
     TOKEN,
     build,

@@ -10,7 +10,7 @@ from coder.coderd.services.telemetry.metrics import Metrics
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, FakeAgent, connected_agent
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 FAMILY = "coderd_template_workspace_build_duration_seconds"

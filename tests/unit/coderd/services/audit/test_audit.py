@@ -18,7 +18,7 @@ from tests.kit.agents.scripted_agent import workspace_world as agent_world
 from tests.kit.api.api_description import check
 from tests.kit.api.costly_requests import routes
 from tests.kit.paths import DATA
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import build, new_workspace, workspace_world
 
 OPERATIONS = DATA / "api" / "operations.tsv"

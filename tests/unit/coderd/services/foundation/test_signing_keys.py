@@ -14,7 +14,7 @@ from coder.base.clock import FakeClock
 from coder.coderd.services.foundation.signing_keys import LIFETIME, SigningKeys, rotate_due
 from coder.coderd.services.network.resume_tokens import FEATURE
 from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, header_untrusted, sign, verify
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 KEY = SigningKey("1", b"k" * 64)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

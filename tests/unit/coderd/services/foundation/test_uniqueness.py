@@ -17,8 +17,8 @@ from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store import tables
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.metadata import metadata
-from coder.coderd.store.tables.identity import users
-from tests.kit.server.coderd import running_coderd
+from coder.coderd.store.tables.people import users
+from tests.kit.server.server_in_process import running_coderd
 
 SERVICES = Path(coder.__file__).parent / "coderd" / "services"
 LOOK_AGAIN = {"foundation/uniqueness.py", "login/provider_login.py"}

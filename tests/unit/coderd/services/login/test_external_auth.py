@@ -23,7 +23,7 @@ from coder.coderd.store.login import external_auth as store
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.http_clients import http_client
 from tests.kit.recordings.exchange_replay import server_settings
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.stand_ins.oidc_provider import IdentityProvider, identity_provider
 
 ME = "/api/v2/external-auth"

@@ -27,8 +27,8 @@ from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.domain.access.rate_budgets import REGISTRATION
 from tests.kit.api.http_clients import http_client
 from tests.kit.api.security_probes import forged as forge
-from tests.kit.server.coderd import World, running_coderd
 from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.server_in_process import World, running_coderd
 
 CALLBACK = "http://localhost:19190/cb"
 VERIFIER = "v" * 60

@@ -31,8 +31,8 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.git_ssh_keys import get_git_ssh_key
 from coder.domain.login.identity import Person
 from tests.kit.api.http_clients import http_client
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
 from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.stand_ins.oidc_provider import CLIENT_ID, IdentityProvider, identity_provider
 
 ALICE = {"sub": "s-1", "email": "alice@example.com", "email_verified": True, "preferred_username": "alice"}

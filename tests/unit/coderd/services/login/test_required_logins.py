@@ -18,7 +18,7 @@ from tests.kit.agents.scripted_agent import dial_link
 from tests.kit.programs.command_line import run_cli
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_template, resource
 from tests.kit.recordings.exchange_replay import server_settings
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import TOKEN, build, build_answer, create, new_workspace, workspace_world
 from tests.kit.stand_ins.oidc_provider import IdentityProvider, identity_provider
 from tests.unit.coderd.services.login.test_external_auth import link

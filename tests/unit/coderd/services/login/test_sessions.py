@@ -12,7 +12,7 @@ import trio
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import hash_secret
-from coder.coderd.services.audit import record_event
+from coder.coderd.services.audit import request_events
 from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.services.login import passcodes
 from coder.coderd.services.notifications.notifications import site_of
@@ -20,8 +20,8 @@ from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.user_agents import LONGEST
 from tests.kit.agents.scripted_agent import eventually
-from tests.kit.server.coderd import FIRST_USER, running_coderd
 from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 
 
 async def test_from_empty_to_a_member() -> None:
@@ -118,7 +118,7 @@ async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch:
 
 async def test_whoever_is_nobody_yet_is_answered_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an address that somebody has: of another nothing would be."""
-    goes_on, record, written = trio.Event(), record_event.record_event, []
+    goes_on, record, written = trio.Event(), request_events.record_event, []
 
     async def recorded(ctx: Any, event: Any) -> None:
         await goes_on.wait()
@@ -126,7 +126,7 @@ async def test_whoever_is_nobody_yet_is_answered_before_anything_is_written(monk
         await record(ctx, event)
 
     async with running_coderd(first_user=True) as world:
-        monkeypatch.setattr(record_event, "record_event", recorded)
+        monkeypatch.setattr(request_events, "record_event", recorded)
         change = {"password": "An0ther-Secret!", "one_time_passcode": "x"}
         for path, body, status in (
             ("login", {"password": "x"}, 401),

@@ -30,7 +30,7 @@ from coder.net.carried_stream import (
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from tests.kit.network.middleboxes import IdleCutter, serve_box
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 def test_an_outbox_keeps_what_is_not_acknowledged() -> None:

@@ -12,7 +12,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.network.derp_map import build_derp_map
 from coder.tailnet import derpmap
 from tests.kit.recordings.wire_recordings import load_json
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 NO_STUN = ("disable",)
 URL = "http://127.0.0.1:7080"

@@ -25,7 +25,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_version, resource
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import (
     TASK_TOKEN,
     TASKS,

@@ -30,7 +30,7 @@ from coder.coderd.store.notifications.notifications import MessageRow
 from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST
 from tests.kit.agents.scripted_agent import dial_link, eventually
 from tests.kit.api.api_description import check_list
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import create, settled, workspace_world
 from tests.kit.stand_ins.certificates import Authority
 from tests.kit.stand_ins.notification_receivers import Mailbox, mail_server

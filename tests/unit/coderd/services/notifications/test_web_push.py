@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from coder.base.secret import Secret
 from coder.coderd.services.notifications import web_push
 from coder.coderd.services.notifications.notification_delivery import deliver_due
-from coder.coderd.store.site import site
+from coder.coderd.store.site import site_settings
 from coder.domain.notifications import web_push as law
-from tests.kit.server.coderd import World, running_coderd
 from tests.kit.server.postgres_server import fresh_database
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.stand_ins.notification_receivers import push_service
 
 URL = "/api/v2/users/me/webpush/subscription"
@@ -159,7 +159,7 @@ async def test_the_private_key_is_sealed_as_soon_as_the_site_can() -> None:
 
 async def _stored_keys(url: str, keys: tuple[str, ...]) -> dict[str, str]:
     async with running_coderd(postgres_url=Secret(url), external_token_encryption_keys=keys) as world:
-        stored = await world.ctx.db.read(site.get_config, "vapid_keys")
+        stored = await world.ctx.db.read(site_settings.get_config, "vapid_keys")
     assert stored is not None
     found: dict[str, str] = json.loads(stored)
     return found

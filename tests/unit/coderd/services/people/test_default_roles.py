@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

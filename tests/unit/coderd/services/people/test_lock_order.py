@@ -31,8 +31,8 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.login.identity import Person
 from coder.domain.login.oauth2 import split_secret
-from tests.kit.server.coderd import World, running_coderd
 from tests.kit.server.race_conditions import Pause, meeting
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import new_workspace, workspace_world
 from tests.unit.coderd.services.login.test_oauth2_provider import client
 from tests.unit.coderd.services.people.test_locked_changes import ROLE

@@ -18,10 +18,10 @@ from coder.coderd.services.people.organizations import leave_organization
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import users as user_store
-from coder.coderd.store.site import site as site_store
+from coder.coderd.store.site import site_settings as site_store
 from tests.kit.provisioners.scripted_provisioner import new_template, new_version
-from tests.kit.server.coderd import World, running_coderd
 from tests.kit.server.race_conditions import filled, overtaken
+from tests.kit.server.server_in_process import World, running_coderd
 
 ROLE = {
     "name": "helper",

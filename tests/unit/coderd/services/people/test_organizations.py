@@ -8,7 +8,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.api.api_description import check, check_list
 from tests.kit.provisioners.scripted_provisioner import SERVICE, connected_daemon, ended, new_template, resource
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 DEFAULT = "/api/v2/organizations/default"
 

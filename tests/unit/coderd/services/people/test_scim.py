@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coder.base.secret import Secret
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 KEY = Secret("scim-key-of-the-provider")
 BEARER = {"Authorization": "Bearer scim-key-of-the-provider"}

@@ -8,7 +8,7 @@ from uuid import UUID
 from coder.coderd.services.people import user_secrets
 from coder.coderd.store.people import user_secrets as store
 from tests.kit.api.api_description import check
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 PATH = "/api/v2/users/me/secrets"
 KEY = base64.b64encode(b"o" * 32).decode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kit.api.api_description import check, check_list
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 PATH = "/api/experimental/users/me/skills"
 

@@ -14,7 +14,7 @@ from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.provisioning.allowed_actions import SILENT_AFTER
 from coder.domain.provisioning.jobs import HUNG_AFTER
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, ended, new_template
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 BOX = {"attributes": {"id": "c0ffee", "env": ["SECRET=1"]}}
 STATE = json.dumps(

@@ -19,7 +19,7 @@ from coder.domain.provisioning.jobs import REVOKED_ERROR
 from coder.rpc.errors import RpcError
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, new_version
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 KEYS = "/api/v2/organizations/default/provisionerkeys"
 TakeAway = Callable[[], Awaitable[None]]

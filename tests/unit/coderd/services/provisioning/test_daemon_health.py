@@ -23,7 +23,7 @@ from coder.rpc.proto import overlay_pb2, tailnet_pb2
 from coder.rpc.session import open_session
 from coder.tailnet.controller import COORDINATE
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version, serve_path
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 HEALTH = "/api/v2/organizations/default/provisionerdaemons/health"
 

@@ -18,7 +18,7 @@ from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.api.api_description import check_list
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, line, new_template, new_version
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 @contextlib.asynccontextmanager

@@ -15,11 +15,11 @@ from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.provisioning.connected_daemon import Worker
+from coder.coderd.services.provisioning.daemon_calls import end_lost_jobs
 from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
-from coder.coderd.services.provisioning.job_work import end_lost_jobs
 from coder.coderd.services.provisioning.jobs import as_wanted
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
-from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
@@ -27,8 +27,8 @@ from coder.domain.provisioning.queue import Offer, pick
 from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
 from tests.kit.api.http_clients import http_client
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version, upload
-from tests.kit.server.coderd import World, running_coderd
 from tests.kit.server.postgres_server import fresh_database
+from tests.kit.server.server_in_process import World, running_coderd
 
 NOW = datetime.now(UTC)
 "The servers here go by the system's clock, and their reaper ends what has waited for half an hour."

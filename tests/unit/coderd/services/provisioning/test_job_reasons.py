@@ -35,7 +35,7 @@ from tests.kit.provisioners.scripted_provisioner import (
     new_version,
     working_daemon,
 )
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.provisioners.scripted_provisioner import agent, connected_daemon, ended, new_version, resource
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 

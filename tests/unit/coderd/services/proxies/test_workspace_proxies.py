@@ -13,8 +13,8 @@ import trio
 from coder.base.clock import SystemClock
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import proxies
-from coder.coderd.services.foundation import outgoing
-from coder.coderd.services.foundation.outgoing import OutgoingReply
+from coder.coderd.services.foundation import outgoing_requests
+from coder.coderd.services.foundation.outgoing_requests import OutgoingReply
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.proxies.proxy_health import ProxyHealth, look_at_proxies
@@ -27,7 +27,7 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
 from tests.kit.api.api_description import check, check_list
 from tests.kit.api.security_probes import forged as forge
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 PATH = "/api/v2/workspaceproxies"
 
@@ -254,7 +254,7 @@ async def test_a_proxy_that_talks_nonsense_harms_only_itself(said: bytes, monkey
         assert limit <= 64 << 10
         return OutgoingReply(200, said)
 
-    monkeypatch.setattr(outgoing, "fetch", fetch)
+    monkeypatch.setattr(outgoing_requests, "fetch", fetch)
     health = ProxyHealth(cast("Any", SimpleNamespace(clock=SystemClock())))
     row = cast("Any", SimpleNamespace(id=uuid4(), url="http://p.test", version=""))
     await health.look_at(row)

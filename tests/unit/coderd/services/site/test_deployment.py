@@ -6,8 +6,8 @@ from typing import Any
 
 from coder.api.base import codec
 from coder.coderd.services.site import deployment
-from coder.coderd.store.site import site
-from tests.kit.server.coderd import running_coderd
+from coder.coderd.store.site import site_settings
+from tests.kit.server.server_in_process import running_coderd
 
 PATH = "/api/v2/appearance"
 
@@ -37,7 +37,7 @@ async def test_a_banner_that_was_taken_without_one_does_not_keep_others_from_cha
     async with running_coderd(first_user=True) as world:
         for stored in STORED_BANNERS:
             look = _look(enabled=True, message="m", **stored)
-            await world.ctx.db.run(site.put_config, deployment._APPEARANCE, codec.encode(look).decode())
+            await world.ctx.db.run(site_settings.put_config, deployment._APPEARANCE, codec.encode(look).decode())
             shown = (await world.get(PATH)).json()["announcement_banners"]
             for banners in ([*look["announcement_banners"]], shown):
                 changed = await world.put(PATH, {**look, "application_name": "x", "announcement_banners": banners})

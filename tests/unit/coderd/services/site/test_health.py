@@ -29,7 +29,7 @@ from tests.kit.agents.scripted_agent import workspace_world as agent_world
 from tests.kit.api.api_description import check
 from tests.kit.api.http_clients import http_client
 from tests.kit.paths import DATA, ROOT
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 SHAPES = {

@@ -19,7 +19,7 @@ from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
 from tests.kit.api.api_description import check
 from tests.kit.provisioners.scripted_provisioner import Answers
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import APP, TASK_TOKEN, TASKS, new_task, settled, task_world
 from tests.kit.stand_ins.scripted_http_servers import SAID_AT, fake_app
 

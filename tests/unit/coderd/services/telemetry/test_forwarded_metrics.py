@@ -25,7 +25,7 @@ from coder.coderd.services.telemetry.forwarded_metrics import (
 )
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.agents.forwarded_families import KNOWN
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PLACE = ("main", "docker", "ada", "dev")

@@ -25,7 +25,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents.real_agent import exchange, running_overlay_agent
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, start_workspace
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_template
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 
 @dataclass

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from coder.base.secret import Secret
 from coder.coderd.services.telemetry import tracing
 from coder.coderd.store.engine.database import Tx
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

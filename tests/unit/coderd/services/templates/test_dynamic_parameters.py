@@ -25,7 +25,7 @@ from coder.rpc.proto import provisioner_pb2
 from tests.kit.api.api_description import check
 from tests.kit.paths import DATA
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, ended, new_version, tar, upload
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 CASES = DATA / "terraform" / "parameters"
 _RECORDINGS = {"inputs.json", "expected.json", "websocket.json"}

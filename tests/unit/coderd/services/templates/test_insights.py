@@ -11,7 +11,7 @@ from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
 from tests.kit.api.api_description import check
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 NOON = datetime(2026, 1, 6, 12, 0, 10, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateSearch
 from tests.kit.api.api_description import changing
 from tests.kit.provisioners.scripted_provisioner import ended, new_version, upload
-from tests.kit.server.coderd import World
 from tests.kit.server.race_conditions import filled, overtaken
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import workspace_world
 
 _TEMPLATE = "/api/v2/templates/<id:template>"

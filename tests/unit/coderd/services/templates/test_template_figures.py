@@ -9,11 +9,11 @@ from uuid import UUID
 from sqlalchemy import update
 
 from coder.base.clock import FakeClock
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tables.workspaces import workspaces
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_template
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 
 async def test_old_figures_are_renewed() -> None:

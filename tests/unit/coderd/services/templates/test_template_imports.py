@@ -3,7 +3,7 @@
 import trio
 
 from tests.kit.provisioners.scripted_provisioner import ended, new_version, working_daemon
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 
 async def test_import_from_upload_to_resources() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.kit.paths import DATA
 from tests.kit.provisioners.scripted_provisioner import ended, new_template, new_version, upload, working_daemon
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 ORGANIZATION_ROLES = "admin auditor template-admin user-admin workspace-creation-ban".split()

@@ -22,7 +22,7 @@ from tests.kit.provisioners.scripted_provisioner import (
     working_daemon,
 )
 from tests.kit.recordings.exchange_replay import load_area
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 ORG = "/api/v2/organizations/default"
 NOBODY = "11111111-1111-4111-8111-111111111111"

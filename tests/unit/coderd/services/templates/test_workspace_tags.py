@@ -21,7 +21,7 @@ from coder.provisionerd.daemon import run_daemon
 from coder.provisionerd.executors.terraform import TerraformExecutor
 from coder.rpc.session import Session, open_session
 from tests.kit.provisioners.scripted_provisioner import ended, new_version, serve_path, upload
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import settled
 
 pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not installed")

@@ -20,7 +20,7 @@ from coder.domain.network.overlay import agent_address, workspace_address
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.drivers.wireguard_gateway import GatewayClient
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 PATH = "/api/v2/users/{}/wireguard-clients"
 

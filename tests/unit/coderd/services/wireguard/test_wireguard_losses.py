@@ -22,7 +22,7 @@ from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 from coder.mesh.core.wire import icmp
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.network.wireguard_devices import ELSEWHERE, Phone, echo
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 from tests.unit.coderd.services.wireguard.test_wireguard_clients import (
     PATH,
     add,

@@ -20,7 +20,7 @@ from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import build, create, new_workspace, settled, workspace_world
 
 TUESDAY = datetime(2026, 1, 6, 8, 0, 30, tzinfo=UTC)
@@ -235,7 +235,7 @@ async def test_days_of_starts_hold_for_all_workspaces_by_one_statement() -> None
 
 
 async def test_quiet_hours_of_others_and_where_they_are_fixed() -> None:
-    from tests.kit.server.coderd import running_coderd
+    from tests.kit.server.server_in_process import running_coderd
 
     async with running_coderd(first_user=True, allow_custom_quiet_hours=False) as world:
         _, token = await world.member()

@@ -8,7 +8,7 @@ from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.build_metrics import FAMILY
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from tests.kit.agents.scripted_agent import eventually
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import (
     TASKS,
     build,

@@ -22,7 +22,7 @@ from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.api_description import check
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, settled, workspace_world
 
 PATH = "/api/experimental/watch-all-workspacebuilds"

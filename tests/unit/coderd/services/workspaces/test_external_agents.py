@@ -14,7 +14,7 @@ from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2 as pb
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import TOKEN, build, external_answer, new_workspace, workspace_world
 
 

@@ -14,8 +14,8 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.api.api_description import changing
-from tests.kit.server.coderd import World
 from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, without_daemon, workspace_world
 
 _STATE = base64.b64encode(b"foreign").decode()

@@ -13,8 +13,8 @@ import httpx
 from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.api.api_description import changing
-from tests.kit.server.coderd import World
 from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 _SHARE = {"agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"}

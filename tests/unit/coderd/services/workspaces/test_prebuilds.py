@@ -15,12 +15,12 @@ from coder.base.clock import FakeClock
 from coder.coderd.services.workspaces import prebuilds, subscriptions
 from coder.coderd.services.workspaces.prebuilds import Reconciled, is_paused, reconcile
 from coder.coderd.services.workspaces.subscriptions import ClaimWaiter, watch_claim
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.api_description import check
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspaces import TOKEN, listens, make_ready, prebuilt, settled, world_with_preset
 
 

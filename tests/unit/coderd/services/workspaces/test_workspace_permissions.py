@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.kit.paths import DATA
-from tests.kit.server.coderd import World
+from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import create, settled, workspace_world
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"

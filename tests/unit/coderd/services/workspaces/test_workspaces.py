@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.provisioners.scripted_provisioner import agent, resource
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspaces import build, create, new_workspace, without_daemon, workspace_world
 
 

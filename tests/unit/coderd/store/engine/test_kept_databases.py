@@ -26,8 +26,8 @@ from coder.coderd.store.engine.migrate import known_revisions, migrate
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent
 from tests.kit.api.http_clients import http_client
 from tests.kit.programs.command_line import run_cli
-from tests.kit.server.coderd import FIRST_USER, World
 from tests.kit.server.postgres_server import fresh_database
+from tests.kit.server.server_in_process import FIRST_USER, World
 
 BEHIND = 15
 """Revisions the schema may be ahead of the newest that is kept: what each migrates is data only in a database that had

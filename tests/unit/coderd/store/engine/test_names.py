@@ -13,7 +13,7 @@ from coder.coderd.store.engine.names import as_id, find_group, find_organization
 from tests.kit.api.api_description import application
 from tests.kit.paths import ROOT
 from tests.kit.provisioners.scripted_provisioner import new_template
-from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.workspaces import TASKS, new_task, task_world
 
 IDENTITY = UUID("6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11")

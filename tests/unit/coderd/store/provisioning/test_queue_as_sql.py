@@ -20,7 +20,7 @@ from coder.coderd.store.templates.files import FileRow
 from coder.domain.provisioning.jobs import derive_status
 from coder.domain.provisioning.queue import Offer, pick
 from coder.domain.provisioning.tags import normalize_tags
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNERS = ("", "ada", "bob")

@@ -11,9 +11,9 @@ from sqlalchemy import insert, update
 
 from coder.base.clock import FakeClock
 from coder.coderd.store.site.purge import STATEMENTS, purge
-from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.large_nodes import large_nodes
 from coder.coderd.store.tables.node_keys import node_keys
+from coder.coderd.store.tables.people import api_keys
 from coder.coderd.store.tables.workspaces import workspace_port_shares
 from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
 from tests.kit.server.race_conditions import overtaken

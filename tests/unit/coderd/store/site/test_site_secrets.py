@@ -17,9 +17,9 @@ from coder.coderd.services.network import relay
 from coder.coderd.services.notifications import web_push
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.database import Database, Tx, open_database
-from coder.coderd.store.site import site
-from tests.kit.server.coderd import running_coderd
+from coder.coderd.store.site import site_settings
 from tests.kit.server.postgres_server import fresh_database
+from tests.kit.server.server_in_process import running_coderd
 
 SEALER = Sealer.of_keys({})
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -38,7 +38,7 @@ async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeyp
     """Both have looked before either has written."""
     found: list[object] = []
     meet = _Meeting(2)
-    really_ensure = site.ensure_config
+    really_ensure = site_settings.ensure_config
 
     async def ensure(tx: Tx, key: str, value: str) -> str:
         await meet.arrive()
@@ -47,7 +47,7 @@ async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeyp
     async def replica(database: Database) -> None:
         found.append(await database.run(make))
 
-    monkeypatch.setattr(site, "ensure_config", ensure)
+    monkeypatch.setattr(site_settings, "ensure_config", ensure)
     async with fresh_database() as url, open_database(url) as one, open_database(url) as other:
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
@@ -75,19 +75,19 @@ async def test_the_hubs_key_is_sealed_and_an_older_one_still_opens() -> None:
     async with running_coderd(external_token_encryption_keys=keys) as world:
         ctx = world.ctx
         first = await wireguard_gateway.public_key(ctx)
-        stored = await ctx.db.read(site.get_config, wireguard_gateway._KEY_NAME)
+        stored = await ctx.db.read(site_settings.get_config, wireguard_gateway._KEY_NAME)
         assert stored and stored.startswith("sealed:1:")
         assert await wireguard_gateway.public_key(ctx) == first
         plain = ctx.part(Sealer).open(stored).reveal()
-        await ctx.db.run(site.put_config, wireguard_gateway._KEY_NAME, plain)
+        await ctx.db.run(site_settings.put_config, wireguard_gateway._KEY_NAME, plain)
         assert await wireguard_gateway.public_key(ctx) == first
-        stored = await ctx.db.read(site.get_config, wireguard_gateway._KEY_NAME)
+        stored = await ctx.db.read(site_settings.get_config, wireguard_gateway._KEY_NAME)
         assert stored and stored.startswith("sealed:1:")
 
 
 async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both look, both make one, one is kept."""
-    meet, really_ensure = _Meeting(2), site.ensure_config
+    meet, really_ensure = _Meeting(2), site_settings.ensure_config
 
     async def ensure(tx: Tx, key: str, value: str) -> str:
         await meet.arrive()
@@ -100,7 +100,7 @@ async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPat
             ctx: Any = SimpleNamespace(db=database, part=lambda _kind: SEALER)
             found.append(await wireguard_gateway.public_key(ctx))
 
-    monkeypatch.setattr(site, "ensure_config", ensure)
+    monkeypatch.setattr(site_settings, "ensure_config", ensure)
     async with fresh_database() as url:
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
@@ -115,13 +115,13 @@ async def test_signing_keys_are_sealed_and_older_ones_become_so() -> None:
         ctx, name = world.ctx, "signing_key:x"
         secrets = {"secret": "61" * 64, "previous": {"id": "1", "secret": "62" * 64, "until": "2099-01-01T00:00:00Z"}}
         plain = {"id": "2", "made_at": ctx.clock.now().isoformat(), **secrets}
-        await ctx.db.run(site.put_config, name, json.dumps(plain))
+        await ctx.db.run(site_settings.put_config, name, json.dumps(plain))
         signing: signing_keys.SigningKeys = ctx.part(signing_keys.SigningKeys)
         assert (await signing.get("x")).secret == b"a" * 64
         assert (await signing.find("x", "1")).secret == b"b" * 64
-        stored = await ctx.db.read(site.get_config, name)
+        stored = await ctx.db.read(site_settings.get_config, name)
         assert stored and "6161" not in stored and "6262" not in stored
         assert [one.key.secret for one in await signing.describe("x")] == [b"a" * 64, b"b" * 64]
         later = ctx.clock.now() + signing_keys.LIFETIME * 2
         assert await ctx.db.run(signing_keys.rotate, later, ctx.part(Sealer)) == ["x"]
-        assert (await ctx.db.read(site.list_configs, name))[name].count("sealed:1:") == 2
+        assert (await ctx.db.read(site_settings.list_configs, name))[name].count("sealed:1:") == 2

@@ -14,7 +14,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.store.engine.database import Tx, let_others_run
 from coder.coderd.store.templates import files as store
 from coder.coderd.store.templates.files import FileRow
-from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_in_process import running_coderd
 
 # Who waits for this transaction. Not pg_stat_activity: a transaction sees that as it was when it looked first.
 _WAITS = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid")

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from coder.api.base.refusals import Forbidden, NotFound
-from coder.coderd.services.access import asked_again
-from coder.coderd.services.access.asked_again import PAUSE, run_while_allowed
+from coder.coderd.services.access import recheck_rights
+from coder.coderd.services.access.recheck_rights import PAUSE, run_while_allowed
 
 
 class Asked:
@@ -93,7 +93,7 @@ async def test_a_question_that_failed_is_put_again_without_another_notice(autoju
         await trio.testing.wait_all_tasks_blocked()
         asked.tell()
     assert asked.times[:2] == [0.0, 0.0]
-    assert len(asked.times) == 4 and asked.times[-1] < asked_again.LOOK_EVERY
+    assert len(asked.times) == 4 and asked.times[-1] < recheck_rights.LOOK_EVERY
 
 
 async def test_many_notices_are_one_question_and_none_is_one_now_and_then(autojump_clock: Any) -> None:
@@ -106,6 +106,6 @@ async def test_many_notices_are_one_question_and_none_is_one_now_and_then(autoju
             await trio.sleep(PAUSE / 50)
         assert 2 <= len(asked.times) <= 1 + 1 + 100 / 50 / 0.8
         before = len(asked.times)
-        await trio.sleep(3 * (asked_again.LOOK_EVERY + 2 * PAUSE))
+        await trio.sleep(3 * (recheck_rights.LOOK_EVERY + 2 * PAUSE))
         assert len(asked.times) >= before + 3
         nursery.cancel_scope.cancel()

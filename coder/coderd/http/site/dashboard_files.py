@@ -22,7 +22,7 @@ from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.site import pictures
 from coder.coderd.http.site.page_values import fill_page
-from coder.coderd.services.apps.applications import app_host
+from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.services.site.install_scripts import install_ps1, install_sh
 from coder.domain.access.rate_budgets import unlimited

@@ -45,7 +45,7 @@ from coder.coderd.http.server import application
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import last_use, notifications
 from coder.coderd.rpc_endpoints import absent_clients, coordination, provisioners, proxies
-from coder.coderd.services.access import asked_again, passwords, session_revocation
+from coder.coderd.services.access import passwords, recheck_rights, session_revocation
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.provisioning import job_logs, job_queue
@@ -74,7 +74,7 @@ is slow enough: end jobs, make workspaces, replace keys and purge rows under a t
 
 SECOND_LOOKS = (
     (absent_clients, "LOOK_EVERY"),
-    (asked_again, "LOOK_EVERY"),
+    (recheck_rights, "LOOK_EVERY"),
     (coordination, "LOOK_EVERY"),
     (job_logs, "_BACKUP_POLL"),
     (job_queue, "BACKUP_POLL"),

@@ -10,7 +10,7 @@ import h11
 import trio
 import trio.testing
 
-from coder.appproxy.apps.proxy import UpstreamRequest, forward
+from coder.appproxy.apps.forwarding import UpstreamRequest, forward
 from coder.appproxy.apps.proxy_request import ProxyRequest
 from coder.appproxy.apps.upstream import AppPool, Target
 from coder.mesh.core.wire.tcp import FIN, RST, Segment

@@ -1,7 +1,8 @@
-"""Tables of people and what belongs to them: users, keys, organizations, groups, files, settings of the site.
+"""Tables of people and what belongs to them: users, links to providers, keys, organizations, roles, groups.
 
 Times are timestamptz in UTC; secrets are hashes. A deleted user keeps its row (names and e-mails are unique among
-the living only), so that history can still name it.
+the living only), so that history can still name it. A user's status history is written by a trigger of the migration,
+so that no service can forget it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     Table,
@@ -21,13 +23,6 @@ from sqlalchemy import (
 )
 
 from coder.coderd.store.engine.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
-
-site_configs = Table(
-    "site_configs",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
 
 users = Table(
     "users",
@@ -197,31 +192,13 @@ git_ssh_keys = Table(
     Column("public_key", Text, nullable=False),
 )
 
-files = Table(
-    "files",
+user_status_changes = Table(
+    "user_status_changes",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("hash", Text, nullable=False),
-    Column("created_by", Uuid, ForeignKey("users.id"), nullable=False),
-    Column("created_at", Timestamp, nullable=False),
-    Column("mimetype", Text, nullable=False),
-    Column("data", Bytes, nullable=False),
-    UniqueConstraint("hash", "created_by"),
-    Index("ix_files_created_by", "created_by"),
-)
-
-inbox_notifications = Table(
-    "inbox_notifications",
-    metadata,
-    Column("id", Uuid, primary_key=True),
+    Column("id", BigInteger, Identity(), primary_key=True),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
-    Column("template_id", Uuid, nullable=False),
-    Column("targets", TextArray, nullable=False, server_default="{}"),
-    Column("title", Text, nullable=False),
-    Column("content", Text, nullable=False),
-    Column("icon", Text, nullable=False, server_default=""),
-    Column("actions", Json, nullable=False, server_default=text("'[]'::jsonb")),
-    Column("read_at", Timestamp),
-    Column("created_at", Timestamp, nullable=False),
-    Index("ix_inbox_notifications_user_id_created_at", "user_id", "created_at"),
+    Column("status", Text, nullable=False),
+    Column("changed_at", Timestamp, nullable=False),
+    Index("ix_user_status_changes_user_id", "user_id", "changed_at"),
 )
+"""`status` is a user's new status, or `deleted`. The id orders changes of one moment."""

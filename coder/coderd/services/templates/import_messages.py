@@ -1,4 +1,4 @@
-"""What a daemon reports about a template version: variables and tags when it parsed, everything else at the end.
+"""What a daemon gets of a template version, and reports: variables and tags when it parsed, the rest at the end.
 
 Dry runs are here too, since they ask for the same things. Which messages arrive when:
 docs/protocol/provisioners.md#jobs.

@@ -9,13 +9,8 @@ from uuid import UUID, uuid4
 from sqlalchemy import func, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from coder.coderd.store.tables.identity import (
-    groups,
-    organization_members,
-    organizations,
-    site_configs,
-    users,
-)
+from coder.coderd.store.tables.people import groups, organization_members, organizations, users
+from coder.coderd.store.tables.site_configs import site_configs
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from google.protobuf.message import Message
 
 from coder.api.base.refusals import Invalid
 from coder.coderd.services.people import quotas
+from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers, handlers_of
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import tell
 from coder.coderd.services.provisioning.resources import BadResultError
-from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.people import users as user_store

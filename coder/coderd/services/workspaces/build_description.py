@@ -20,11 +20,11 @@ from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.people import git_ssh_keys
-from coder.coderd.services.templates.import_work import variable_values
+from coder.coderd.services.templates.import_messages import variable_values
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tasks import tasks as task_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store

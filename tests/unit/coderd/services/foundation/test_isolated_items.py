@@ -9,7 +9,7 @@ import pytest
 
 from coder.api.base.refusals import Conflict
 from coder.base.clock import FakeClock
-from coder.coderd.services.foundation.one_by_one import one_by_one
+from coder.coderd.services.foundation.isolated_items import one_by_one
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.workspaces import autostop_reminders
 

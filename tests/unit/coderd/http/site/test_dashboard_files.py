@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from coder.coderd.http.site.site import _proxy_sources
+from coder.coderd.http.site.dashboard_files import _proxy_sources
 
 
 def sources(url: str, wildcard: str = "", derp_only: bool = False) -> tuple[list[str], list[str]]:

@@ -23,7 +23,7 @@ from tests.kit.provisioners.scripted_provisioner import (
     resource,
     working_daemon,
 )
-from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.server_in_process import World, running_coderd
 
 pb = provisioner_pb2
 

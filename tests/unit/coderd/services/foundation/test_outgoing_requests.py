@@ -7,7 +7,7 @@ import ast
 import pytest
 import trio
 
-from coder.coderd.services.foundation.outgoing import DOCUMENT, SMALL, OutgoingReply, fetch
+from coder.coderd.services.foundation.outgoing_requests import DOCUMENT, SMALL, OutgoingReply, fetch
 from coder.net.errors import HttpError, NetError, error_from_body
 from tests.arch.test_house import ROOT, SOURCES
 from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
