@@ -73,7 +73,8 @@ def means_away(error: Exception) -> bool:
         return error.connection_invalidated or _is_state_of_absence(getattr(error.orig, "sqlstate", None))
     if isinstance(error, PostgresError):
         return _is_state_of_absence(error.sqlstate)
-    return isinstance(error, _BROKEN)
+    # The driver says ValueError for what it was given: a value that no column takes is the caller's.
+    return isinstance(error, _BROKEN) and not isinstance(error, ValueError)
 
 
 def _is_state_of_absence(sqlstate: object) -> bool:

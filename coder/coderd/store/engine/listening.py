@@ -144,13 +144,17 @@ class Listeners:
             connection, lost = self._connection, self._lost
             if connection is None or channel in self._listening:
                 return  # without a connection: the reconnect listens on every known channel
-            self._listening.add(channel)
             notice = self._on_notice()  # here, not on the loop: it needs trio's token
             try:
-                await self._database.call(lambda: _add_listener(connection, channel, notice))
-            except DRIVER_ERRORS as error:
+                # Bounded: `_ping` waits for the same lock, and would not notice a database that hangs here.
+                with trio.fail_after(_PING_TIMEOUT):
+                    await self._database.call(lambda: _add_listener(connection, channel, notice))
+            except (*DRIVER_ERRORS, trio.TooSlowError) as error:
                 _log.warn("listening failed, connecting again", channel=channel, error=error)
                 await self._drop(connection, lost)
+            else:
+                # Not before: after a cancelled subscriber the channel would stay marked, and deaf for the next.
+                self._listening.add(channel)
 
     def _on_notice(self) -> Callable[[str, str], None]:
         token = trio.lowlevel.current_trio_token()
@@ -237,6 +241,10 @@ class Listeners:
         self._listening.clear()
         for channel in list(self._by_channel):
             await self._listen(channel)
+        if lost.is_set():
+            # A database in recovery lets in and refuses LISTEN: without a pause this would go round for ever.
+            self._connection = None
+            raise ConnectionError("the listening connection ended while its channels were added")
         self._connected.set()
         if not first:
             for channel in list(self._by_channel):

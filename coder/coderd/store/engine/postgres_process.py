@@ -120,10 +120,11 @@ def _end_orphans(cluster: Cluster) -> None:
 
 def _find_orphans(cluster: Cluster) -> list[int]:
     """Living postgres processes in this data directory, where the system has /proc; for when no postmaster lives."""
-    found, data = [], cluster.data.resolve()
+    found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if (entry / "cwd").readlink() == data and is_alive(int(entry.name)):
+            # By the directory itself: a container's PostgreSQL may be in another one that has the same path there.
+            if (entry / "cwd").samefile(cluster.data) and is_alive(int(entry.name)):
                 found.append(int(entry.name))
         except OSError:
             continue  # it ended meanwhile, or belongs to somebody else

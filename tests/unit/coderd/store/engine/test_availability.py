@@ -51,6 +51,7 @@ def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
         (asyncpg.InternalClientError(), True),
         (asyncpg.InterfaceError("connection is closed"), True),
         (asyncpg.InvalidPasswordError(), False),
+        (asyncpg.exceptions._base.DataError("invalid input for query argument $1"), False),
         (asyncpg.TooManyConnectionsError(), False),
         (_wrapped(asyncpg.AdminShutdownError()), True),
         (_wrapped(asyncpg.CrashShutdownError()), True),

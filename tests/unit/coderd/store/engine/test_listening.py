@@ -1,0 +1,93 @@
+"""LISTEN that is cancelled, refused or not answered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+import trio
+from sqlalchemy import text
+
+from coder.coderd.store.engine import listening
+from coder.coderd.store.engine.database import Tx, open_database
+from tests.kit.server.postgres_server import fresh_database
+
+
+async def _greet(tx: Tx) -> None:
+    await tx.execute(text("NOTIFY news, 'hello'"))
+
+
+async def test_a_cancelled_listen_leaves_no_deaf_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A WebSocket that closes at once must not silence the channel for the next one."""
+    add, started = listening._add_listener, trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    async def hang(*_: Any) -> None:
+        token.run_sync_soon(started.set)
+        await asyncio.Event().wait()
+
+    async with fresh_database() as url, open_database(url) as database:
+
+        async def subscribe() -> None:
+            async with database.listen("news"):
+                pass
+
+        async with trio.open_nursery() as nursery:
+            monkeypatch.setattr(listening, "_add_listener", hang)
+            nursery.start_soon(subscribe)
+            await started.wait()
+            nursery.cancel_scope.cancel()
+        monkeypatch.setattr(listening, "_add_listener", add)
+        async with database.listen("news") as notices:
+            await database.run(_greet)
+            with trio.fail_after(60):
+                assert await notices.receive() == ("news", "hello")
+
+
+async def test_a_refused_listen_is_tried_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database in recovery accepts connections and refuses LISTEN."""
+    pauses: list[float] = []
+    enough = trio.Event()
+
+    class Pauses(listening.Backoff):
+        def next_delay(self) -> float:
+            pauses.append(self._delay)
+            if len(pauses) == 4:
+                enough.set()
+            super().next_delay()
+            return 0.0
+
+    async def refuse(*_: Any) -> None:
+        raise asyncpg.ReadOnlySQLTransactionError("cannot execute LISTEN during recovery")
+
+    monkeypatch.setattr(listening, "Backoff", Pauses)
+    async with fresh_database() as url, open_database(url) as database, database.listen("first"):
+        monkeypatch.setattr(listening, "_add_listener", refuse)
+        async with database.listen("second"):
+            with trio.fail_after(60):
+                await enough.wait()
+            assert not database.is_listening
+    assert pauses[:4] == [0.05, 0.1, 0.2, 0.4]
+
+
+async def test_an_unanswered_listen_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ping waits for the same lock, so LISTEN needs a deadline of its own."""
+    add = listening._add_listener
+    hung: list[str] = []
+
+    async def hang_once(connection: Any, channel: str, notice: Any) -> None:
+        if channel == "news" and not hung:
+            hung.append(channel)
+            await asyncio.Event().wait()
+        await add(connection, channel, notice)
+
+    monkeypatch.setattr(listening, "_add_listener", hang_once)
+    monkeypatch.setattr(listening, "_PING_TIMEOUT", 0.5)
+    with trio.fail_after(60):
+        async with fresh_database() as url, open_database(url) as database, database.listen("news") as notices:
+            assert await notices.receive() == ("news", listening.RESYNC)
+            await database.run(_greet)
+            assert await notices.receive() == ("news", "hello")
+    assert hung == ["news"]

@@ -1,0 +1,49 @@
+"""Which processes count as left behind by a dead postmaster."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from coder.coderd.store.engine import postgres_process
+from coder.coderd.store.engine.postgres_cluster import Cluster, find_account
+from tests.kit.agents.scripted_agent import eventually
+
+ENTER = 'mount --make-rprivate / && mount -t tmpfs none "$1" && mkdir "$1/data" && cd "$1/data" && exec "$2" 600'
+
+
+def _may_mount() -> bool:
+    return (
+        shutil.which("unshare") is not None
+        and not subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode
+    )
+
+
+@pytest.mark.skipif(not _may_mount(), reason="needs unshare and root")
+async def test_orphans_share_the_directory_not_its_path(tmp_path: Path) -> None:
+    """A container's PostgreSQL often has the same path; it is none of this server's."""
+    root = tmp_path / "postgres"
+    cluster = Cluster(root, root / "data", root / "sock", find_account())
+    cluster.data.mkdir(parents=True)
+    program = tmp_path / "bin" / "postgres"
+    program.parent.mkdir()
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    inside = ["unshare", "--mount", "sh", "-c", ENTER, "sh", str(root), str(program)]
+    with (
+        subprocess.Popen(inside) as elsewhere,
+        subprocess.Popen([program, "600"], cwd=cluster.data) as ours,
+    ):
+        try:
+
+            async def both_run() -> bool:
+                return postgres_process.is_alive(elsewhere.pid) and postgres_process.is_alive(ours.pid)
+
+            await eventually(both_run)
+            assert Path(f"/proc/{elsewhere.pid}/cwd").readlink() == cluster.data
+            assert postgres_process._find_orphans(cluster) == [ours.pid]
+        finally:
+            elsewhere.kill()
+            ours.kill()
