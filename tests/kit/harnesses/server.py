@@ -205,8 +205,8 @@ SERVER = {
         _text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]
     ),
     "coderd/services/templates/template_sources.py:unpack_untrusted": Harness(_template_files, (), [_tar()]),
-    "coder/domain/foundation/signed_tokens.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
-    "coder/domain/foundation/signed_tokens.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
+    "domain/foundation/signed_tokens.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
+    "domain/foundation/signed_tokens.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
     "coderd/services/network/node_keys.py:keys_of_untrusted": Harness(_node_keys, (), [b"\x0a\x02ab"]),
     "coderd/services/network/resume_tokens.py:read_untrusted": Harness(_text(_resume), (), [TOKEN]),
     "appproxy/apps/app_tickets.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),

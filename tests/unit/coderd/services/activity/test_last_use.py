@@ -10,6 +10,7 @@ import pytest
 from coder.coderd.loops import last_use as loop
 from coder.coderd.services.activity import last_use
 from coder.coderd.services.activity.last_use import LastUse
+from coder.coderd.store.engine.availability import DatabaseAwayError
 from tests.kit.agents.scripted_agent import workspace_world
 
 
@@ -27,7 +28,7 @@ async def test_use_is_written_once_and_never_moves_back(monkeypatch: pytest.Monk
 
         with monkeypatch.context() as broken:
             broken.setattr(last_use, "_write", away)
-            with pytest.raises(OSError, match="away"):
+            with pytest.raises(DatabaseAwayError):
                 await used.flush()
         assert await loop.turn(ctx, ctx.log) == loop.EVERY
         found = (await scene.world.get(path)).json()
