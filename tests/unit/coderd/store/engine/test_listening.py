@@ -10,6 +10,7 @@ import pytest
 import trio
 from sqlalchemy import text
 
+from coder.base.retry import Backoff
 from coder.coderd.store.engine import listening
 from coder.coderd.store.engine.database import Tx, open_database
 from tests.kit.server.postgres_server import fresh_database
@@ -51,7 +52,7 @@ async def test_a_refused_listen_is_tried_with_pauses(monkeypatch: pytest.MonkeyP
     pauses: list[float] = []
     enough = trio.Event()
 
-    class Pauses(listening.Backoff):
+    class Pauses(Backoff):
         def next_delay(self) -> float:
             pauses.append(self._delay)
             if len(pauses) == 4:
