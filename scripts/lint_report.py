@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +25,14 @@ _SUBJECTS_SINCE = "2026-11-28T00:00:00+00:00"
 _DIRECTIVE = re.compile(r"#\s*fmt:\s*(?:skip|off)\b")
 GENERATED = frozenset({"src/api/types.ts"})
 _IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*["'](\.[^"']+)["']""")
+WORDS = ("whoever", "nobody", "somebody", "anew")
+"""Words that hide the actor or repeat an old form; `docs/style.md` names what to write instead."""
+_OPENINGS = frozenset(
+    "what who whoever whose whom which that this these those it its they them their he she we you one ones of none "
+    "nobody somebody everybody everything something nothing anything such as at by for from in into "
+    "on to with without after before beside until when where while why how if so and or but not only also".split()
+)
+"""A docstring that begins with one of these has no subject and no verb in front."""
 _SUFFIXES = ("", ".ts", ".tsx", "/index.ts", "/index.tsx")
 
 
@@ -74,6 +82,35 @@ def names_used_by_services() -> int:
     return counts[int(len(counts) * 0.9)]
 
 
+def prose_word(word: str) -> int:
+    """Count `word` in the product, the dashboard and the documents, in any case, tests excluded."""
+    pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    return sum(len(pattern.findall(path.read_text("utf-8"))) for path in _prose_sources())
+
+
+def docstrings_without_subject() -> int:
+    """Return how many of a thousand docstrings begin with a word of `_OPENINGS`. Tests and generated files excluded."""
+    words = [words for path in _product_sources() for words in _docstring_openings(path)]
+    return round(1000 * sum(word in _OPENINGS for word in words) / len(words))
+
+
+def test_name_words_median() -> int:
+    """Return the median number of words in the names of tests; `test` itself does not count."""
+    counts = _test_name_words()
+    return counts[len(counts) // 2]
+
+
+def test_name_words_most() -> int:
+    """Return the number of words in the longest name of a test."""
+    return _test_name_words()[-1]
+
+
+def longest_changelog_section() -> int:
+    """Count the lines of the changelog's longest section (`## …`), blank lines included."""
+    sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
+    return max(len(section.rstrip().splitlines()) for section in sections)
+
+
 def long_commit_subjects() -> int:
     """Count the commit subjects over `LONGEST_SUBJECT` columns since the rule was made. Needs git and the history."""
     subjects = subprocess.run(
@@ -104,6 +141,45 @@ def _names_used(path: Path) -> set[str]:
     return names
 
 
+@cache
+def _product_sources() -> tuple[Path, ...]:
+    sources = (path for room in ("coder", "scripts", "build") for path in (ROOT / room).rglob("*.py"))
+    return tuple(sorted(path for path in sources if _is_written(path)))
+
+
+@cache
+def _prose_sources() -> tuple[Path, ...]:
+    """Return what carries our own prose: sources, scripts without an extension, pages and documents."""
+    dashboard = (path for path in _dashboard_sources() if _name(path) not in GENERATED)
+    scripts = (path for path in (ROOT / "scripts").iterdir() if path.is_file() and path.suffix not in {".py", ".txt"})
+    documents = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    return (*_product_sources(), *dashboard, *scripts, *documents)
+
+
+def _is_written(path: Path) -> bool:
+    parts = path.relative_to(ROOT).parts
+    generated = path.name.endswith("_pb2.py") or "node_modules" in parts or "dist" in parts
+    return not generated and parts[:2] != ("coder", "dashboard")
+
+
+def _docstring_openings(path: Path) -> Iterator[str]:
+    """Yield the first word of each docstring, in lower case. Strings below constants and fields count as docstrings."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for block in (getattr(node, "body", ()), getattr(node, "orelse", ())):
+            for statement in block if isinstance(block, list) else ():
+                match statement:
+                    case ast.Expr(value=ast.Constant(value=str(text))):
+                        if word := re.match(r"\W*(\w+)", text):
+                            yield word[1].lower()
+
+
+@cache
+def _test_name_words() -> tuple[int, ...]:
+    pattern = re.compile(r"^\s*(?:async )?def test_(\w+)", re.MULTILINE)
+    names = (name for path in (ROOT / "tests").rglob("*.py") for name in pattern.findall(path.read_text("utf-8")))
+    return tuple(sorted(len(name.strip("_").split("_")) for name in names))
+
+
 def _is_module(name: str) -> bool:
     path = ROOT / name.replace(".", "/")
     return path.with_suffix(".py").exists() or path.is_dir()
@@ -117,6 +193,11 @@ POINTS: dict[str, Callable[[], int]] = {
     "dashboard: import circles": dashboard_import_circles,
     "python: places the formatter leaves alone": formatter_directives,
     "python: names a services file uses of others, p90": names_used_by_services,
+    **{f"prose: “{word}”": partial(prose_word, word) for word in WORDS},
+    "prose: docstrings without a subject, of 1000": docstrings_without_subject,
+    "tests: words in a name, median": test_name_words_median,
+    "tests: words in a name, most": test_name_words_most,
+    "changelog: lines of the longest section": longest_changelog_section,
     "commits: subjects over 72 columns": long_commit_subjects,
 }
 

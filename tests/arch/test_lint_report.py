@@ -21,6 +21,14 @@ CEILINGS = {
     "dashboard: import circles": 0,
     "python: places the formatter leaves alone": 2,
     "python: names a services file uses of others, p90": 41,
+    "prose: “whoever”": 365,
+    "prose: “nobody”": 637,
+    "prose: “somebody”": 425,
+    "prose: “anew”": 143,
+    "prose: docstrings without a subject, of 1000": 260,
+    "tests: words in a name, median": 7,
+    "tests: words in a name, most": 17,
+    "changelog: lines of the longest section": 641,
     "commits: subjects over 72 columns": 0,
 }
 """Lower a number when its point falls; never raise one."""
