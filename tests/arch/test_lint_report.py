@@ -25,7 +25,7 @@ CEILINGS = {
     "prose: “nobody”": 637,
     "prose: “somebody”": 425,
     "prose: “anew”": 143,
-    "prose: docstrings without a subject, of 1000": 260,
+    "prose: docstrings without a subject, of 1000": 262,
     "tests: words in a name, median": 7,
     "tests: words in a name, most": 17,
     "changelog: lines of the longest section": 641,
