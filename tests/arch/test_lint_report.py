@@ -28,7 +28,7 @@ CEILINGS = {
     "prose: docstrings without a subject, of 1000": 262,
     "tests: words in a name, median": 7,
     "tests: words in a name, most": 17,
-    "changelog: lines of the longest section": 641,
+    "changelog: lines of the longest section": 117,
     "commits: subjects over 72 columns": 0,
 }
 """Lower a number when its point falls; never raise one."""
