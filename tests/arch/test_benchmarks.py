@@ -19,14 +19,14 @@ from tests.bench.__main__ import listing, metrics, names
 
 
 @pytest.mark.parametrize("name", names())
-def test_each_benchmark_has_a_question_and_rows(name: str) -> None:
+def test_benchmarks_have_question_and_rows(name: str) -> None:
     (head,) = [line for line in listing().splitlines() if line.startswith(f"{name}: ")]
     assert head.endswith(".") and len(head) > len(name) + 30
     assert metrics(name)
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_row_is_named_in_words(name: str) -> None:
+def test_row_names_are_words(name: str) -> None:
     """No identifiers, and more than one word: a reader of the table has nothing else."""
     for metric in metrics(name):
         assert " " in metric and not re.search(r"[a-z]_[a-z]", metric), metric
@@ -37,7 +37,7 @@ def test_each_can_be_quick(name: str) -> None:
     assert "quick" in inspect.signature(importlib.import_module(f"tests.bench.{name}").measure).parameters
 
 
-def test_what_a_program_leaves_running_is_waited_for_and_a_daemon_is_not() -> None:
+def test_timing_waits_for_children_not_daemons() -> None:
     """OpenSSH does not wait for its ProxyCommand, and a command may start the server of commands."""
     (orphan_reads, orphan), (daemon_reads, daemon) = os.pipe(), os.pipe()
     script = f"cat /dev/fd/{orphan_reads} & setsid cat /dev/fd/{daemon_reads} & echo $!"
@@ -80,7 +80,7 @@ def _is_kept(function: ast.AST, call: ast.Call, given: ast.expr) -> bool:
     )
 
 
-def test_no_row_is_the_best_of_several_runs() -> None:
+def test_rows_are_medians() -> None:
     """A best of five flatters: rows are medians."""
     found = set()
     for path in sorted(Path("tests/bench").glob("*.py")):
@@ -96,5 +96,5 @@ def test_no_row_is_the_best_of_several_runs() -> None:
         ("def f():\n    return values[min(len(values) - 1, 3)]", False),
     ],
 )
-def test_what_a_best_of_looks_like(source: str, is_best: bool) -> None:
+def test_best_of_pattern_is_recognized(source: str, is_best: bool) -> None:
     assert bool(list(best_of(ast.parse(source)))) is is_best

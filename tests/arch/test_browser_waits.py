@@ -71,17 +71,17 @@ def browser_tests() -> list[Path]:
         ("assert box.inner_text()", False),
     ],
 )
-def test_read_right_after_click_is_found(after: str, allowed: bool) -> None:
+def test_read_after_click_is_found(after: str, allowed: bool) -> None:
     assert (hurried(ast.parse(f"def test() -> None:\n    button.click()\n    {after}\n")) == []) is allowed
 
 
-def test_no_test_reads_right_after_click() -> None:
+def test_tests_wait_after_click() -> None:
     found = {path.name: hurried(ast.parse(path.read_text())) for path in browser_tests()}
     assert len(found) > 5
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def test_no_test_waits_for_guessed_time() -> None:
+def test_tests_do_not_guess_time() -> None:
     assert [path.name for path in browser_tests() if GUESSES.search(path.read_text())] == []
 
 

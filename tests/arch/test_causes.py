@@ -54,7 +54,7 @@ def new_causes(tree: ast.Module) -> Iterator[int]:
         ("def first(error):\n    return error.__cause__", False),
     ],
 )
-def test_a_walk_along_causes_is_found(source: str, found: bool) -> None:
+def test_cause_walk_is_recognized(source: str, found: bool) -> None:
     assert bool(list(walks(ast.parse(source)))) is found
 
 
@@ -71,15 +71,15 @@ def test_a_walk_along_causes_is_found(source: str, found: bool) -> None:
         ("raise", False),
     ],
 )
-def test_an_exception_that_may_be_its_own_cause_is_found(source: str, found: bool) -> None:
+def test_self_caused_exception_is_recognized(source: str, found: bool) -> None:
     assert bool(list(new_causes(ast.parse(source)))) is found
 
 
-def test_causes_are_walked_in_one_place() -> None:
+def test_causes_are_walked_once() -> None:
     parsed = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in SOURCES}
     assert {name: lines for name, tree in parsed.items() if (lines := list(walks(tree)))}.keys() == {WALKER}
 
 
-def test_no_exception_becomes_its_own_cause() -> None:
+def test_exceptions_never_cause_themselves() -> None:
     parsed = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in SOURCES}
     assert {name: lines for name, tree in parsed.items() if (lines := list(new_causes(tree)))} == {}

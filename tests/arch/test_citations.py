@@ -190,7 +190,7 @@ def test_dead_ends_are_found(tmp_path: Path) -> None:
     assert wrong_in(page) == ["a section of nothing that is named"]
 
 
-def test_each_language_is_read_as_it_is_written(tmp_path: Path) -> None:
+def test_comment_syntax_of_each_language(tmp_path: Path) -> None:
     said = {
         "page.c": 'char *glob = "/*"; // see gone/one.c\n/* and\n * gone/two.h */ char *name = "gone/three.c";\n',
         "page.tsx": "const glob = `src/**/*.ts`; // gone/four.ts, as scripts/five says\n",
@@ -217,7 +217,7 @@ def test_each_language_is_read_as_it_is_written(tmp_path: Path) -> None:
     }
 
 
-def test_every_kind_of_text_has_a_reader() -> None:
+def test_every_file_type_has_reader() -> None:
     unread = {suffix_of(path) for path in TEXTS} - set(READER)
     assert not unread, "say how these are commented, or that they are not ours"
 

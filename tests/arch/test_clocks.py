@@ -98,7 +98,7 @@ def test_what_is_found(text: str, found: list[str]) -> None:
     assert list(dated(text)) == found
 
 
-def test_no_date_is_given_to_a_server_by_the_systems_clock() -> None:
+def test_fixed_dates_need_a_fake_clock() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}: {name}"
         for room in ("unit", "recorded")
@@ -200,7 +200,7 @@ def test_what_httpx_bounds_is_found(call: str, found: list[int]) -> None:
     assert list(unbounded(call)) == found
 
 
-def test_no_answer_has_the_five_seconds_of_httpx() -> None:
+def test_http_clients_wait_a_minute() -> None:
     """`http_client` of tests/kit/api/http_clients.py gives it a minute."""
     wrong = [
         f"{path.relative_to(ROOT)}:{line}"

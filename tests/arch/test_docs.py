@@ -67,7 +67,7 @@ def test_generated_diagrams_are_current() -> None:
     assert done.returncode == 0, "run scripts/generate-diagrams"
 
 
-def test_every_decision_is_in_the_index() -> None:
+def test_folder_index_lists_every_page() -> None:
     folder = ROOT / "docs/decisions"
     listed = set(LINK.findall((folder / "README.md").read_text()))
     assert {path.name for path in folder.glob("*.md")} - {"README.md"} <= listed
@@ -77,7 +77,7 @@ DECISIONS = sorted(path for path in (ROOT / "docs/decisions").glob("*.md") if pa
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda path: path.stem)
-def test_decisions_say_since_when_they_hold_and_are_in_the_index(page: Path) -> None:
+def test_decisions_have_status_and_index_entry(page: Path) -> None:
     lines = page.read_text().splitlines()
     assert re.fullmatch(r"Status: (in force|replaced by \[[\w-]+\]\([\w-]+\.md\))\. Taken \d{4}-\d\d-\d\d\.", lines[2])
     assert f"]({page.name})" in (page.parent / "README.md").read_text()

@@ -35,7 +35,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"\s+", "-", heading.strip()) for heading in plain}
 
 
-def test_the_navigation_has_every_page_once() -> None:
+def test_navigation_has_every_page_once() -> None:
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     listed = sorted(hooks.named(hooks.navigation(settings["nav"], DOCS)))
     assert listed == sorted(path.relative_to(DOCS).as_posix() for path in PAGES)
@@ -43,7 +43,7 @@ def test_the_navigation_has_every_page_once() -> None:
 
 
 @each_page
-def test_headings_that_are_linked_to_exist(page: Path) -> None:
+def test_linked_headings_exist(page: Path) -> None:
     text = FENCE.sub("", page.read_text())
     missing = [
         f"{target}#{anchor}"
@@ -54,6 +54,6 @@ def test_headings_that_are_linked_to_exist(page: Path) -> None:
 
 
 @each_page
-def test_a_page_has_one_title_and_it_comes_first(page: Path) -> None:
+def test_pages_begin_with_one_title(page: Path) -> None:
     lines = FENCE.sub("", page.read_text()).splitlines()
     assert lines[0].startswith("# ") and sum(line.startswith("# ") for line in lines) == 1

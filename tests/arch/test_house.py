@@ -24,7 +24,7 @@ LONGEST_FUNCTION = 70
 FULLEST_FOLDER = 25
 
 
-def test_rooms_import_only_whom_they_may() -> None:
+def test_import_contracts_hold() -> None:
     done = subprocess.run(
         [str(Path(sys.executable).parent / "lint-imports"), "--config", "pyproject.toml", "--no-cache"],
         cwd=ROOT,
@@ -51,7 +51,7 @@ def test_files_and_functions_stay_readable(path: Path) -> None:
     assert not long
 
 
-def test_folders_can_be_taken_in_at_a_glance() -> None:
+def test_folders_are_small() -> None:
     files = Counter(
         path.parent.relative_to(ROOT).as_posix()
         for path in (ROOT / "coder").rglob("*.py")
@@ -111,7 +111,7 @@ def imported_by(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("module", WHO_MAY_IMPORT)
-def test_foreign_packages_stay_behind_their_doors(module: str) -> None:
+def test_restricted_packages_have_listed_importers(module: str) -> None:
     trespassers = [
         where
         for path in SOURCES
@@ -121,7 +121,7 @@ def test_foreign_packages_stay_behind_their_doors(module: str) -> None:
     assert not trespassers
 
 
-def test_every_reader_of_http_bounds_the_lines_of_a_head() -> None:
+def test_http_readers_bound_header_lines() -> None:
     """By `coder/net/bounded_http.py`: h11's own connection bounds bytes alone."""
     made = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -167,12 +167,12 @@ def loaded_by(statement: str) -> set[str]:
         ("import coder.mesh.node", {"coder.base", "coder.net", "coder.rpc", "sqlalchemy", "google.protobuf"}),
     ],
 )
-def test_each_role_loads_only_what_it_needs(statement: str, forbidden: set[str]) -> None:
+def test_roles_load_only_their_modules(statement: str, forbidden: set[str]) -> None:
     loaded = loaded_by(statement)
     assert not loaded & forbidden
 
 
-def test_every_command_in_the_table_exists() -> None:
+def test_command_table_entries_exist() -> None:
     from coder.cli.command import Command
     from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
     from coder.cli.main import load
@@ -184,7 +184,7 @@ def test_every_command_in_the_table_exists() -> None:
     assert set(ALIASES.values()) <= {*COMMANDS, *GROUPS}
 
 
-def test_no_import_runs_in_a_circle() -> None:
+def test_imports_have_no_cycles() -> None:
     """Imports inside functions and for types count."""
     graph = grimp.build_graph("coder")
     needs = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
@@ -208,7 +208,7 @@ def test_an_option_is_described_once() -> None:
     assert not [places for places in seen.values() if len(places) > 1]
 
 
-def test_no_python_hides_from_the_tools() -> None:
+def test_python_files_have_the_suffix() -> None:
     """ruff and mypy know Python by its suffix: a command without one is a few lines of shell in front of a module."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     bare = [ROOT / name for name in listed.splitlines() if not Path(name).suffix and not name.startswith("tests/data/")]
@@ -217,7 +217,7 @@ def test_no_python_hides_from_the_tools() -> None:
     assert not [path for path, head in heads.items() if head.startswith(b"#!") and b"python" in head]
 
 
-def test_every_check_reads_the_same_rooms() -> None:
+def test_checks_cover_the_same_folders() -> None:
     said = (ROOT / "scripts/environment.sh").read_text()
     rooms = re.findall(r"^PYTHON_ROOMS=\((.+)\)$", said, re.MULTILINE)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
@@ -231,7 +231,7 @@ PEOPLE_READ = [path for path in SOURCES if path.relative_to(ROOT).parts[1] in {"
 
 
 @pytest.mark.parametrize("path", PEOPLE_READ, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_message_shows_how_python_writes_a_value(path: Path) -> None:
+def test_messages_use_no_repr(path: Path) -> None:
     """`quoted` of coder/base/quoted.py is for texts, `format_duration` for times."""
     tree = ast.parse(path.read_text())
     found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.FormattedValue) and node.conversion == 114]

@@ -43,7 +43,7 @@ def _takes(run: argparse.Namespace, path: Path) -> bool:
     return lies_in(run.folders or ["tests"]) and not lies_in(run.ignore)
 
 
-def test_every_test_is_in_exactly_one_run() -> None:
+def test_each_test_is_in_one_run() -> None:
     runs = _runs()
     assert {run.mark for run in runs.values()} == {"browser", "not browser"}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
@@ -53,7 +53,7 @@ def test_every_test_is_in_exactly_one_run() -> None:
             assert len(found) == 1, f"{path.relative_to(ROOT)}, {mark}: {found}"
 
 
-def test_no_example_of_a_property_has_a_time() -> None:
+def test_property_examples_have_no_deadline() -> None:
     """Nor is it chance which are tried, but in long runs and by hand (tests/conftest.py)."""
     assert settings.default is not None and settings.default.deadline is None
     assert HealthCheck.too_slow in settings.default.suppress_health_check
@@ -70,7 +70,7 @@ def test_every_run_is_started() -> None:
         assert len(re.findall(rf"^ *(?:run_beside \w+ )?{name}(?: |$)(?!\()", SCRIPT, re.MULTILINE)) == 1, name
 
 
-def test_a_program_is_told_a_port_that_no_run_beside_it_is_given() -> None:
+def test_assigned_ports_differ_between_runs() -> None:
     """Kernels give whoever asks for any port one from 32768 on, in every run of the suite."""
     assert PORTS.stop <= 32_768
     assert len(found := {free_port() for _ in range(20)}) > 10 and found <= set(PORTS)
@@ -78,22 +78,22 @@ def test_a_program_is_told_a_port_that_no_run_beside_it_is_given() -> None:
     assert makers == ["free_ports.py"]
 
 
-def test_a_port_that_has_to_be_this_one_is_given_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fixed_ports_are_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_ports, "PORTS", range(free_ports.ECHO, free_ports.ECHO + 2))
     monkeypatch.setattr(free_ports, "_claimed", lambda _port: True)
     assert {free_port() for _ in range(20)} == {free_ports.ECHO + 1}
 
 
-def test_a_port_is_given_to_one_run_at_a_time() -> None:
+def test_ports_are_locked_by_run() -> None:
     assert not _claimed(free_port())
 
 
-async def test_a_test_that_hangs_ends_by_itself(request: pytest.FixtureRequest) -> None:
+async def test_hanging_tests_time_out(request: pytest.FixtureRequest) -> None:
     assert next(request.node.iter_markers("trio")).kwargs["run"] is hang_guard.run
     assert float(request.config.getini("timeout")) > hang_guard.PATIENCE
 
 
-def test_what_hangs_says_where_and_leaves_nothing() -> None:
+def test_hanging_test_reports_its_location() -> None:
     async def wait_for_nothing() -> None:
         await trio.Event().wait()
 
@@ -112,7 +112,7 @@ def test_what_hangs_says_where_and_leaves_nothing() -> None:
     assert hang_guard.run(answer, patience=1, clock=trio.testing.MockClock(autojump_threshold=0)) == 7
 
 
-def test_system_tests_start_the_program_they_are_told_to() -> None:
+def test_system_tests_use_the_given_program() -> None:
     """`./scripts/test --binary` would say of the built program what is true of the sources."""
     sources = re.compile(r"""-m["', ]+coder\b(?![.\w])""")
     for path in sorted((ROOT / "tests/system").glob("*.py")):

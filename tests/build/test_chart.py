@@ -57,7 +57,7 @@ def test_probes_survive_an_absent_database() -> None:
     assert found["livenessProbe"]["httpGet"]["path"] == "/latency-check"
 
 
-def test_what_is_looked_at_here_is_the_chart_as_it_is() -> None:
+def test_rendered_chart_is_current() -> None:
     files = [path for path in CHART.rglob("*") if path.is_file()] + list(CASES.glob("*.values.yaml"))
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
@@ -109,7 +109,7 @@ def test_names_fit_together(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_program_understands_its_arguments_and_settings(name: str) -> None:
+def test_program_accepts_chart_settings(name: str) -> None:
     words = " ".join(word for word in container(name)["args"] if not word.startswith("-"))
     assert words in COMMANDS
     if words == "server":
@@ -138,7 +138,7 @@ def test_the_cases() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_runs_as_root_or_writes_its_root(name: str) -> None:
+def test_containers_are_unprivileged_and_read_only(name: str) -> None:
     context = container(name)["securityContext"]
     assert context["runAsNonRoot"] and context["readOnlyRootFilesystem"] and not context["allowPrivilegeEscalation"]
     assert {"/tmp", "/home/coder/.cache", "/home/coder/.config"} <= {
@@ -146,12 +146,12 @@ def test_nothing_runs_as_root_or_writes_its_root(name: str) -> None:
     }
 
 
-def test_the_chart_is_of_this_release() -> None:
+def test_chart_version_matches_release() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["version"] == chart["appVersion"] == deb.version()
 
 
-def test_the_image_sets_what_the_program_knows() -> None:
+def test_image_sets_known_variables() -> None:
     text = (ROOT / "build/docker/Dockerfile").read_text()
     names = set(re.findall(r"^(?:ENV|   ) ([A-Z_]+)=", text, re.MULTILINE))
     known = {option.env for option in OPTIONS}
@@ -160,7 +160,7 @@ def test_the_image_sets_what_the_program_knows() -> None:
     assert terraform and f"TERRAFORM_VERSION={terraform[1]}\n" in (ROOT / "scripts/environment.sh").read_text()
 
 
-def test_the_image_in_a_linters_eyes() -> None:
+def test_dockerfile_passes_lint() -> None:
     linter = Path(sys.executable).parent / "hadolint"
     if not linter.exists():
         pytest.skip("hadolint is not installed")
@@ -198,7 +198,7 @@ def used(template: str) -> set[str]:
     return found
 
 
-def test_every_value_is_used_and_every_value_used_is_declared() -> None:
+def test_values_are_declared_and_used() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     known = set(declared(values))
     asked = set().union(*(used(path.read_text()) for path in (CHART / "templates").iterdir()))

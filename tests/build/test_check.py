@@ -31,18 +31,18 @@ def later():
 """
 
 
-def test_imports_in_functions_count_and_those_of_types_do_not() -> None:
+def test_function_imports_count_type_imports_do_not() -> None:
     wanted = {"os.path", "typing:TYPE_CHECKING", "runs", "package:module"}
     assert set(check.imports(ast.parse(SOURCE))) == wanted
 
 
-def test_an_interpreter_is_asked_and_says_why() -> None:
+def test_interpreter_reports_missing_modules() -> None:
     failed = check.ask([sys.executable, "-c", check._ASK], ["json:loads", "json:no_such", "no_such_module", "os"])
     assert failed.keys() == {"json:no_such", "no_such_module"}
     assert failed["no_such_module"] == "ModuleNotFoundError: No module named 'no_such_module'"
 
 
-def test_a_folder_has_another_program_for_a_while_only(tmp_path: Path) -> None:
+def test_check_restores_the_program(tmp_path: Path) -> None:
     """In a slim folder, which has no second file of modules, and in a full one, whose other modules stay."""
     full = tmp_path / "_internal/modules-full.bin"
     full.parent.mkdir()
@@ -78,12 +78,12 @@ def missing(name: str) -> str:
         ("requests", "FileNotFoundError: Can't open orphan path", "slim"),
     ],
 )
-def test_only_what_is_left_out_by_name_may_lack(wanted: str, said: str, meant: str, *, slim: bool) -> None:
+def test_only_excluded_modules_may_be_missing(wanted: str, said: str, meant: str, *, slim: bool) -> None:
     absent = {"coder.coderd.app", "coder.coderd.config"} if slim else set()
     assert check.is_meant(wanted, said, absent, slim=slim) is (meant == "both" or (meant == "slim" and slim))
 
 
-def test_package_data_is_found_beside_modules_of_the_module_file(
+def test_package_data_is_importable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As certifi's authorities, without which no trace leaves a server."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coder.base.child_env import child_env
 
 
-def test_programs_we_start_get_their_own_c_library() -> None:
+def test_child_processes_use_system_libc() -> None:
     glibc = "/cache/_internal/glibc"
     ours = {"LD_LIBRARY_PATH": f"/cache/_internal:{glibc}", "LD_LIBRARY_PATH_ORIG": glibc}
     assert child_env(base={**ours, "CODER_OWN_LIBC": "1", "A": "b"}) == {"A": "b"}

@@ -28,7 +28,7 @@ def elf(path: Path, machine: str) -> None:
     path.write_bytes(b"\x7fELF" + bytes(14) + foreign.MACHINES[machine].to_bytes(2, "little"))
 
 
-def test_what_is_compiled_for_one_processor_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_modules_are_keyed_by_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     hashes = set()
     for name in CROSS[1:]:
         monkeypatch.setattr(libc, "CROSS", name)
@@ -47,7 +47,7 @@ def test_for_whom_c_is_compiled(cross: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("size", [4, 8])
-def test_mypyc_writes_for_the_width_that_python_was_configured_with(size: int, tmp_path: Path) -> None:
+def test_mypyc_uses_target_integer_width(size: int, tmp_path: Path) -> None:
     """Its own Python may be wider: C for 64 bits would hold numbers that do not fit a register of 32."""
     (tmp_path / "_sysconfigdata__other.py").write_text(f"build_time_vars = {{'SIZEOF_SIZE_T': {size}}}\n")
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "_PYTHON_SYSCONFIGDATA_NAME": "_sysconfigdata__other"}
@@ -60,7 +60,7 @@ def test_mypyc_writes_for_the_width_that_python_was_configured_with(size: int, t
 
 
 @pytest.mark.parametrize("cross", CROSS[1:])
-def test_a_compiled_module_for_the_wrong_processor_stops_the_build(
+def test_wrong_processor_module_stops_build(
     cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(libc, "CROSS", cross)
@@ -99,7 +99,7 @@ class Folder:
 NAMES = sorted(compiled.module_names(compiled.hot_modules()))
 
 
-def test_every_compiled_module_is_the_first_of_a_process_of_the_program(tmp_path: Path) -> None:
+def test_each_compiled_module_imports_first(tmp_path: Path) -> None:
     whole = Folder(tmp_path / "whole", bad="none")
     compiled.check_program(whole.place, ["/bin/sh"])
     assert whole.asked() == NAMES and not (whole.place / "_internal/modules-full.bin").exists()
@@ -111,7 +111,7 @@ def test_every_compiled_module_is_the_first_of_a_process_of_the_program(tmp_path
         compiled.check_program(broken.place)
 
 
-def test_the_program_that_asks_tells_plain_from_compiled(tmp_path: Path) -> None:
+def test_probe_distinguishes_plain_from_compiled(tmp_path: Path) -> None:
     """What another_main puts in, run by this Python."""
     (tmp_path / "plain.py").touch()
     compiled_module = next(name for name in ("_json", "_bisect", "_ssl") if _is_shared(name))
@@ -128,7 +128,7 @@ def _is_shared(name: str) -> bool:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_without_an_emulator_it_is_said_and_not_tried(
+def test_missing_emulator_is_reported(
     *, quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tried: list[tuple[object, ...]] = []
@@ -142,7 +142,7 @@ def test_without_an_emulator_it_is_said_and_not_tried(
     assert tried == [(tmp_path, ["/usr/bin/qemu-armv7"], not quick)]
 
 
-def test_the_module_file_of_the_question_is_one_the_program_reads(tmp_path: Path) -> None:
+def test_probe_module_file_is_readable(tmp_path: Path) -> None:
     (tmp_path / "_internal").mkdir()
     with check.another_main(tmp_path, compiled._FIRST):
         there = modules.unpacked((tmp_path / "_internal/modules-full.bin").read_bytes())

@@ -77,7 +77,7 @@ def package(tmp_path: Path) -> Path:
     return tmp_path / "one.deb"
 
 
-def test_the_same_input_is_the_same_package(package: Path, tmp_path: Path) -> None:
+def test_package_is_reproducible(package: Path, tmp_path: Path) -> None:
     arch = subprocess.run(["dpkg-deb", "-f", package, "Architecture"], capture_output=True, text=True, check=True)
     name = next(name for name, debian in deb.DEBIAN_ARCH.items() if debian == arch.stdout.strip())
     deb.build(tmp_path / "coder", name, tmp_path / "two.deb")
@@ -121,7 +121,7 @@ def test_its_life(package: Path, tmp_path: Path) -> None:
     assert "coder: /var/lib/coder holds the database and is left; remove it yourself" in done.stdout
 
 
-def test_the_units_are_what_systemd_reads(tmp_path: Path) -> None:
+def test_units_pass_systemd_analyze(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is needed")
     (tmp_path / "usr/bin").mkdir(parents=True)

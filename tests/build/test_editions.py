@@ -43,7 +43,7 @@ def ours() -> list[str]:
     )
 
 
-def test_rooms_of_agent_and_client_need_nothing_that_is_left_out() -> None:
+def test_slim_rooms_import_nothing_excluded() -> None:
     absent = set(editions.left_out(ours()))
     assert "coder.coderd.app" in absent and "coder.coderd.services.templates.examples" not in absent
     for name in ours():
@@ -51,7 +51,7 @@ def test_rooms_of_agent_and_client_need_nothing_that_is_left_out() -> None:
             assert not editions.imports(name) & absent, name
 
 
-def test_commands_that_need_the_server_are_known() -> None:
+def test_server_only_commands_are_listed() -> None:
     """A new one here is a command that agents and developers do not have: is that meant?"""
     absent = set(editions.left_out(ours()))
     lacking = {
@@ -62,7 +62,7 @@ def test_commands_that_need_the_server_are_known() -> None:
     assert lacking == NEEDS_SERVER
 
 
-def test_in_an_ordinary_program_a_missing_module_is_a_defect() -> None:
+def test_full_program_reports_missing_module_as_defect() -> None:
     assert not is_slim()
     error = ModuleNotFoundError(name="coder.coderd.app")
     try:
@@ -73,7 +73,7 @@ def test_in_an_ordinary_program_a_missing_module_is_a_defect() -> None:
         raise AssertionError("a defect was explained away")
 
 
-def test_in_the_slim_program_it_is_explained(monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_slim_program_explains_missing_module(monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr("coder.cli.edition.find_spec", lambda _: None)
     assert explain_missing(ModuleNotFoundError(name="coder.coderd.config")) == 1
@@ -108,7 +108,7 @@ class Graph:
         return [self._found[name] for name in self._edges[node.identifier]], []
 
 
-def test_the_slim_part_is_what_its_own_modules_reach() -> None:
+def test_slim_program_contains_reachable_modules() -> None:
     program = Script(str(editions.ROOT / "coder/__main__.py"), str(editions.ROOT / "coder/__main__.py"))
     edges = {
         "codecs": [],
@@ -140,7 +140,7 @@ def test_the_slim_part_is_what_its_own_modules_reach() -> None:
         ("coder/agent/scripts/x.sh", True),
     ],
 )
-def test_data_belongs_to_a_package_that_is_there(place: str, belongs: bool) -> None:
+def test_data_belongs_to_included_packages(place: str, belongs: bool) -> None:
     packages = {"yaml", "coder"}
     assert editions._belongs(place, packages, editions._distributions(packages)) is belongs
 
@@ -155,7 +155,7 @@ def test_data_belongs_to_a_package_that_is_there(place: str, belongs: bool) -> N
         ("x", {"coder.mesh", "coder.domain"}),
     ],
 )
-def test_what_only_types_need_is_no_import_and_its_else_is_one(tmp_path: Path, test: str, runs: set[str]) -> None:
+def test_type_checking_imports_are_ignored(tmp_path: Path, test: str, runs: set[str]) -> None:
     for package in ("mesh", "domain"):
         (tmp_path / "coder" / package).mkdir(parents=True)
         (tmp_path / "coder" / package / "__init__.py").touch()

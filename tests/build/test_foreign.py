@@ -83,7 +83,7 @@ def trees(tmp_path: Path) -> Trees:
     return Trees(tmp_path)
 
 
-def test_each_kind_of_file_has_its_counterpart(trees: Trees, machine: str, there: str) -> None:
+def test_each_file_kind_has_counterpart(trees: Trees, machine: str, there: str) -> None:
     dynload = f"python{sysconfig.get_python_version()}/lib-dynload"
     for name in (
         f"{dynload}/_ssl.cpython-311-{HERE}.so",
@@ -139,7 +139,7 @@ def test_each_kind_of_file_has_its_counterpart(trees: Trees, machine: str, there
         ("wheel/_fast.so", ("libabsent.so.1",), "libabsent.so.1 for MACHINE is neither in a wheel nor installed"),
     ],
 )
-def test_what_has_no_counterpart_stops_the_build(
+def test_missing_counterpart_stops_build(
     trees: Trees, machine: str, collected: str, needs: tuple[str, ...], says: str
 ) -> None:
     trees.native(collected)
@@ -149,7 +149,7 @@ def test_what_has_no_counterpart_stops_the_build(
         trees.exchange()
 
 
-def test_everything_is_stripped_by_the_other_processors_tool(
+def test_files_are_stripped_by_target_tool(
     trees: Trees, there: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trees.library(trees.internal / "wheel/_fast.so")
@@ -163,7 +163,7 @@ def test_everything_is_stripped_by_the_other_processors_tool(
 
 
 @pytest.mark.parametrize("wrong", [*OTHERS, "x86_64"])
-def test_a_counterpart_for_the_wrong_processor_stops_the_build(trees: Trees, machine: str, wrong: str) -> None:
+def test_wrong_processor_counterpart_stops_build(trees: Trees, machine: str, wrong: str) -> None:
     if wrong == machine:
         return
     trees.native("wheel/_fast.so")
@@ -172,7 +172,7 @@ def test_a_counterpart_for_the_wrong_processor_stops_the_build(trees: Trees, mac
         trees.exchange()
 
 
-def test_sources_that_differ_are_compiled_anew(trees: Trees) -> None:
+def test_differing_sources_are_recompiled(trees: Trees) -> None:
     same = marshal.dumps(compile("same = 1", "same.py", "exec"))
     trees.found = {"same": (modules.MODULE, same), "pack": (modules.PACKAGE, same), "coder": (modules.PACKAGE, same)}
     trees.source("same.py", "same = 1", "same = 1")
@@ -189,14 +189,14 @@ def test_sources_that_differ_are_compiled_anew(trees: Trees) -> None:
     ("name", "there", "says"),
     [("pack.part", None, "lack pack/part.py"), ("msgspec._utils", "other", "changed in what it loads")],
 )
-def test_sources_that_cannot_be_taken_stop_the_build(trees: Trees, name: str, there: str | None, says: str) -> None:
+def test_unusable_sources_stop_build(trees: Trees, name: str, there: str | None, says: str) -> None:
     trees.found = {name: (modules.MODULE, b"")}
     trees.source(f"{name.replace('.', '/')}.py", "same", there)
     with pytest.raises(SystemExit, match=says):
         trees.exchange()
 
 
-def test_python_is_told_how_the_other_one_was_configured(trees: Trees, there: str) -> None:
+def test_python_gets_target_configuration(trees: Trees, there: str) -> None:
     trees.found = {f"_sysconfigdata__{HERE}": (modules.MODULE, b"")}
     with pytest.raises(SystemExit, match="_sysconfigdata"):
         trees.exchange()
@@ -208,7 +208,7 @@ def test_python_is_told_how_the_other_one_was_configured(trees: Trees, there: st
     assert list(trees.found) == [f"_sysconfigdata__{there}"]
 
 
-def test_tools_and_names_are_the_other_processors(machine: str, there: str) -> None:
+def test_tools_and_names_match_target(machine: str, there: str) -> None:
     assert libc.machine() == machine and libc.tool("gcc") == f"{there}-gcc"
     assert libc.places()[0] == f"/lib/{there}/libc.so.6"
     # Of 32 bits: as wide as a file system's numbers.

@@ -65,7 +65,7 @@ async def test_standalone(server: Any, tmp_path: Path) -> None:
 
 
 @needs_curl
-async def test_damage_on_the_way_is_found_and_half_a_script_does_nothing(server: Any, tmp_path: Path) -> None:
+async def test_damaged_downloads_install_nothing(server: Any, tmp_path: Path) -> None:
     script = (await server.get("/install.sh", token="")).text
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -21,7 +21,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="root only")
 ROOT = recipe.ROOT
 
 
-def test_the_slim_program_lies_in_the_full_ones_file(tmp_path: Path, program: Path, parts: Parts) -> None:
+def test_full_file_contains_slim_program(tmp_path: Path, program: Path, parts: Parts) -> None:
     assert run(program, "a", "b c").stdout == f"full {program} a b c\n"
     assert run(program).stdout == f"full {program} \n"
     slim = tmp_path / "coder-slim"
@@ -33,7 +33,7 @@ def test_the_slim_program_lies_in_the_full_ones_file(tmp_path: Path, program: Pa
     assert made.joinpath("_internal", *DEEP).is_file()
 
 
-def test_the_same_folder_packs_to_the_same_bytes(tmp_path: Path) -> None:
+def test_packing_is_reproducible(tmp_path: Path) -> None:
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
@@ -64,7 +64,7 @@ def every_damage(parts: Parts) -> Iterator[tuple[str, bytes]]:
     yield "inserted", whole[:end] + parts.slim + whole[end:]
 
 
-def test_a_damaged_file_says_so_and_leaves_nothing(program: Path, parts: Parts) -> None:
+def test_damaged_file_is_reported(program: Path, parts: Parts) -> None:
     whole = program.read_bytes()
     for what, data in every_damage(parts):
         packing.write(program, data)
@@ -94,7 +94,7 @@ def test_the_hash(tmp_path: Path) -> None:
             assert said.decode().strip() == hashlib.sha256(data[:size]).hexdigest(), (way, size)
 
 
-def test_many_first_starts_of_two_versions_at_once(tmp_path: Path, program: Path, parts: Parts) -> None:
+def test_concurrent_first_starts(tmp_path: Path, program: Path, parts: Parts) -> None:
     """Beside what a killed start and a version of long ago left: all tidy up at once."""
     packing.write(tmp_path / "coder-slim", parts.slim_program())
     for name in (".new-killed", ".old-killed", "d" * 32):
@@ -111,7 +111,7 @@ def test_many_first_starts_of_two_versions_at_once(tmp_path: Path, program: Path
     assert len(listed(cache(program))) == 2
 
 
-def test_what_a_cleaner_of_temporary_files_took_is_made_again(program: Path) -> None:
+def test_deleted_cache_files_are_restored(program: Path) -> None:
     run(program)
     (made,) = cache(program).glob("*/")
     (made / "coder").unlink()
@@ -119,7 +119,7 @@ def test_what_a_cleaner_of_temporary_files_took_is_made_again(program: Path) -> 
     assert listed(cache(program)) == [made.name]
 
 
-def test_what_is_left_behind_goes_and_what_is_held_stays(program: Path) -> None:
+def test_leftovers_are_removed_unless_locked(program: Path) -> None:
     """Whatever the clock says; it counts for whole versions alone."""
     folder = cache(program)
     held = []
@@ -148,7 +148,7 @@ def test_what_is_left_behind_goes_and_what_is_held_stays(program: Path) -> None:
         file.close()
 
 
-def test_a_program_that_runs_keeps_its_files(tmp_path: Path, program: Path, parts: Parts) -> None:
+def test_running_program_keeps_its_files(tmp_path: Path, program: Path, parts: Parts) -> None:
     """The lock goes over to the program: a version in use for months is not unused."""
     with subprocess.Popen([program], env=environment(program, {}), stdout=subprocess.PIPE) as once:
         once.communicate()
@@ -166,7 +166,7 @@ def test_a_program_that_runs_keeps_its_files(tmp_path: Path, program: Path, part
     assert run(tmp_path / "coder-slim").returncode == 0 and not made.exists()
 
 
-def test_a_cache_others_could_write_is_not_used(program: Path) -> None:
+def test_shared_cache_is_not_used(program: Path) -> None:
     cache(program).mkdir(parents=True)
     cache(program).chmod(0o777)
     done = run(program, XDG_CACHE_HOME=str(program.parent / "xdg"))
@@ -174,7 +174,7 @@ def test_a_cache_others_could_write_is_not_used(program: Path) -> None:
     assert len(listed(program.parent / "xdg/coder/dist")) == 1
 
 
-def test_a_cache_chosen_by_the_person_that_cannot_be_used_is_refused(program: Path) -> None:
+def test_unusable_chosen_cache_is_rejected(program: Path) -> None:
     (program.parent / "file").touch()
     place = program.parent / "open"
     place.mkdir()
@@ -234,7 +234,7 @@ def test_homes(program: Path) -> None:
     assert no_proc.startswith("coder: /proc has to be mounted") and no_proc.endswith("status 127\n")
 
 
-def test_a_limit_on_the_size_of_files(program: Path) -> None:
+def test_file_size_limit_is_reported(program: Path) -> None:
     done = subprocess.run(
         [program],
         env=environment(program, {}),
@@ -249,7 +249,7 @@ def test_a_limit_on_the_size_of_files(program: Path) -> None:
 
 
 @AS_ROOT
-def test_a_file_that_may_be_run_and_not_read(open_path: Path, parts: Parts) -> None:
+def test_unreadable_executable_is_reported(open_path: Path, parts: Parts) -> None:
     program = open_path / "program"
     packing.write(program, parts.full_program())
     program.chmod(0o711)

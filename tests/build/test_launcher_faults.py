@@ -81,7 +81,7 @@ def test_at_each_call(what: int, both: tuple[Path, Path], tmp_path: Path) -> Non
     assert what == 0 or calls // 4 < failed < calls, "some errors matter, others do not"
 
 
-def test_one_is_killed_while_others_start(both: tuple[Path, Path], tmp_path: Path) -> None:
+def test_kill_during_concurrent_starts(both: tuple[Path, Path], tmp_path: Path) -> None:
     prepare(tmp_path / "count")
     calls = calls_of(both[0], tmp_path / "count")
     for at in range(1, calls + 1, 3):

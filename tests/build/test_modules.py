@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "build"))
 import modules
 
 
-def test_what_an_interrupted_build_left_is_no_part_of_the_next(tmp_path: Path) -> None:
+def test_interrupted_build_leaves_no_modules(tmp_path: Path) -> None:
     full, slim = tmp_path / "full", tmp_path / "slim"
     (full / "_internal/lib").mkdir(parents=True)
     for name in ("lib/a.so", "b.so", "c.so"):
@@ -42,7 +42,7 @@ def test_what_an_interrupted_build_left_is_no_part_of_the_next(tmp_path: Path) -
         ("sqlalchemy_other", False),
     ],
 )
-def test_docstrings_stay_where_they_are_read(
+def test_needed_docstrings_are_kept(
     name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (modules.level(name) == 1) is read
@@ -62,7 +62,7 @@ def test_docstrings_stay_where_they_are_read(
     assert modules.without_docstrings(name, written) == written
 
 
-def test_nobody_of_ours_reads_docstrings_elsewhere() -> None:
+def test_product_reads_no_stripped_docstrings() -> None:
     reading = re.compile(r"\b(__doc__|getdoc|json\.schema\w*)\b")
     found = {
         path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
@@ -90,7 +90,7 @@ Path(sys.argv[1]).write_bytes(codec.encode(describe_api()))
 """
 
 
-def test_the_program_describes_its_api_as_the_sources_do(tmp_path: Path) -> None:
+def test_program_serves_same_openapi(tmp_path: Path) -> None:
     env = {"PYTHONPATH": f"{ROOT}:{ROOT / 'build'}", "PATH": os.environ["PATH"]}
     subprocess.run([sys.executable, "-c", _DESCRIBED, tmp_path / "described"], env=env, check=True)
     assert json.loads((tmp_path / "described").read_text()) == document()
@@ -132,7 +132,7 @@ def test_starter_reads_packed_modules(tmp_path: Path) -> None:
     assert done.stdout.split() == [str(modules.PACKAGE), "None", "42", "None"]
 
 
-def test_functions_text_is_packed_by_its_hash() -> None:
+def test_function_texts_are_packed_by_hash() -> None:
     """Short, and never a module's name."""
     text = "def __create_fn__():\n def __init__(self):\n  pass\n return __init__"
     name = modules.function_name(text)

@@ -20,7 +20,7 @@ import libc
 import roots
 
 
-def test_one_that_cannot_be_built_does_not_stop_the_others(
+def test_failed_platform_does_not_stop_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     built: list[tuple[str, list[str]]] = []
@@ -85,7 +85,7 @@ QEMU = {"linux-amd64": "", "linux-arm64": "aarch64", "linux-armv7": "arm"}
 
 
 @pytest.mark.parametrize("name", roots.PLATFORMS)
-def test_steps_of_a_root_are_done_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_steps_run_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, ...]] = []
 
     def run(command: list[str], **_: object) -> None:
@@ -118,7 +118,7 @@ def test_steps_of_a_root_are_done_once(name: str, tmp_path: Path, monkeypatch: p
     assert len(calls) == done + 1
 
 
-def test_a_step_is_done_again_when_it_is_made_of_something_else(
+def test_changed_input_repeats_the_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version that is pinned anew is in the next program, not in that of the next machine."""
@@ -150,7 +150,7 @@ def test_a_step_is_done_again_when_it_is_made_of_something_else(
 
 
 @pytest.mark.parametrize("name", [name for name, platform in roots.PLATFORMS.items() if platform.cross])
-def test_a_cross_compiler_and_libraries_of_the_other_processor(name: str) -> None:
+def test_cross_compiler_gets_target_libraries(name: str) -> None:
     platform = roots.PLATFORMS[name]
     assert platform.processor in libc.TRIPLES and platform.wheels.partition("-")[2].startswith("manylinux_")
     assert {f"gcc-{libc.TRIPLES[platform.processor]}", f"libzstd-dev:{platform.cross}"} <= set(platform.packages)
@@ -160,7 +160,7 @@ def test_a_cross_compiler_and_libraries_of_the_other_processor(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["aarch64", "arm"])
-def test_the_kernel_is_told_what_a_program_begins_with(name: str) -> None:
+def test_binfmt_magic_matches_target_programs(name: str) -> None:
     """Whatever its system byte is, a shared object too, and no program of another processor."""
     fields = emulation.registration(name, "/usr/bin/qemu").decode().split(":")
     assert fields[1:4] == [f"qemu-{name}", "M", ""] and fields[6:] == ["/usr/bin/qemu", "F"]

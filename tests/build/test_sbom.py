@@ -39,7 +39,7 @@ def names(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {part["name"]: part for part in document["components"]}
 
 
-def test_only_what_was_collected_is_named(collected: Path) -> None:
+def test_sbom_lists_only_collected_libraries(collected: Path) -> None:
     found = names(sbom.describe(collected, "coder-linux-amd64", "1.2.3", dashboard=False))
     assert {"python", "trio", "cryptography", "libssl.so.3"} <= found.keys()
     assert not {"coder", "pytest", "mypy", "sqlalchemy", "react"} & {name.lower() for name in found}
@@ -48,7 +48,7 @@ def test_only_what_was_collected_is_named(collected: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [("", ""), ("another", "1.0.2-3")])
-def test_libraries_that_no_package_brought_have_a_version(
+def test_bundled_libraries_have_versions(
     known: tuple[str, str], collected: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the root for amd64 OpenSSL and Python are compiled from source: dpkg knows neither, or others of the name."""
@@ -66,14 +66,14 @@ def test_libraries_that_no_package_brought_have_a_version(
     assert found["libstrange.so.1"]["version"] == "unknown" and not found["libstrange.so.1"].get("purl")
 
 
-def test_libraries_of_the_system_are_its_packages(collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_libraries_are_debian_packages(collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     version = f"{ssl.OPENSSL_VERSION.split()[1]}-1"
     monkeypatch.setattr(sbom, "debian_package", lambda _: ("libssl3", version))
     found = names(sbom.describe(collected, "coder", "1", dashboard=False))
     assert found["libssl.so.3"]["purl"] == f"pkg:deb/debian/libssl3@{version}"
 
 
-def test_the_dashboards_libraries_without_what_builds_it(collected: Path) -> None:
+def test_dashboard_build_tools_are_excluded(collected: Path) -> None:
     found = names(sbom.describe(collected, "coder", "1.2.3", dashboard=True))
     assert found["react"]["purl"].startswith("pkg:npm/react@")
     assert not {"typescript", "vite", "vitest", "eslint"} & found.keys()
@@ -82,7 +82,7 @@ def test_the_dashboards_libraries_without_what_builds_it(collected: Path) -> Non
     assert scoped and all(purl.startswith("pkg:npm/%40") for purl in scoped)
 
 
-def test_the_same_program_has_the_same_document(collected: Path) -> None:
+def test_sbom_is_reproducible(collected: Path) -> None:
     one, two = (sbom.describe(collected, "coder", "1", dashboard=True) for _ in range(2))
     assert json.dumps(one) == json.dumps(two)
     (collected / "_internal/libssl.so.3").write_bytes(b"other")
@@ -90,7 +90,7 @@ def test_the_same_program_has_the_same_document(collected: Path) -> None:
     assert other["serialNumber"] != one["serialNumber"]
 
 
-def test_the_document_is_what_cyclonedx_says(collected: Path) -> None:
+def test_sbom_matches_cyclonedx_schema(collected: Path) -> None:
     pytest.importorskip("cyclonedx")
     place = resources.files("cyclonedx.schema") / "_res"
     schemas = {
@@ -107,7 +107,7 @@ def test_the_document_is_what_cyclonedx_says(collected: Path) -> None:
     assert len(references) == len(set(references)) and document["dependencies"][0]["dependsOn"] == references
 
 
-def test_sums_are_what_the_tool_checks(tmp_path: Path) -> None:
+def test_sha256sum_accepts_checksums(tmp_path: Path) -> None:
     for name in ("coder-linux-amd64", "coder-linux-amd64.cdx.json", "coder-linux-amd64.stamp", "other"):
         (tmp_path / name).write_text(name)
     sbom.write_sums(tmp_path)

@@ -48,7 +48,7 @@ def left(groups: list[str]) -> list[str]:
         ("", signal.SIGHUP, -1),
     ],
 )
-def test_what_is_begun_beside_ends_with_the_script(then: str, sent: signal.Signals | None, code: int) -> None:
+def test_background_jobs_end_with_script(then: str, sent: signal.Signals | None, code: int) -> None:
     # Who runs the tests may have told its own children to ignore an interrupt.
     script = subprocess.Popen(
         ["env", "--default-signal=INT", "bash", "-c", SCRIPT.format(python=sys.executable, then=f"read -r; {then}")],
@@ -73,7 +73,7 @@ def test_what_is_begun_beside_ends_with_the_script(then: str, sent: signal.Signa
     assert left(groups) == []
 
 
-def test_what_was_waited_for_is_left_alone() -> None:
+def test_awaited_jobs_are_not_killed() -> None:
     then = 'for one in ${!BESIDE[@]}; do kill -- -$one; wait_beside $one || echo $?; done; echo "left:${BESIDE[*]-}"'
     done = subprocess.run(
         ["bash", "-c", SCRIPT.format(python=sys.executable, then=then)],
@@ -86,7 +86,7 @@ def test_what_was_waited_for_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("path", BASH, ids=lambda path: path.name)
-def test_nothing_is_begun_in_another_way(path: Path) -> None:
+def test_scripts_start_jobs_by_begin_beside(path: Path) -> None:
     code = [line.partition(" #")[0] for line in path.read_text().splitlines() if not line.startswith("#")]
     assert not [line for line in code if IN_BACKGROUND.search(line)]
 
@@ -120,7 +120,7 @@ esac
         (":env:.proxy='http://a'\n:env:.no-index='1'", None),
     ],
 )
-def test_uv_is_told_what_pip_is_or_pip_installs(listed: str, told: set[str] | None, tmp_path: Path) -> None:
+def test_uv_gets_pip_settings(listed: str, told: set[str] | None, tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.write_text(PYTHON)

@@ -17,7 +17,7 @@ sys.path.insert(0, str(recipe.ROOT / "build"))
 import wheels
 
 
-def test_tags_are_ours_first_and_then_the_newest() -> None:
+def test_tag_order() -> None:
     tags = wheels.tags_of("armv7l-manylinux_2_20")
     numbered = [f"manylinux_2_{minor}_armv7l" for minor in (20, 19, 18, 17)]
     assert tags == ["linux_armv7l", *numbered, "manylinux2014_armv7l"]
@@ -64,14 +64,14 @@ def test_exactly_what_is_installed_here(tmp_path: Path, monkeypatch: pytest.Monk
     assert ".".join(platform.python_version_tuple()[:2]) in last
 
 
-def test_where_all_have_wheels_nothing_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_available_wheels_are_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels, "installed", {"trio": "0.35.0"}.items)
     pip = Pip(monkeypatch)
     pip.run(monkeypatch, tmp_path)
     assert [call[1][0] for call in pip.calls] == ["install"] and pip.calls[0][1][-1] == "trio==0.35.0"
 
 
-def test_a_name_that_is_not_installed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_package_name_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels, "installed", {"trio": "0.35.0"}.items)
     pip = Pip(monkeypatch)
     with pytest.raises(SystemExit, match="not installed: mspec"):
@@ -79,7 +79,7 @@ def test_a_name_that_is_not_installed_is_said(tmp_path: Path, monkeypatch: pytes
     assert not pip.calls
 
 
-def test_tools_are_no_part_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_tools_are_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
     class Found:
         def __init__(self, name: str) -> None:
             self.metadata, self.version = {"Name": name}, "1"
@@ -89,7 +89,7 @@ def test_tools_are_no_part_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None
     assert dict(wheels.installed()) == {"pynacl": "1", "backports-tarfile": "1", "jaraco-classes": "1"}
 
 
-def test_pip_that_fails_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pip_failure_stops_build(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str], **given: Any) -> None:
         assert given["check"] and command[1:3] == ["-m", "pip"]
         raise subprocess.CalledProcessError(1, command)

@@ -47,7 +47,7 @@ async def two_nodes(net: network_namespaces.Net, *options: str) -> AsyncIterator
             yield alice, bob
 
 
-async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> None:
+async def test_transfer_survives_lost_direct_path() -> None:
     with network_namespaces.open_net() as net:
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
@@ -69,7 +69,7 @@ async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> 
 
 
 @pytest.mark.skipif(shutil.which("nft", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None, reason="no nft")
-async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() -> None:
+async def test_path_mtu_black_hole() -> None:
     """The router's cable to bob carries 1000 bytes from now on, and nobody is told: the classic black hole."""
     with network_namespaces.open_net() as net:
         async with two_nodes(net) as (alice, bob):
@@ -91,7 +91,7 @@ async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() ->
             assert bob.latest["sha256"] == alice.latest["sha256"]
 
 
-async def test_without_udp_everything_takes_the_relay() -> None:
+async def test_relay_carries_everything_without_udp() -> None:
     with network_namespaces.open_net() as net:
         async with two_nodes(net, "nodirect") as (alice, bob):
             await bob.tell(serve=5000)

@@ -45,7 +45,7 @@ async def nodes(
             yield client, agent
 
 
-async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None:
+async def test_transfer_survives_closed_nat_mapping() -> None:
     with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
@@ -65,7 +65,7 @@ async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 
-async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() -> None:
+async def test_two_symmetric_nats_use_relay() -> None:
     with network_namespaces.open_nat_network(hard=("nata", "natb")) as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
@@ -79,7 +79,7 @@ async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() 
 
 
 @pytest.mark.parametrize("turns", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["turned", "dropped"])
-async def test_two_networks_behind_one_router_meet_where_it_turns_packets_around(turns: bool) -> None:
+async def test_hairpin_nat_gives_direct_path(turns: bool) -> None:
     with network_namespaces.open_nat_network(shared=True) as world:
 
         def hairpin(client: OverlayProcess, agent: OverlayProcess) -> None:
@@ -107,7 +107,7 @@ async def test_two_networks_behind_one_router_meet_where_it_turns_packets_around
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 
-async def test_a_lent_port_leads_through_two_difficult_routers() -> None:
+async def test_pcp_port_crosses_symmetric_nats() -> None:
     """What only the relay could carry in the test above: the agent's router lends a port by PCP."""
     with network_namespaces.open_nat_network(hard=("nata", "natb")) as world:
         world.lend_ports("nata")
@@ -130,7 +130,7 @@ async def test_a_lent_port_leads_through_two_difficult_routers() -> None:
                 assert agent.latest["sha256"] == client.latest["sha256"]
 
 
-async def test_the_address_changes_in_the_middle_of_a_transfer() -> None:
+async def test_transfer_survives_address_change() -> None:
     """Another network, as a laptop meets it: the relay connection and the direct path both began at the old address."""
     with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
@@ -151,7 +151,7 @@ async def test_the_address_changes_in_the_middle_of_a_transfer() -> None:
 
 
 @pytest.mark.soak
-async def test_datagrams_that_come_back_no_more_cost_no_byte() -> None:
+async def test_one_way_loss_costs_no_byte() -> None:
     """One-way loss: everything leaves, nothing arrives; the relay carries on within five seconds."""
     with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
@@ -170,7 +170,7 @@ async def test_datagrams_that_come_back_no_more_cost_no_byte() -> None:
 
 
 @pytest.mark.soak  # a longer way to what a change of address shows
-async def test_a_cable_pulled_and_put_back() -> None:
+async def test_transfer_survives_unplugged_cable() -> None:
     with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)

@@ -85,7 +85,7 @@ async def sign_in(world: World, person: str) -> httpx.Response:
     raise AssertionError("the provider sent us round and round")
 
 
-async def test_a_person_of_the_provider_becomes_a_user_and_comes_back() -> None:
+async def test_provider_account_becomes_user() -> None:
     settings: dict[str, Any] = {"oidc_group_field": "groups", "oidc_group_auto_create": True}
     async with deployment(**settings) as (world, issuer):
         first = await sign_in(world, "subject-1")
@@ -104,7 +104,7 @@ async def test_a_person_of_the_provider_becomes_a_user_and_comes_back() -> None:
         ]
 
 
-async def test_what_the_provider_refuses_is_said_and_opens_nothing() -> None:
+async def test_provider_refusals_are_reported() -> None:
     async with deployment() as (world, _issuer):
         unverified = await sign_in(world, "subject-2")
         assert unverified.status_code == 403 and "verif" in unverified.text

@@ -120,7 +120,7 @@ async def test_the_way_between(old: tuple[int, Path], home: Path, monkeypatch: p
         assert await backup.count_rows(url) == before
 
 
-async def test_a_failed_restore_leaves_the_old_database(old: tuple[int, Path], home: Path) -> None:
+async def test_failed_restore_keeps_old_database(old: tuple[int, Path], home: Path) -> None:
     """It runs on with the old programs, as if nothing had been."""
     major, programs = old
     place = server_config(Inputs(env={}), home / "config").data_path

@@ -130,19 +130,19 @@ def agent_address(deployment: Deployment) -> str:
     return "fd7a:115c:a1e0:" + ":".join(tail[at : at + 4] for at in range(0, 20, 4))
 
 
-def test_ping_reaches_both_addresses_of_the_agent(phone: Phone) -> None:
+def test_ping_reaches_both_agent_addresses(phone: Phone) -> None:
     assert phone.ping(phone.address), phone.deployment.log_ends()
     assert phone.ping(agent_address(phone.deployment))
 
 
-def test_echoes_larger_than_the_tunnel_come_back(phone: Phone) -> None:
+def test_echoes_larger_than_tunnel_mtu(phone: Phone) -> None:
     """In fragments both ways; what the agent cuts for the path to the server is cut again for the phone."""
     for address in (phone.address, agent_address(phone.deployment)):
         for size in (1240, 1400, 3000):
             assert phone.ping(address, size=size), (address, size)
 
 
-def test_ssh_and_web_by_plain_tools(phone: Phone) -> None:
+def test_ssh_and_http(phone: Phone) -> None:
     for address in (phone.address, agent_address(phone.deployment)):
         done = phone.ssh(address, "echo here; exit 5")
         assert (done.returncode, done.stdout) == (5, b"here\n"), done.stderr
@@ -169,7 +169,7 @@ def test_list_tells_who_is_there(phone: Phone) -> None:
     assert b"phone" in table.stdout and phone.address.encode() in table.stderr
 
 
-def test_a_second_persons_client_reaches_nothing(phone: Phone) -> None:
+def test_other_users_client_reaches_nothing(phone: Phone) -> None:
     deployment = phone.deployment
     new_person(deployment, "bob")
     bobs = add(deployment, "tablet", "--user", "bob", host="agent")
@@ -180,7 +180,7 @@ def test_a_second_persons_client_reaches_nothing(phone: Phone) -> None:
         assert phone.ping(phone.address)
 
 
-def test_removal_suspension_and_expiry_cut_traffic(phone: Phone) -> None:
+def test_removal_suspension_expiry_stop_traffic(phone: Phone) -> None:
     deployment = phone.deployment
     removed = add(deployment, "removed", "--workspace", WORKSPACE, "--expires", "1h", host="agent")
     assert f"AllowedIPs = {removed.address}/128" in removed.made["config"]

@@ -55,7 +55,7 @@ def test_both_roles_with_wireguard_go(program: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("program", [newest])
-def test_both_roles_with_the_newest_wireguard_go(program: str) -> None:
+def test_both_roles_with_newest_release(program: str) -> None:
     assert converse(program) == WORDS
 
 

@@ -162,7 +162,7 @@ def test_iperf_through_wireguard_go() -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("which", PATHS)
-def test_keys_and_addresses_change_under_load(which: str) -> None:
+def test_rekey_and_roaming_under_load(which: str) -> None:
     """Twelve seconds of TCP both ways while keys are renewed every five and each side moves to another port."""
     if not Path(PATHS[which]).is_file():
         pytest.skip("this wireguard-go is not here; scripts/bench mesh fetches the newest")
