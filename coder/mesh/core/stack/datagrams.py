@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _MAX_QUEUED = 1024
-"""Ours: datagrams queued for each socket. A slow reader loses the newest, as with kernels."""
-# Both bounds, as 1024 datagrams may be 64 MB: a sender must not choose how much memory a port without a reader takes.
+"""Ours: datagrams; a slow reader loses the newest, as with kernels."""
+# Both bounds, as 1024 datagrams may be 64 MB: whoever sends to a port nobody reads is not to choose how much memory
+# that takes.
 _MAX_BYTES = 1 << 20
 
 
 class UdpDatagram(NamedTuple):
-    """A datagram that arrived."""
+    """What arrived."""
 
     source: bytes
     source_port: int
@@ -26,7 +27,7 @@ class UdpDatagram(NamedTuple):
 
 
 class UdpSocket:
-    """A bound UDP port."""
+    """A bound port."""
 
     __slots__ = ("_bytes", "_release", "_send", "address", "closed", "dropped", "on_event", "port", "queue")
 
@@ -38,7 +39,7 @@ class UdpSocket:
         release: Callable[[UdpSocket], None],
     ) -> None:
         self.address = address
-        "Source address of sent datagrams."
+        "Source of what is sent."
         self.port = port
         self.queue: deque[UdpDatagram] = deque()
         self.dropped = 0
@@ -50,15 +51,15 @@ class UdpSocket:
 
     @property
     def readable(self) -> bool:
-        """Return whether a datagram is queued."""
+        """Whether a datagram waits."""
         return bool(self.queue)
 
     def send_nowait(self, payload: bytes, destination: bytes, port: int) -> None:
-        """Send a datagram; never waits, never fails (UDP)."""
+        """Send one datagram; never waits, never fails (UDP)."""
         self._send(self.address, self.port, destination, port, payload)
 
     def receive_nowait(self) -> UdpDatagram | None:
-        """Return the oldest datagram, or None."""
+        """The oldest datagram, or None."""
         if not self.queue:
             return None
         datagram = self.queue.popleft()
@@ -66,10 +67,10 @@ class UdpSocket:
         return datagram
 
     def arrived(self, datagram: UdpDatagram) -> bool:
-        """Queue or drop an arriving datagram; return whether it was queued. Called by the stack."""
+        """Used by the stack: queue or drop; whether it was queued."""
         if len(self.queue) >= _MAX_QUEUED or self._bytes + len(datagram.payload) > _MAX_BYTES:
-            # A drop is silent: UDP promises nothing, and an ICMP error would claim that the port does not listen (RFC
-            # 4443 section 3.1).
+            # Nobody is told: UDP promises nothing, and an ICMP error here would be one for a port that does listen
+            # (RFC 4443 section 3.1).
             self.dropped += 1
             return False
         self._bytes += len(datagram.payload)
@@ -77,9 +78,9 @@ class UdpSocket:
         return True
 
     def close(self) -> None:
-        """Release the port."""
+        """Give the port back."""
         if not self.closed:
             self.closed = True
-            # Unread datagrams are discarded with the socket, as with kernels.
+            # What nobody read is gone with the socket, as with kernels.
             self.queue.clear()
             self._release(self)

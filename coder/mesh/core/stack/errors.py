@@ -1,4 +1,4 @@
-"""Errors of overlay sockets."""
+"""What sockets of the overlay report."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _TEXTS = {
 
 
 class StackError(MeshError):
-    """An error of a socket. `code` is reset, refused, timeout, aborted, unreachable, closed, port_in_use, no_ports or
-    impossible."""
+    """`code` is one of reset, refused, timeout, aborted, unreachable, closed, port_in_use, no_ports, impossible."""
 
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(code, message or _TEXTS.get(code, code))

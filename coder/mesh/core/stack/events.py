@@ -1,4 +1,4 @@
-"""Events of peers that belong to no socket."""
+"""What happens to peers and belongs to no socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Unreachable(NamedTuple):
 
 
 class TooBig(NamedTuple):
-    """A packet to this destination exceeded a link's MTU."""
+    """A packet to this destination did not fit."""
 
     destination: bytes
     mtu: int
