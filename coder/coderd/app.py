@@ -67,7 +67,7 @@ from coder.coderd.services.telemetry import metrics_endpoint, tracing
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.templates.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
-from coder.coderd.services.workspaces.build_jobs import BuildJobs
+from coder.coderd.services.workspaces.builds.build_jobs import BuildJobs
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate

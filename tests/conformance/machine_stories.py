@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from coder.agent.network import http_api
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.net.policy import DialPolicy
 from tests.kit.agents.container_engine import DEVCONTAINER, ContainerApi
 from tests.kit.agents.real_agent import running_agent

@@ -1,4 +1,4 @@
-"""Makes and removes prebuilt workspaces until every preset has its number, by `services/workspaces/prebuilds.py`."""
+"""Reconciles prebuilt workspaces with their presets, by `services/workspaces/prebuild_reconciliation.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

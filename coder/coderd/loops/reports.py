@@ -1,4 +1,4 @@
-"""Sends the weekly report on failed builds, by `services/workspaces/build_reports.py`."""
+"""Sends the weekly report on failed builds, by `services/workspaces/builds/build_reports.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.workspaces.build_reports import report
+from coder.coderd.services.workspaces.builds.build_reports import report
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

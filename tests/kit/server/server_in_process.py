@@ -49,7 +49,7 @@ from coder.coderd.services.access import passwords, recheck_rights, session_revo
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.provisioning import job_logs, job_queue
-from coder.coderd.services.workspaces import subscriptions
+from coder.coderd.services.workspaces import prebuild_claims
 from coder.coderd.store.engine import listening
 from tests.kit.api.http_clients import http_client
 from tests.kit.server.postgres_server import fresh_database, shared_postgres
@@ -83,7 +83,7 @@ SECOND_LOOKS = (
     (proxies, "LOOK_EVERY"),
     (session_revocation, "LOOK_EVERY"),
     (listening, "PING_EVERY"),
-    (subscriptions, "LOOK_EVERY"),
+    (prebuild_claims, "LOOK_EVERY"),
 )
 """Seconds until something is looked at though nobody told of it, because notices may be lost."""
 for _module, _name in SECOND_LOOKS:

@@ -24,7 +24,7 @@ from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.object_limits import LIMITS, ObjectLimit
 from coder.coderd.services.notifications.notification_delivery import deliver_due
 from coder.coderd.services.templates import files
-from coder.coderd.services.workspaces import workspace_settings
+from coder.coderd.services.workspaces import port_shares
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.notifications import notifications as message_store
 from coder.coderd.store.people import object_counts
@@ -457,7 +457,7 @@ async def test_messages_to_oneself_are_few_a_minute() -> None:
 
 
 async def test_a_workspace_shares_few_ports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace_settings, "MOST_SHARED_PORTS", FEW)
+    monkeypatch.setattr(port_shares, "MOST_SHARED_PORTS", FEW)
     async with workspace_world() as it:
         path = f"/api/v2/workspaces/{it.workspace['id']}/port-share"
         template = it.workspace["template_id"]
@@ -471,6 +471,6 @@ async def test_a_workspace_shares_few_ports(monkeypatch: pytest.MonkeyPatch) -> 
         assert sorted(answer.status_code for answer in answers) == [200] * FEW + [400] * FEW * 2
         kept = (await it.world.get(path)).json()["shares"]
         assert len(kept) == FEW
-        monkeypatch.setattr(workspace_settings, "MOST_SHARED_PORTS", FEW - 2)
+        monkeypatch.setattr(port_shares, "MOST_SHARED_PORTS", FEW - 2)
         assert (await share(kept[0]["port"] - 8000)).status_code == 200, "one that is shared may be shared otherwise"
         assert (await share(FEW * 4)).status_code == 400

@@ -21,7 +21,7 @@ from coder.base.secret import Secret
 from coder.coderd.http.server.declarations import EVENTS
 from coder.coderd.services.access import recheck_rights, session_revocation
 from coder.coderd.services.agents import agent_containers
-from coder.coderd.services.workspaces import subscriptions
+from coder.coderd.services.workspaces import agent_streams, workspace_streams
 from coder.domain.access.route_scopes import AGENT
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
@@ -324,7 +324,8 @@ async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch
     """All of a guest's at once, while those of the owner go on; what is opened anew is refused like to a stranger."""
     for module in (recheck_rights, session_revocation):
         monkeypatch.setattr(module, "PAUSE", 0.0)
-    monkeypatch.setattr(subscriptions, "_PING_EVERY", 0.5)  # those of events that are silent ask with each ping
+    for module in (agent_streams, workspace_streams):
+        monkeypatch.setattr(module, "PING_EVERY", 0.5)  # a silent stream of events checks rights with each ping
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
     about, events = rules(), event_streams()

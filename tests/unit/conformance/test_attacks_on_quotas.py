@@ -13,7 +13,7 @@ import pytest
 import trio
 from sqlalchemy import text
 
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, new_template, resource

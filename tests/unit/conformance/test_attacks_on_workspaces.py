@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import httpx
 import trio
 
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from tests.kit.agents.scripted_agent import eventually

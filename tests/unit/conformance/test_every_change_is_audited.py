@@ -166,7 +166,7 @@ async def test_good_calls_leave_entries() -> None:
 
 
 ELSEWHERE = {
-    "POST /api/v2/workspaces/<id:workspace>/abandon": "services/workspaces/test_build_metrics.py",
+    "POST /api/v2/workspaces/<id:workspace>/abandon": "services/workspaces/builds/test_build_metrics.py",
     "POST /api/v2/workspaces/<id:workspace>/external-agent/<agent>/rotate-token": (
         "services/workspaces/test_external_agents.py"
     ),

@@ -38,7 +38,7 @@ from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.network.derp_map import connection_info
 from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
-from coder.coderd.services.workspaces import subscriptions
+from coder.coderd.services.workspaces import agent_streams, prebuild_claims
 from coder.domain.access.route_scopes import AGENT, OPTIONAL, PUBLIC
 from coder.domain.foundation.search import parse_rfc3339
 
@@ -214,8 +214,8 @@ async def get_git_auth() -> Response:
 async def get_reinit() -> Response:
     """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew."""
     waits = request.args.get("wait", "") in {"1", "t", "T", "true", "TRUE", "True"}
-    waiter = subscriptions.ClaimWaiter(place().workspace_id, place().rotated_token or place().agent.auth_token)
-    return await sse(subscriptions.watch_claim(context(), waiter, only_prebuilt=waits))
+    waiter = prebuild_claims.ClaimWaiter(place().workspace_id, place().rotated_token or place().agent.auth_token)
+    return await sse(prebuild_claims.watch_claim(context(), waiter, only_prebuilt=waits))
 
 
 @route(
@@ -312,13 +312,13 @@ async def follow_logs(agent: str) -> None:
     """Every stored line, then new ones as they come, in lists; ends when a newer build takes over."""
     after = read_after(websocket.args)
     wants_text(websocket.args, follow=True)
-    await over_websocket(subscriptions.follow_logs(context(), subject(), path_uuid(agent), after))
+    await over_websocket(agent_streams.follow_logs(context(), subject(), path_uuid(agent), after))
 
 
 @route(blueprint, "GET", "/<id:agent>/watch-metadata", scope="workspace:read", answers=EVENTS)
 async def watch_metadata(agent: str) -> Response:
     """The whole set at once, then after every report."""
-    return await sse(subscriptions.watch_metadata(context(), subject(), path_uuid(agent)))
+    return await sse(agent_streams.watch_metadata(context(), subject(), path_uuid(agent)))
 
 
 @route(blueprint, "GET", "/<id:agent>/watch-metadata-ws", scope="workspace:read", others={426: TEXT})
@@ -331,8 +331,8 @@ async def watch_metadata_without_upgrade(agent: str) -> Response:
 async def watch_metadata_ws(agent: str) -> None:
     """The whole set at once, then after every report."""
     agent_id = path_uuid(agent)
-    source = subscriptions.watch_metadata(context(), subject(), agent_id)
-    ask = partial(subscriptions.require_sight, context(), subject(), agent_id)
+    source = agent_streams.watch_metadata(context(), subject(), agent_id)
+    ask = partial(agent_streams.require_sight, context(), subject(), agent_id)
     await while_allowed(ask, lambda _: events_over_websocket(source))
 
 
@@ -367,7 +367,7 @@ async def watch_containers(agent: str) -> None:
     """Each list the agent sends."""
     agent_id = path_uuid(agent)
     source = agent_containers.watch_containers(context(), subject(), agent_id)
-    ask = partial(subscriptions.require_sight, context(), subject(), agent_id)
+    ask = partial(agent_streams.require_sight, context(), subject(), agent_id)
     await while_allowed(ask, lambda _: over_websocket(source))
 
 

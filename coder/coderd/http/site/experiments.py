@@ -8,7 +8,7 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import TEXT
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade, over_websocket
-from coder.coderd.services.workspaces.build_updates import require_experiment, watch_builds
+from coder.coderd.services.workspaces.builds.build_updates import require_experiment, watch_builds
 
 blueprint = Blueprint("experiments", __name__, url_prefix="/api/experimental")
 

@@ -25,7 +25,7 @@ from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.people import users
-from coder.coderd.services.tasks import task_conversation, tasks
+from coder.coderd.services.tasks import task_builds, task_conversation, task_creation, task_search, task_view, tasks
 from coder.domain.access.route_scopes import AGENT
 from coder.domain.tasks.tasks import MAX_SNAPSHOT
 
@@ -45,7 +45,9 @@ async def get_tasks() -> Response:
     query = Query()
     page = query.page()
     query.check()
-    return reply(await tasks.list_tasks(context(), subject(), query.text("q"), limit=page.limit, offset=page.offset))
+    return reply(
+        await task_search.list_tasks(context(), subject(), query.text("q"), limit=page.limit, offset=page.offset)
+    )
 
 
 @route(
@@ -64,7 +66,7 @@ async def post_task(user: str) -> Response:
     """A task, its workspace and that one's first start."""
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateTaskRequest)
-    return reply(await tasks.create_task(context(), subject(), owner.id, body), 201)
+    return reply(await task_creation.create_task(context(), subject(), owner.id, body), 201)
 
 
 @route(
@@ -74,7 +76,7 @@ async def get_task(user: str, task: str) -> Response:
     """The API's shape of a task."""
     owner = await users.find_user(context(), subject(), user)
     found = await tasks.load_task(context(), subject(), owner.id, task)
-    return reply(tasks.present_task(context(), found))
+    return reply(task_view.present_task(context(), found))
 
 
 @route(
@@ -89,7 +91,7 @@ async def get_task(user: str, task: str) -> Response:
 async def delete_task(user: str, task: str) -> Response:
     """Forgets the task and deletes its workspace."""
     owner = await users.find_user(context(), subject(), user)
-    await tasks.delete_task(context(), subject(), owner.id, task)
+    await task_builds.delete_task(context(), subject(), owner.id, task)
     response = Response(b"", 202)
     del response.headers["Content-Type"]  # of nothing
     return response
@@ -157,7 +159,7 @@ async def post_pause(user: str, task: str) -> Response:
     """Stops the task's workspace."""
     owner = await users.find_user(context(), subject(), user)
     await task_conversation.remember(context(), subject(), owner.id, task)
-    build = await tasks.pause(context(), subject(), owner.id, task)
+    build = await task_builds.pause(context(), subject(), owner.id, task)
     return reply(PauseTaskResponse(workspace_build=build), 202)
 
 
@@ -173,7 +175,7 @@ async def post_pause(user: str, task: str) -> Response:
 async def post_resume(user: str, task: str) -> Response:
     """Starts it again."""
     owner = await users.find_user(context(), subject(), user)
-    build = await tasks.resume(context(), subject(), owner.id, task)
+    build = await task_builds.resume(context(), subject(), owner.id, task)
     return reply(ResumeTaskResponse(workspace_build=build), 202)
 
 

@@ -24,8 +24,15 @@ from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import while_allowed
 from coder.coderd.services.people import users
-from coder.coderd.services.workspaces import builds
-from coder.coderd.services.workspaces.builds import BuildPage
+from coder.coderd.services.workspaces.builds import (
+    build_cancellation,
+    build_creation,
+    build_state,
+    build_timings,
+    builds,
+)
+from coder.coderd.services.workspaces.builds.autofill_parameters import autofill_parameters
+from coder.coderd.services.workspaces.builds.builds import BuildPage
 from coder.domain.foundation.search import explain_time, parse_rfc3339
 
 blueprint = Blueprint("builds", __name__, url_prefix="/api/v2")
@@ -70,7 +77,7 @@ async def post_build(workspace: str) -> Response:
     """Queues a start, stop or delete."""
     workspace_id = path_uuid(workspace)
     body = await read_body(CreateWorkspaceBuildRequest)
-    return reply(await builds.create_build(context(), subject(), workspace_id, body), 201)
+    return reply(await build_creation.create_build(context(), subject(), workspace_id, body), 201)
 
 
 @route(blueprint, "GET", "/workspacebuilds/<id:build>", scope="workspace:read", answers=WorkspaceBuild)
@@ -89,7 +96,7 @@ async def get_build(build: str) -> Response:
 )
 async def cancel_build(build: str) -> Response:
     """Asks the build's job to stop."""
-    await builds.cancel_build(context(), subject(), path_uuid(build), Query().text("expect_status"))
+    await build_cancellation.cancel_build(context(), subject(), path_uuid(build), Query().text("expect_status"))
     return message("Job has been marked as canceled...")
 
 
@@ -140,13 +147,13 @@ async def get_resources(build: str) -> Response:
 @route(blueprint, "GET", "/workspacebuilds/<id:build>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)
 async def get_timings(build: str) -> Response:
     """How long every step took, Terraform's and the agents'."""
-    return reply(await builds.get_timings(context(), subject(), path_uuid(build)))
+    return reply(await build_timings.get_timings(context(), subject(), path_uuid(build)))
 
 
 @route(blueprint, "GET", "/workspacebuilds/<id:build>/state", scope="template:update", answers=Any)
 async def get_state(build: str) -> Response:
     """The Terraform state: secrets included, so template managers only (others get NotFound)."""
-    state = await builds.get_state(context(), subject(), path_uuid(build))
+    state = await build_state.get_state(context(), subject(), path_uuid(build))
     return Response(state, 200, content_type="application/json")
 
 
@@ -163,7 +170,7 @@ async def get_state(build: str) -> Response:
 async def put_state(build: str) -> Response:
     """Replaces what Terraform knows of it, in base64."""
     body = await read_body(UpdateWorkspaceBuildStateRequest)
-    await builds.put_state(context(), subject(), path_uuid(build), body)
+    await build_state.put_state(context(), subject(), path_uuid(build), body)
     return no_content()
 
 
@@ -186,5 +193,5 @@ async def get_autofill(user: str) -> Response:
     query.check()
     if template_id is None:
         raise Invalid("Invalid template_id.")
-    found = await builds.autofill_parameters(context(), subject(), owner.id, template_id)
+    found = await autofill_parameters(context(), subject(), owner.id, template_id)
     return reply([{"name": name, "value": value} for name, value in found.items()])

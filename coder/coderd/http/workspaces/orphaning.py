@@ -10,7 +10,7 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.workspaces import orphaning
+from coder.coderd.services.workspaces import orphaning, workspace_inventory
 
 blueprint = Blueprint("workspace_inventory", __name__, url_prefix="/api/v2")
 
@@ -25,7 +25,7 @@ blueprint = Blueprint("workspace_inventory", __name__, url_prefix="/api/v2")
 )
 async def get_inventory(workspace: str) -> Response:
     """What the last build's state knows."""
-    return reply(await orphaning.show_inventory(context(), subject(), path_uuid(workspace)))
+    return reply(await workspace_inventory.show_inventory(context(), subject(), path_uuid(workspace)))
 
 
 @route(

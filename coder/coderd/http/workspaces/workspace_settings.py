@@ -30,7 +30,14 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.workspaces import workspace_settings
+from coder.coderd.services.activity import workspace_usage
+from coder.coderd.services.workspaces import (
+    port_shares,
+    workspace_dormancy,
+    workspace_schedule,
+    workspace_settings,
+    workspace_sharing,
+)
 from coder.domain.foundation.zero import NIL_UUID
 
 blueprint = Blueprint("workspace_settings", __name__, url_prefix="/api/v2")
@@ -48,7 +55,7 @@ blueprint = Blueprint("workspace_settings", __name__, url_prefix="/api/v2")
 async def put_autostart(workspace: str) -> Response:
     """None or empty clears."""
     body = await read_body(UpdateWorkspaceAutostartRequest)
-    await workspace_settings.set_autostart(context(), subject(), path_uuid(workspace), body)
+    await workspace_schedule.set_autostart(context(), subject(), path_uuid(workspace), body)
     return no_content()
 
 
@@ -64,7 +71,7 @@ async def put_autostart(workspace: str) -> Response:
 async def put_ttl(workspace: str) -> Response:
     """None or 0 clears, and with it the deadline of a running build."""
     body = await read_body(UpdateWorkspaceTTLRequest)
-    await workspace_settings.set_ttl(context(), subject(), path_uuid(workspace), body)
+    await workspace_schedule.set_ttl(context(), subject(), path_uuid(workspace), body)
     return no_content()
 
 
@@ -82,7 +89,7 @@ async def put_extend(workspace: str) -> Response:
     """Moves the deadline of a running workspace, later or sooner."""
     workspace_id = path_uuid(workspace)
     body = await read_body(ExtendWorkspaceRequest)
-    await workspace_settings.extend(context(), subject(), workspace_id, body)
+    await workspace_schedule.extend(context(), subject(), workspace_id, body)
     return message(f"Deadline updated to {body.deadline}.")
 
 
@@ -99,7 +106,7 @@ async def put_extend(workspace: str) -> Response:
 async def put_dormant(workspace: str) -> Response:
     """Puts a workspace to sleep or wakes it. None when it is so already."""
     body = await read_body(UpdateWorkspaceDormancy)
-    changed = await workspace_settings.set_dormant(context(), subject(), path_uuid(workspace), body.dormant)
+    changed = await workspace_dormancy.set_dormant(context(), subject(), path_uuid(workspace), body.dormant)
     return Response(b"", 304) if changed is None else reply(changed)
 
 
@@ -153,7 +160,7 @@ async def put_automatic_updates(workspace: str) -> Response:
 )
 async def resolve_autostart(workspace: str) -> Response:
     """False: the active version has parameters that nobody has answered yet (`parameter_mismatch`)."""
-    able = await workspace_settings.can_autostart(context(), subject(), path_uuid(workspace))
+    able = await workspace_schedule.can_autostart(context(), subject(), path_uuid(workspace))
     return reply({"parameter_mismatch": not able})
 
 
@@ -173,14 +180,14 @@ async def post_usage(workspace: str) -> Response:
         agent_id, app = body.agent_id if body.agent_id != NIL_UUID else None, body.app_name
     except Invalid:
         agent_id, app = None, ""
-    await workspace_settings.record_usage(context(), subject(), path_uuid(workspace), agent_id, app)
+    await workspace_usage.record_usage(context(), subject(), path_uuid(workspace), agent_id, app)
     return no_content()
 
 
 @route(blueprint, "GET", "/workspaces/<id:workspace>/acl", scope="workspace:read", answers=WorkspaceACL)
 async def get_acl(workspace: str) -> Response:
     """Whom the workspace is shared with. Group members are not listed, only counted."""
-    return reply(await workspace_settings.get_acl(context(), subject(), path_uuid(workspace)))
+    return reply(await workspace_sharing.get_acl(context(), subject(), path_uuid(workspace)))
 
 
 @route(
@@ -195,7 +202,7 @@ async def get_acl(workspace: str) -> Response:
 async def patch_acl(workspace: str) -> Response:
     """Gives or takes (empty role) access."""
     body = await read_body(UpdateWorkspaceACL)
-    await workspace_settings.update_acl(
+    await workspace_sharing.update_acl(
         context(), subject(), path_uuid(workspace), body.user_roles or {}, body.group_roles or {}
     )
     return no_content()
@@ -210,7 +217,7 @@ async def patch_acl(workspace: str) -> Response:
     audit=Audited("workspace", "write"),
 )
 async def delete_acl(workspace: str) -> Response:
-    await workspace_settings.clear_acl(context(), subject(), path_uuid(workspace))
+    await workspace_sharing.clear_acl(context(), subject(), path_uuid(workspace))
     return Response(b"", 204, content_type="application/json; charset=utf-8")  # as recorded, unlike its neighbours
 
 
@@ -218,7 +225,7 @@ async def delete_acl(workspace: str) -> Response:
     blueprint, "GET", "/workspaces/<id:workspace>/port-share", scope="workspace:read", answers=WorkspaceAgentPortShares
 )
 async def get_port_shares(workspace: str) -> Response:
-    return reply(await workspace_settings.list_port_shares(context(), subject(), path_uuid(workspace)))
+    return reply(await port_shares.list_port_shares(context(), subject(), path_uuid(workspace)))
 
 
 @route(
@@ -233,7 +240,7 @@ async def get_port_shares(workspace: str) -> Response:
 async def post_port_share(workspace: str) -> Response:
     """Shares a port, or changes how."""
     body = await read_body(UpsertWorkspaceAgentPortShareRequest)
-    return reply(await workspace_settings.share_port(context(), subject(), path_uuid(workspace), body))
+    return reply(await port_shares.share_port(context(), subject(), path_uuid(workspace), body))
 
 
 @route(
@@ -246,5 +253,5 @@ async def post_port_share(workspace: str) -> Response:
 )
 async def delete_port_share(workspace: str) -> Response:
     body = await read_body(DeleteWorkspaceAgentPortShareRequest)
-    await workspace_settings.unshare_port(context(), subject(), path_uuid(workspace), body.agent_name, body.port)
+    await port_shares.unshare_port(context(), subject(), path_uuid(workspace), body.agent_name, body.port)
     return Response(b"", 200)

@@ -22,7 +22,14 @@ from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
 from coder.coderd.services.people import organizations, quotas, users
 from coder.coderd.services.people.organizations import resolve_organization
-from coder.coderd.services.workspaces import builds, external_agents, subscriptions, workspaces
+from coder.coderd.services.workspaces import (
+    external_agents,
+    workspace_creation,
+    workspace_settings,
+    workspace_streams,
+    workspaces,
+)
+from coder.coderd.services.workspaces.builds import build_timings, builds
 from coder.domain.access.route_scopes import ANY_KEY
 from coder.domain.foundation.search import parse_go_bool
 
@@ -76,7 +83,7 @@ async def post_workspace(user: str) -> Response:
     """A new workspace and its first start build."""
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateWorkspaceRequest)
-    return reply(await workspaces.create_workspace(context(), subject(), owner.id, body), 201)
+    return reply(await workspace_creation.create_workspace(context(), subject(), owner.id, body), 201)
 
 
 @route(
@@ -95,7 +102,7 @@ async def post_member_workspace(organization: str, user: str) -> Response:
     organization_id = (await organizations.resolve_organization(context(), subject(), organization)).id
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateWorkspaceRequest)
-    made = await workspaces.create_workspace(context(), subject(), owner.id, body, organization_id)
+    made = await workspace_creation.create_workspace(context(), subject(), owner.id, body, organization_id)
     return reply(made, 201)
 
 
@@ -150,7 +157,7 @@ async def get_workspace(workspace: str) -> Response:
 )
 async def patch_workspace(workspace: str) -> Response:
     body = await read_body(UpdateWorkspaceRequest)
-    await workspaces.rename_workspace(context(), subject(), path_uuid(workspace), body)
+    await workspace_settings.rename_workspace(context(), subject(), path_uuid(workspace), body)
     return no_content()
 
 
@@ -167,13 +174,13 @@ def _include_deleted(field: str) -> bool:
 @route(blueprint, "GET", "/workspaces/<id:workspace>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)
 async def get_timings(workspace: str) -> Response:
     """Of the latest build."""
-    return reply(await builds.get_workspace_timings(context(), subject(), path_uuid(workspace)))
+    return reply(await build_timings.get_workspace_timings(context(), subject(), path_uuid(workspace)))
 
 
 @route(blueprint, "GET", "/workspaces/<id:workspace>/watch", scope="workspace:read", answers=EVENTS)
 async def watch(workspace: str) -> Response:
     """The workspace as JSON at once, then whenever it looks different."""
-    return await sse(subscriptions.watch_workspace(context(), subject(), path_uuid(workspace)), ping_first=True)
+    return await sse(workspace_streams.watch_workspace(context(), subject(), path_uuid(workspace)), ping_first=True)
 
 
 @route(
@@ -187,7 +194,7 @@ async def watch_without_upgrade(workspace: str) -> Response:
 @route(blueprint, WEBSOCKET, "/workspaces/<id:workspace>/watch-ws", scope="workspace:read")
 async def watch_ws(workspace: str) -> None:
     """The workspace as JSON at once, then whenever it looks different."""
-    source = subscriptions.watch_workspace(context(), subject(), path_uuid(workspace))
+    source = workspace_streams.watch_workspace(context(), subject(), path_uuid(workspace))
     await events_over_websocket(source, ping_first=True)
 
 
@@ -241,4 +248,4 @@ async def connection_watch_without_upgrade(workspace: str) -> Response:
 @route(blueprint, WEBSOCKET, "/workspaces/<id:workspace>/agent-connection-watch", scope="workspace:read")
 async def connection_watch(workspace: str) -> None:
     """What somebody who wants to connect waits for."""
-    await over_websocket(subscriptions.watch_connections(context(), subject(), path_uuid(workspace)))
+    await over_websocket(workspace_streams.watch_connections(context(), subject(), path_uuid(workspace)))

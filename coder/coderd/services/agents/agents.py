@@ -1,6 +1,6 @@
 """Agents: who they are (by token), reading them, and what they do over plain HTTP beside their RPC.
 
-The agent RPC itself is `agent_rpc.py`; following logs and metadata is `services/workspaces/subscriptions.py`; reaching
+The agent RPC itself is `agent_rpc.py`; following logs and metadata is `services/workspaces/agent_streams.py`; reaching
 into an agent over the mesh is `agent_http.py`.
 """
 

@@ -3,7 +3,7 @@
 What a level of sharing means is here; so is that an address by path is narrower than one by host, because its pages
 share the dashboard's origin. Where a level comes from: a template's `coder_app`
 (provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py); shares of ports
-(services/workspaces/workspace_settings.py) and what agents make for dev containers (services/agents/sub_agents.py),
+(services/workspaces/port_shares.py) and what agents make for dev containers (services/agents/sub_agents.py),
 which hold as far as the template lets ports be shared now, whatever it said then. Not here: bytes (`appproxy/apps`),
 tickets (`app_tokens.py`), addresses (`domain/apps/app_addresses.py`).
 """

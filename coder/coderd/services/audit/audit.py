@@ -1,7 +1,7 @@
 """The audit log: writing entries, and reading them for those who may.
 
 Entries about requests are written around the view (`http/server/audited.py` calls `request_events.py`); entries about
-builds when they end (`services/workspaces/build_events.py`). Both send the notifications of the event as well.
+builds when they end (`services/workspaces/builds/build_events.py`). Both send the notifications of the event as well.
 """
 
 from __future__ import annotations

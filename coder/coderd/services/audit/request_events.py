@@ -1,7 +1,7 @@
 """What follows a request that changed something: an audit entry, and messages to those it concerns.
 
 Written in a transaction of its own, after the change was committed. The end of a build is
-`services/workspaces/build_events.py`.
+`services/workspaces/builds/build_events.py`.
 """
 
 from __future__ import annotations

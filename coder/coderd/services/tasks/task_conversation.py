@@ -28,7 +28,8 @@ from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents import agent_http
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.network.stream_http import AgentAnswer
-from coder.coderd.services.tasks.tasks import load_task, status_of_task
+from coder.coderd.services.tasks.task_view import status_of_task
+from coder.coderd.services.tasks.tasks import load_task
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import SnapshotRow, TaskApp, TaskView

@@ -8,30 +8,30 @@ has to stop `domain/workspaces/autostop.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.foundation.isolated_items import one_by_one
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
-from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
-from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.services.workspaces.builds.build_metrics import EnqueuedBuild
+from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, Prepare, run_with_values
+from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
+from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
+from coder.coderd.services.workspaces.workspace_dormancy import make_dormant
 from coder.coderd.store.tasks import tasks as task_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as store
 from coder.coderd.store.workspaces import builds as build_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import SYSTEM
 from coder.domain.notifications import notification_templates
-from coder.domain.workspaces.autobuild import AutobuildStep, in_words, next_step
+from coder.domain.workspaces.autobuild import AutobuildStep, next_step
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -100,7 +100,7 @@ async def _take_step(
     if step.transition is not None:
         build = await _build(tx, workspace, template, step, now, site, prepare)
     if step.falls_asleep:
-        await _fall_asleep(tx, workspace, template, now, site)
+        await make_dormant(tx, workspace, template, now, site)
     return step, build
 
 
@@ -147,27 +147,3 @@ async def _version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step:
         return None
     last = await build_store.get_latest_build(tx, workspace.id)
     return None if last and last.template_version_id == template.active_version_id else template.active_version_id
-
-
-async def _fall_asleep(
-    tx: Tx, workspace: WorkspaceRow, template: TemplateRow, now: datetime, site: notifications.NotificationSite
-) -> None:
-    delete_after = template.time_til_dormant_autodelete_ms
-    values: dict[str, Any] = {
-        "dormant_at": now,
-        "deleting_at": now + timedelta(milliseconds=delete_after) if delete_after else None,
-    }
-    await workspace_store.update_workspace(tx, workspace.id, **values)
-    labels = {
-        "name": workspace.name,
-        "reason": "inactivity exceeded the dormancy threshold",
-        "timeTilDormant": in_words(template.time_til_dormant_ms),
-        "dormancyHours": str(delete_after // 3_600_000),
-    }
-    about = (workspace.id, template.id, workspace.owner_id)
-    notice = Notification(notification_templates.WORKSPACE_DORMANT, workspace.owner_id, labels, about)
-    await notifications.enqueue(tx, site, notice, now)
-    await notify_change(tx, "state", owner_id=workspace.owner_id, workspace_id=workspace.id)
-
-
-# ---- deadlines

@@ -21,6 +21,8 @@ from coder.coderd.store.workspaces.change_feed import AGENT_ONLY, CHANNEL, Chang
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
+PING_EVERY = 15.0
+"""Seconds after which a stream without changes yields None: proxies close silent connections."""
 _ALL = "*"
 _MAX_PENDING = 1000
 # More different changes than this mean the watcher has to look at everything anyway.
@@ -55,6 +57,12 @@ class Watch:
         change = self._pending.popleft()
         self._seen.discard(change)
         return change
+
+    async def next_within(self, seconds: float) -> Change | None:
+        """Return the next change, or None after `seconds`. A change wakes every watcher when the server stops."""
+        with trio.move_on_after(seconds):
+            return await self.next()
+        return None
 
     def drain(self) -> list[Change]:
         """Everything that waits already."""

@@ -41,6 +41,11 @@ class LoadedPage:
     costs_count: bool = False
     "Somebody has an allowance; else no build is said to cost anything (recorded)."
 
+    @classmethod
+    def empty(cls) -> LoadedPage:
+        """Return the page of jobs that were queued just now: no resources, no places in the queue yet."""
+        return cls(LoadedResources({}, {}, {}), {})
+
 
 async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict: bool) -> LoadedPage:
     """Everything shown inside these builds."""
@@ -49,6 +54,10 @@ async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict
     below = await load_resources(tx, ended)
     places = await load_places(tx, [view.job for view in views], now, strict=strict)
     return LoadedPage(below, places, await group_store.any_allowance(tx))
+
+
+def strict_tags(ctx: Context) -> bool:
+    return ctx.config.provisioner_strict_tags
 
 
 def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceBuild:

@@ -16,7 +16,7 @@ from coder.base.clock import FakeClock
 from coder.coderd.services.foundation.signing_keys import SigningKeys, rotate_due
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.provisioning.reaping import reap
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.coderd.store.notifications import notifications
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.site import purge

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.network.relay import Relay
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.coderd.store.engine.database import let_others_run
 from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey

@@ -12,7 +12,7 @@ import trio
 
 from coder.appproxy.http import websocket_bounds
 from coder.coderd.http.server import streams
-from coder.coderd.services.workspaces import subscriptions
+from coder.coderd.services.workspaces import agent_streams, workspace_streams
 from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
 
 HANDSHAKE = (
@@ -61,7 +61,8 @@ async def idle(s: AgentWorld, path: str, turns: list[Any]) -> list[tuple[int, by
 
 
 async def test_an_idle_stream_pings_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "_PING_EVERY", 0.02)
+    monkeypatch.setattr(agent_streams, "PING_EVERY", 0.02)
+    monkeypatch.setattr(workspace_streams, "PING_EVERY", 0.02)
     monkeypatch.setattr(websocket_bounds, "PING", 0.05)
     turns: list[Any] = []
     really = streams._send_shaped

@@ -12,7 +12,7 @@ import httpx
 import trio
 
 from coder.coderd.services.login.provider_tokens import LinkWaits
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually

@@ -17,8 +17,8 @@ from sqlalchemy import text
 from coder.base.clock import FakeClock
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.services.workspaces.autostop_reminders import remind
-from coder.coderd.services.workspaces.build_reports import report
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.builds.build_reports import report
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.domain.notifications.notification_templates import TEMPLATES
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb

@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from coder.coderd.services.workspaces.prebuilds import Reconciled, reconcile
+from coder.coderd.services.workspaces.prebuild_reconciliation import Reconciled, reconcile
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.provisioners.scripted_provisioner import Answers, ended, new_version, upload, working_daemon
 from tests.kit.server.server_in_process import running_coderd

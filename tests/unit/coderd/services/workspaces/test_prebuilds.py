@@ -12,9 +12,10 @@ import trio
 
 from coder.api.base.refusals import Conflict
 from coder.base.clock import FakeClock
-from coder.coderd.services.workspaces import prebuilds, subscriptions
-from coder.coderd.services.workspaces.prebuilds import Reconciled, is_paused, reconcile
-from coder.coderd.services.workspaces.subscriptions import ClaimWaiter, watch_claim
+from coder.coderd.services.workspaces import prebuild_builds, prebuild_claims, prebuild_reconciliation
+from coder.coderd.services.workspaces.prebuild_claims import ClaimWaiter, watch_claim
+from coder.coderd.services.workspaces.prebuild_reconciliation import Reconciled, reconcile
+from coder.coderd.services.workspaces.prebuilds import is_paused
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -71,15 +72,15 @@ def _waiter(workspace_id: UUID) -> ClaimWaiter:
 async def test_an_agent_waits_for_a_claim_as_long_as_its_token_is_good(
     only_prebuilt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriptions, "LOOK_EVERY", 0.05)
-    looks, may_hear = 0, subscriptions._may_hear
+    monkeypatch.setattr(prebuild_claims, "LOOK_EVERY", 0.05)
+    looks, may_hear = 0, prebuild_claims._may_hear
 
     async def look(*args: Any) -> bool:
         nonlocal looks
         looks += 1
         return await may_hear(*args)
 
-    monkeypatch.setattr(subscriptions, "_may_hear", look)
+    monkeypatch.setattr(prebuild_claims, "_may_hear", look)
     async with world_with_preset() as (world, _, _preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))
@@ -156,7 +157,7 @@ async def test_one_that_cannot_be_deleted_keeps_those_behind_it_from_nothing(mon
         await eventually(both)
         template = f"/api/v2/templates/{world.extra['template']['id']}"
         assert (await world.patch(template, {"deprecation_message": "old"})).status_code == 200
-        really, seen = prebuilds._delete, set[UUID]()
+        really, seen = prebuild_builds.delete_prebuild, set[UUID]()
 
         async def delete(tx: Any, workspace_id: UUID, *rest: Any) -> Any:
             seen.add(workspace_id)
@@ -164,7 +165,7 @@ async def test_one_that_cannot_be_deleted_keeps_those_behind_it_from_nothing(mon
                 raise ValueError("a row that nobody foresaw")
             return await really(tx, workspace_id, *rest)
 
-        monkeypatch.setattr(prebuilds, "_delete", delete)
+        monkeypatch.setattr(prebuild_reconciliation, "delete_prebuild", delete)
         assert await reconcile(world.ctx) == Reconciled(deleted=1)
 
 

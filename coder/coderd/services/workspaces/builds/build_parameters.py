@@ -1,7 +1,7 @@
 """Parameter values and tags of a build, rendered from the template's files before the build is queued.
 
 Rendering takes time and must not happen inside a transaction, so it is done first; the placing transaction
-(`build_requests.py`) checks that what was rendered from is still true, and otherwise everything is done again. Versions
+(`new_builds.py`) checks that what was rendered from is still true, and otherwise everything is done again. Versions
 that cannot be rendered, and templates that chose the classic flow, get their values from what the import recorded.
 """
 
@@ -20,7 +20,7 @@ from coder.coderd.services.templates.dynamic_parameters import (
     refusal_of,
     render_in_sandbox,
 )
-from coder.coderd.services.workspaces.build_requests import (
+from coder.coderd.services.workspaces.builds.build_requests import (
     BuildRequest,
     FormNeededError,
     PreparedBuild,

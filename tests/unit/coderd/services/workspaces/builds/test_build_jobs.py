@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from coder.coderd.services.workspaces import build_events
-from coder.coderd.services.workspaces.build_jobs import BuildJobs
+from coder.coderd.services.workspaces.builds import build_events
+from coder.coderd.services.workspaces.builds.build_jobs import BuildJobs
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
 JOB = UUID(int=7)

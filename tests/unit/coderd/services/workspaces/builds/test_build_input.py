@@ -6,7 +6,7 @@ import pytest
 
 from coder.api.base.refusals import Invalid, InvalidFields
 from coder.api.templates.parameters import WorkspaceBuildParameter
-from coder.coderd.services.workspaces.builds import MAX_VALUES, given_values
+from coder.coderd.services.workspaces.builds.build_input import MAX_VALUES, given_values
 
 
 def given(name: str, value: str) -> WorkspaceBuildParameter:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.services.workspaces.build_metrics import FAMILY
-from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.services.workspaces.builds.build_metrics import FAMILY
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import (

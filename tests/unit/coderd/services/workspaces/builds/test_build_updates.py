@@ -12,7 +12,7 @@ import trio
 
 from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.secret import Secret
-from coder.coderd.services.workspaces.build_updates import BuildMoves, _Move
+from coder.coderd.services.workspaces.builds.build_updates import BuildMoves, _Move
 from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.change_feed import Change

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_handlers import JobUpdate
-from coder.coderd.services.workspaces import build_description, build_events, build_results
+from coder.coderd.services.workspaces.builds import build_description, build_events, build_results
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisionerd_pb2
 

@@ -13,8 +13,9 @@ from coder.api.base.refusals import NotFound
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import user_subject
+from coder.coderd.services.workspaces.agent_streams import follow_logs, watch_metadata
 from coder.coderd.services.workspaces.change_feed import Watch, WorkspaceChangeFeed
-from coder.coderd.services.workspaces.subscriptions import Snapshots, follow_logs, watch_metadata, watch_workspace
+from coder.coderd.services.workspaces.workspace_streams import Snapshots, watch_workspace
 from coder.coderd.store.agents.agent_logs import NewAgentLog, append_logs
 from coder.coderd.store.workspaces.change_feed import Change, parse_change
 from tests.kit.server.workspaces import new_workspace, workspace_world

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Refusal
 from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.services.workspaces.build_requests import BuildRequest
+from coder.coderd.services.workspaces.builds.build_requests import BuildRequest
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

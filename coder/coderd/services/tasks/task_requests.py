@@ -1,0 +1,68 @@
+"""Bodies of requests for tasks, validated: input, names, template version."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Invalid, NotFound
+from coder.api.tasks.tasks import CreateTaskRequest
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import (
+    template_resource,
+)
+from coder.coderd.store.tasks.tasks import TaskRow
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.domain.access.policy import Subject
+from coder.domain.tasks import tasks as laws
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_BAD_NAME = "Unable to create a Task with the provided name."
+_LETTERS = string.ascii_lowercase + string.digits
+
+
+def no_input() -> Invalid:
+    return Invalid("Task input is required.", validations=[("input", "must not be empty")])
+
+
+async def check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:
+    """The organization of a version whose workspaces can carry out tasks."""
+    version = await version_store.get_version(tx, version_id)
+    template = await template_store.get_template(tx, version.template_id) if version and version.template_id else None
+    if version is None or template is None or not may(subject, "read", template_resource(template)):
+        raise NotFound
+    if not version.has_ai_task:
+        raise Invalid('Template does not have a valid "coder_ai_task" resource.')
+    return template.organization_id
+
+
+def new_task_row(owner_id: UUID, organization_id: UUID, body: CreateTaskRequest, now: datetime) -> TaskRow:
+    for field, text in (("input", body.input), ("display_name", body.display_name or "")):
+        if "\x00" in text:
+            raise Invalid("Validation failed.", validations=[(field, "must not contain NUL")])
+    display_name = (body.display_name or "").strip()
+    bad = laws.explain_name(body.name) if body.name else ""
+    if bad:
+        raise Invalid(_BAD_NAME, bad)
+    bad = laws.explain_display_name(display_name)
+    if bad:
+        raise Invalid("Unable to create a Task with the provided display name.", bad)
+    suffix = "".join(secrets.choice(_LETTERS) for _ in range(4))
+    return TaskRow(
+        id=new_uuid(),
+        organization_id=organization_id,
+        owner_id=owner_id,
+        name=body.name or laws.name_from_prompt(display_name or body.input, suffix),
+        display_name=display_name or laws.display_name_from_prompt(body.input),
+        workspace_id=None,
+        template_version_id=body.template_version_id,
+        prompt=body.input,
+        created_at=now,
+    )

@@ -1,0 +1,68 @@
+"""Listing tasks by a search query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Invalid
+from coder.api.tasks.tasks import TasksListResponse
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import (
+    readable_in,
+)
+from coder.coderd.services.people.query_terms import find_organization
+from coder.coderd.services.tasks.task_view import present_task, status_of_task
+from coder.coderd.store.engine import names as name_store
+from coder.coderd.store.engine.names import as_id, as_uuid
+from coder.coderd.store.tasks import tasks as store
+from coder.coderd.store.tasks.tasks import TaskFilter, TaskReaders
+from coder.domain.access.policy import Resource, Subject, allowed_ids, allowed_organizations, scope_allows
+from coder.domain.foundation.search import Terms, parse_query
+from coder.domain.tasks import tasks as laws
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+async def list_tasks(
+    ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
+) -> TasksListResponse:
+    """The tasks `subject` may see and `query` asks for, newest first. Raises Invalid for a query with mistakes."""
+    terms = parse_query(query.replace("\x00", ""), "owner")
+    owner_id = await _owner(ctx, subject, terms)
+    organization_id = await find_organization(ctx, subject, terms)
+    status = terms.choice("status", laws.STATUSES)
+    wrong = terms.refusals()
+    if wrong:
+        raise Invalid("Invalid task search query.", validations=[(item.field, item.detail) for item in wrong])
+    if not scope_allows(subject, "read", "task"):
+        return TasksListResponse(tasks=[], count=0)
+    organizations = allowed_organizations(subject, "read", "task")
+    own_in = readable_in(subject, "task", owner_id=subject.user_id)
+    readers = TaskReaders(organizations is None, sorted(organizations or ()), subject.user_id, own_in)
+    listed = allowed_ids(subject, "task")
+    ids = None if listed is None else [found for found in map(as_uuid, listed) if found is not None]
+    views = await ctx.db.read(store.list_views, TaskFilter(owner_id, organization_id, ids), readers)
+    if status:
+        views = [view for view in views if status_of_task(ctx, view) == status]
+    page = views[offset : offset + limit] if limit else views[offset:]
+    return TasksListResponse(tasks=[present_task(ctx, view) for view in page], count=len(views))
+
+
+async def _owner(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
+    text = terms.one("owner")
+    if text in {"", "me"}:
+        return subject.user_id if text else None
+    named = as_id(text)
+    if named is not None:
+        return named  # an id tells nothing: only tasks that may be read are listed
+    found = await ctx.db.read(name_store.find_user, text)
+    if found is None or not may(subject, "read", Resource("user", id=str(found), owner_id=found)):
+        terms.refuse(
+            "owner",
+            f'Query param "owner" has invalid value: user "{text}" either does not exist, or you are unauthorized '
+            "to view them",
+        )
+        return None
+    return found

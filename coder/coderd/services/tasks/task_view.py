@@ -1,0 +1,78 @@
+"""Tasks as JSON: status, current state, and the workspace they run in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import UNSET
+
+from coder.api.agents.agents import WorkspaceAgentHealth
+from coder.api.tasks.tasks import Task, TaskStateEntry
+from coder.coderd.services.agents.agent_view import health_of, status_of
+from coder.coderd.store.tasks.tasks import TaskView
+from coder.domain.tasks import tasks as laws
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+def status_of_task(ctx: Context, view: TaskView) -> str:
+    """One of `laws.STATUSES`, now."""
+    return laws.task_status(*_facts(ctx, view))
+
+
+def _facts(ctx: Context, view: TaskView) -> tuple[laws.Build | None, laws.TaskAgent | None, str | None]:
+    build = laws.Build(view.build.transition, view.build.status) if view.build else None
+    if view.app is None:
+        return build, None, None
+    row = view.app.agent
+    return build, laws.TaskAgent(status_of(row, ctx.clock.now()), row.lifecycle_state), view.app.health
+
+
+def present_task(ctx: Context, view: TaskView) -> Task:
+    """The API's shape of a task."""
+    row, build, app = view.task, view.build, view.app
+    health = health_of(app.agent, ctx.clock.now()) if app else None
+    return Task(
+        id=row.id,
+        organization_id=row.organization_id,
+        owner_id=row.owner_id,
+        owner_name=view.owner_username,
+        owner_avatar_url=view.owner_avatar_url or UNSET,
+        name=row.name,
+        display_name=row.display_name,
+        template_id=view.template_id,
+        template_version_id=row.template_version_id,
+        template_name=view.template_name,
+        template_display_name=view.template_display_name,
+        template_icon=view.template_icon,
+        workspace_id=row.workspace_id,
+        workspace_name=view.workspace_name,
+        workspace_status=cast("Any", build.status) if build else UNSET,
+        workspace_build_number=build.number if build else UNSET,
+        workspace_agent_id=app.agent.id if app else None,
+        workspace_agent_lifecycle=cast("Any", app.agent.lifecycle_state) if app else None,
+        workspace_agent_health=WorkspaceAgentHealth(healthy=health.healthy, reason=health.reason or UNSET)
+        if health
+        else None,
+        workspace_app_id=app.id if app else None,
+        initial_prompt=row.prompt,
+        status=cast("Any", status_of_task(ctx, view)),
+        current_state=_current_state(ctx, view),
+        created_at=row.created_at,
+        updated_at=view.workspace_updated_at or row.created_at,
+    )
+
+
+def _current_state(ctx: Context, view: TaskView) -> TaskStateEntry | None:
+    """What the app last said, or how far its start has come."""
+    said, build = view.app_status, view.build
+    if build is None or build.transition != "start":
+        return None
+    if said is not None:
+        state = laws.APP_STATES.get(said.state, "working")
+        return TaskStateEntry(timestamp=said.created_at, state=cast("Any", state), message=said.message, uri=said.uri)
+    message = laws.startup_message(*_facts(ctx, view))
+    if not message:
+        return None
+    return TaskStateEntry(timestamp=build.created_at, state="working", message=message, uri="")

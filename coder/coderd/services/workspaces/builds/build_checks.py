@@ -1,0 +1,98 @@
+"""Checks of a build request against the template version: import, privileges, external logins.
+
+The order of the checks and their messages are upstream's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Failed, Forbidden, Invalid
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, StaleValuesError
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates.template_versions import VersionRow
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces.builds import BuildRow
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_TEMPLATE_MANAGERS = "Only template managers may provide custom state"
+_DEBUG_OFF = "Terraform debug mode is disabled in the deployment configuration."
+_DEBUG_ADMINS = "Workspace builds with a custom log level are restricted to administrators only."
+_NEEDS_LOGIN = "The template needs an external login that the owner of the workspace does not have."
+
+
+async def select_version(
+    tx: Tx, template: TemplateRow, request: BuildRequest, last: BuildRow | None
+) -> tuple[VersionRow, JobRow]:
+    wanted = request.version_id or (last.template_version_id if last else template.active_version_id)
+    version = await version_store.get_version(tx, wanted)
+    if version is None or version.organization_id != template.organization_id:
+        raise Invalid("template version does not exist", f"get template version {wanted}: no such version")
+    if version.template_id != template.id:
+        raise Invalid(
+            "template version doesn't match template",
+            f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{_as_go(version.template_id)}}}, "
+            f"template.ID = {template.id}",
+        )
+    job = await job_store.get_job(tx, version.job_id)
+    if job is None:
+        raise Failed("the import job of the template version is gone")
+    _check_import(version, job)
+    return version, job
+
+
+def _check_import(version: VersionRow, job: JobRow) -> None:
+    if job.status == "succeeded":
+        return
+    if job.status == "failed":
+        said = (
+            f'The provided template version "{version.name}" has failed to import: "{job.error}". '
+            "You cannot build workspaces with it!"
+        )
+    elif job.status == "canceled":
+        said = (
+            f'The provided template version "{version.name}" was canceled during import. '
+            "You cannot build workspaces with it!"
+        )
+    else:
+        said = f"The provided template version is {job.status}. Wait for it to complete importing!"
+    raise Invalid(said, said)
+
+
+def check_privileges(
+    subject: Subject, template: TemplateRow, version: VersionRow, request: BuildRequest, rules: BuildRules
+) -> None:
+    manages = may(subject, "update", template_resource(template))
+    if (request.state is not None or request.orphan) and not manages:
+        raise Forbidden(_TEMPLATE_MANAGERS, _TEMPLATE_MANAGERS)
+    if request.log_level and not may(subject, "read", Resource("deployment_config")):
+        raise Invalid(_DEBUG_ADMINS, _DEBUG_ADMINS)
+    if request.log_level and not rules.terraform_debug_mode:
+        raise Invalid(_DEBUG_OFF, _DEBUG_OFF)
+    stale = version.id != template.active_version_id
+    if template.require_active_version and stale and request.transition == "start" and not manages:
+        said = "Template version must be the active version: this template requires it."
+        raise Forbidden(said, said)
+
+
+def check_logins(version: VersionRow, request: BuildRequest) -> None:
+    logins = request.logins
+    if logins is None:
+        return
+    if logins.version_id != version.id:
+        raise StaleValuesError
+    if logins.providers:
+        raise Forbidden(_NEEDS_LOGIN, "The owner of the workspace must log in at: " + ", ".join(logins.providers))
+
+
+def _as_go(value: UUID | None) -> str:
+    """Whether there is one, as Go prints it: the sentence above is upstream's."""
+    return "true" if value is not None else "false"

@@ -1,0 +1,87 @@
+"""A workspace build as a provisioner daemon gets it: parameters, state, metadata, tokens.
+
+A build whose owner left the organization, or never belonged to it, gets neither a token nor the private key of the
+owner (`services/access/owner_identity.py`). The result of the build is handled by `build_results.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Invalid
+from coder.coderd.services.access import owner_identity
+from coder.coderd.services.login import provider_tokens
+from coder.coderd.services.people import git_ssh_keys
+from coder.coderd.services.templates.import_messages import variable_values
+from coder.coderd.services.workspaces.builds.build_metadata import build_metadata, set_prebuild_stage
+from coder.coderd.services.workspaces.builds.build_session_token import create_session_token, revoke_session_token
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.workspaces import build_owner as owner_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.builds import BuildRow
+from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
+    """Raises Invalid when the build or something it stands on is gone."""
+    work, owner_id, wanted = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
+    if owner_id is None:
+        return work
+    key = work.metadata.workspace_owner_ssh_private_key
+    work.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
+    work.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
+    # Tokens are renewed at their providers: no database transaction may wait for that.
+    for provider, token in await provider_tokens.external_tokens(ctx, owner_id, wanted):
+        work.external_auth_providers.add(id=provider, access_token=token.reveal())
+    return work
+
+
+async def _describe(
+    tx: Tx, job: JobRow, access_url: str, config: ServerConfig, now: datetime
+) -> tuple[provisionerd_pb2.AcquiredJob.WorkspaceBuild, UUID | None, list[str]]:
+    """Return the work, the owner whose tokens it gets (None: nobody's), and the external providers the template wants
+    tokens of."""
+    build = await build_store.get_build_by_job(tx, job.id)
+    workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build is not None else None
+    if build is None or workspace is None:
+        raise Invalid("get workspace build: it is gone")
+    owner = await owner_store.get_owner_facts(tx, workspace.owner_id, workspace.organization_id)
+    if owner is None:
+        raise Invalid("get owner: the user is gone")
+    previous = await build_store.get_previous_build(tx, build)
+    is_delivered = await owner_identity.is_delivered(tx, workspace.owner_id, workspace.organization_id)
+    if not is_delivered:
+        owner = replace(owner, ssh_private_key="")
+    metadata = await build_metadata(tx, build, workspace, owner, access_url)
+    await set_prebuild_stage(tx, metadata, build, previous, workspace)
+    await revoke_session_token(tx, workspace)
+    if is_delivered:
+        metadata.workspace_owner_session_token = await create_session_token(tx, build, workspace, owner, config, now)
+    version = await version_store.get_version(tx, build.template_version_id)
+    wanted = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
+    work = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
+        workspace_build_id=str(build.id),
+        workspace_name=workspace.name,
+        rich_parameter_values=await _parameters(tx, build),
+        previous_parameter_values=await _parameters(tx, previous) if previous is not None else [],
+        variable_values=await variable_values(tx, build.template_version_id),
+        metadata=metadata,
+        state=await build_store.get_state(tx, build.id),
+        log_level=build.log_level,
+    )
+    return work, workspace.owner_id if is_delivered else None, wanted
+
+
+async def _parameters(tx: Tx, build: BuildRow) -> list[provisioner_pb2.RichParameterValue]:
+    values = await build_store.list_parameters(tx, build.id)
+    return [provisioner_pb2.RichParameterValue(name=name, value=value) for name, value in values.items()]

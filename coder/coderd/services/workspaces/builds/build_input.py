@@ -1,0 +1,63 @@
+"""Bodies of requests that build workspaces, validated and turned into a `BuildRequest`."""
+
+from __future__ import annotations
+
+import base64
+from uuid import UUID
+
+from msgspec import UnsetType
+
+from coder.api.base.refusals import (
+    Invalid,
+    InvalidFields,
+)
+from coder.api.templates.parameters import WorkspaceBuildParameter
+from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest, UpdateWorkspaceBuildStateRequest
+from coder.coderd.services.workspaces.builds.build_requests import BuildRequest
+from coder.domain.access.policy import Subject
+
+MAX_VALUES = 1 << 20
+"""Ours: characters of all parameter values of a request. The body may be larger, for a state's sake; a rendering could
+not answer with more."""
+
+
+def read_request(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRequest:
+    """The body, whose rules hold, as a build request. Raises InvalidFields, Invalid."""
+    state = read_state(body)
+    if body.orphan is True:
+        if body.transition != "delete":
+            raise Invalid("Orphan is only permitted when deleting a workspace.")
+        if state:
+            raise Invalid("ProvisionerState cannot be set alongside Orphan since state intent is unclear.")
+    return BuildRequest(
+        transition=body.transition,
+        initiator_id=subject.user_id,
+        version_id=given_id(body.template_version_id),
+        given=given_values(body.rich_parameter_values),
+        preset_id=given_id(body.template_version_preset_id),
+        state=state or None,
+        orphan=body.orphan is True,
+        log_level=body.log_level or "",
+        reason=body.reason or "initiator",
+    )
+
+
+def given_id(value: UUID | UnsetType | None) -> UUID | None:
+    """An optional id of a request; the nil UUID means none."""
+    return value if isinstance(value, UUID) and value.int else None
+
+
+def given_values(values: list[WorkspaceBuildParameter] | UnsetType | None) -> dict[str, str]:
+    """Parameter values of a request; of several for one name the last counts. Raises InvalidFields, Invalid."""
+    found = {item.name: item.value for item in values or ()}
+    if sum(len(name) + len(value) for name, value in found.items()) > MAX_VALUES:
+        raise Invalid("The parameter values are too large.", f"Together they may have {MAX_VALUES >> 20} MiB.")
+    bad = [name for name, value in found.items() if "\x00" in name + value]
+    if bad:
+        raise InvalidFields(*((name.replace("\x00", ""), "must not contain NUL") for name in bad))
+    return found
+
+
+def read_state(body: CreateWorkspaceBuildRequest | UpdateWorkspaceBuildStateRequest) -> bytes:
+    """Of a request whose rules hold."""
+    return base64.b64decode(body.state, validate=True) if body.state else b""

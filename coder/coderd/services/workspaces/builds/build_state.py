@@ -1,0 +1,64 @@
+"""Terraform state of a build, read and replaced by template managers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import (
+    NotFound,
+)
+from coder.api.workspaces.build_requests import UpdateWorkspaceBuildStateRequest
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import (
+    hold_template_of,
+    load_workspace,
+    lock_workspace,
+    template_resource,
+)
+from coder.coderd.services.foundation.field_checks import check_request
+from coder.coderd.services.workspaces.builds.build_input import read_state
+from coder.coderd.services.workspaces.builds.builds import load_build
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces.builds import BuildRow, BuildView
+from coder.domain.access.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
+    """The Terraform state: secrets included, so template managers only (others get NotFound)."""
+    view = await _load_for_managers(ctx, subject, build_id)
+    return await ctx.db.read(build_store.get_state, view.build.id)
+
+
+async def put_state(ctx: Context, subject: Subject, build_id: UUID, wanted: UpdateWorkspaceBuildStateRequest) -> None:
+    """Raises NotFound, Invalid."""
+    view = await _load_for_managers(ctx, subject, build_id)
+    check_request(wanted)
+    await ctx.db.run(_put_state, subject, view.build, read_state(wanted))
+
+
+async def _put_state(tx: Tx, subject: Subject, build: BuildRow, state: bytes) -> None:
+    template = await hold_template_of(tx, build.workspace_id)
+    await job_store.get_job(tx, build.job_id, lock=True)
+    await lock_workspace(tx, subject, build.workspace_id, "read")
+    _require_manager(subject, template)
+    await build_store.set_state(tx, build.id, state)
+
+
+async def _load_for_managers(ctx: Context, subject: Subject, build_id: UUID) -> BuildView:
+    view = await load_build(ctx, subject, build_id)
+    workspace = await load_workspace(ctx, subject, view.build.workspace_id)
+    _require_manager(subject, await ctx.db.read(template_store.get_template, workspace.workspace.template_id))
+    return view
+
+
+def _require_manager(subject: Subject, template: TemplateRow | None) -> None:
+    if template is None or not may(subject, "update", template_resource(template)):
+        raise NotFound

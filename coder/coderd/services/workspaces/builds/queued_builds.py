@@ -1,0 +1,47 @@
+"""A build that was just queued, as the answer to its request describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import (
+    NotFound,
+)
+from coder.api.provisioning.jobs import MatchedProvisioners
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.coderd.services.provisioning import jobs as job_service
+from coder.coderd.services.workspaces.builds.build_requests import BuildRules
+from coder.coderd.services.workspaces.workspace_view import LoadedPage, present_build
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces.builds import BuildView
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedBuild:
+    """A new build as its creator sees it."""
+
+    view: BuildView
+    matched: MatchedProvisioners
+
+
+async def read_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
+    """The build just queued, with the daemons that could take it."""
+    view = await build_store.get_view(tx, build_id)
+    if view is None:
+        raise NotFound
+    return QueuedBuild(view, await job_service.match_provisioners(tx, view.job, now, strict=rules.strict_tags))
+
+
+def present_new(ctx: Context, queued: QueuedBuild) -> WorkspaceBuild:
+    """As the answer to its creation looks: the version has no name yet, provisioners were counted."""
+    answer = present_build(ctx, queued.view, LoadedPage.empty())
+    answer.template_version_name = ""
+    answer.matched_provisioners = queued.matched
+    return answer

@@ -1,0 +1,98 @@
+"""Sharing single ports of a workspace: with which users, and until when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.agents.agent_ports import (
+    UpsertWorkspaceAgentPortShareRequest,
+    WorkspaceAgentPortShare,
+    WorkspaceAgentPortShares,
+)
+from coder.api.base.refusals import Invalid, NotFound
+from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
+from coder.coderd.services.foundation.field_checks import check_request
+from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.workspaces import port_shares as share_store
+from coder.coderd.store.workspaces.port_shares import PortShareRow
+from coder.domain.access.policy import Subject
+from coder.domain.foundation.share_levels import is_shared_too_widely
+from coder.domain.workspaces.workspaces import (
+    LEVEL_REFUSED,
+    MOST_SHARED_PORTS,
+)
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_OVER = "The share would be over before it begins."
+_ENDED = "The share has ended. Say until when it holds anew, or null for no end."
+
+
+async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceAgentPortShares:
+    await load_workspace(ctx, subject, workspace_id)
+    rows = await ctx.db.read(share_store.list_port_shares, workspace_id, ctx.clock.now())
+    return WorkspaceAgentPortShares(shares=[_present_share(row) for row in rows])
+
+
+async def share_port(
+    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpsertWorkspaceAgentPortShareRequest
+) -> WorkspaceAgentPortShare:
+    """Shares a port, or changes how. Raises Invalid, NotFound, Forbidden."""
+    return _present_share(await ctx.db.run(_share_port, subject, workspace_id, wanted, ctx.clock.now()))
+
+
+async def _share_port(
+    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpsertWorkspaceAgentPortShareRequest, now: datetime
+) -> PortShareRow:
+    view = await lock_workspace(tx, subject, workspace_id)
+    check_request(wanted)
+    if is_shared_too_widely(wanted.share_level, view.template.max_port_share_level):
+        raise Invalid(LEVEL_REFUSED, validations=[("share_level", LEVEL_REFUSED)])
+    keep_expiry = wanted.expires_at is UNSET
+    expires_at = None if wanted.expires_at is UNSET else wanted.expires_at
+    share = PortShareRow(workspace_id, wanted.agent_name, wanted.port, wanted.share_level, wanted.protocol, expires_at)
+    if keep_expiry:
+        share = replace(share, expires_at=await share_store.end_of_port_share(tx, share))
+    if share.expires_at is not None and share.expires_at <= now:
+        # Kept, too: whoever changes a share that has just ended must not make it one for ever.
+        said = _ENDED if keep_expiry else _OVER
+        raise Invalid(said, validations=[("expires_at", said)])
+    agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
+    if share.agent_name not in {detail.agent.name for detail in agents}:
+        raise Invalid("Agent not found.")
+    before = await share_store.list_port_shares(tx, share.workspace_id, now)
+    await share_store.put_port_share(tx, share)
+    # Who shares more, of before there was a limit, may make each of them less.
+    if len(await share_store.list_port_shares(tx, share.workspace_id, now)) > max(MOST_SHARED_PORTS, len(before)):
+        raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
+    await notify_shared_less(tx)  # whoever came in by a wider share
+    return share
+
+
+async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str, port: int) -> None:
+    async def write(tx: Tx) -> None:
+        await lock_workspace(tx, subject, workspace_id)
+        if not await share_store.delete_port_share(tx, workspace_id, agent_name, port):
+            raise NotFound("Share not found.")
+        await notify_shared_less(tx)
+
+    await ctx.db.run(write)
+
+
+def _present_share(row: PortShareRow) -> WorkspaceAgentPortShare:
+    return WorkspaceAgentPortShare(
+        workspace_id=row.workspace_id,
+        agent_name=row.agent_name,
+        port=row.port,
+        share_level=cast("Any", row.share_level),
+        protocol=cast("Any", row.protocol),
+        expires_at=row.expires_at or UNSET,
+    )

@@ -1,0 +1,135 @@
+"""Claiming a prebuilt workspace: changing its owner, and notifying the agent that runs in it.
+
+A claim is followed by one more build, with the agents that run already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.api.base.refusals import Conflict, Unauthenticated
+from coder.coderd.services.agents.agents import find_by_token
+from coder.coderd.services.people import quotas
+from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.engine.listening import RESYNC
+from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
+from coder.coderd.store.workspaces import port_shares
+from coder.coderd.store.workspaces import prebuilds as prebuild_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.change_feed import notify_change
+from coder.coderd.store.workspaces.prebuilds import CLAIMED
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+LOOK_EVERY = 15.0
+"""Seconds between looks whether an agent that waits for a claim could still ask: as those that are connected."""
+
+
+async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> WorkspaceRow | None:
+    """A prebuilt workspace of the preset, now `wanted`'s in everything but id and age. None: there is none ready, or
+    its new owner's quota is too small for it; it runs already, and no later refusal would stop it.
+
+    The caller builds it: that is its second build, and its first as theirs.
+    """
+    if preset_id is None:
+        return None
+    workspace_id = await prebuild_store.lock_claimable(tx, preset_id)
+    before = await workspace_store.get_workspace(tx, workspace_id) if workspace_id else None
+    if before is None or workspace_id is None or not await quotas.affords(tx, before, wanted.owner_id):
+        return None
+    changes: workspace_store.WorkspaceChanges = {
+        "owner_id": wanted.owner_id,
+        "name": wanted.name,
+        "autostart_schedule": wanted.autostart_schedule,
+        "next_start_at": wanted.next_start_at,
+        "ttl_ms": wanted.ttl_ms,
+        "automatic_updates": wanted.automatic_updates,
+        "last_used_at": wanted.last_used_at,
+        "updated_at": wanted.updated_at,
+        "created_at": wanted.created_at,
+        # Whoever administers could have let themselves in before it was given away.
+        "favorite": wanted.favorite,
+        "user_acl": wanted.user_acl,
+        "group_acl": wanted.group_acl,
+        "dormant_at": wanted.dormant_at,
+        "deleting_at": wanted.deleting_at,
+    }
+    await workspace_store.update_workspace(tx, workspace_id, **changes)
+    await port_shares.delete_port_shares(tx, workspace_id)
+    await notify_shared_less(tx)
+    await notify_change(tx, "state", owner_id=PREBUILDS_USER_ID, workspace_id=workspace_id)
+    return await workspace_store.get_workspace(tx, workspace_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWaiter:
+    """An agent that waits until its workspace is given to somebody, by the token it showed."""
+
+    workspace_id: UUID
+    token: UUID
+
+
+async def watch_claim(
+    ctx: Context, waiter: ClaimWaiter, *, only_prebuilt: bool = False
+) -> AsyncIterator[dict[str, str]]:
+    """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew. Silent until then.
+
+    Raises Unauthenticated as soon as the agent would hear nothing more by its token; with `only_prebuilt` Conflict
+    before the first one where nothing of that kind can come any more.
+    """
+    workspace_id = waiter.workspace_id
+    async with ctx.db.listen(CLAIMED) as notices:
+        if only_prebuilt and not await ctx.db.read(prebuild_store.may_be_given, workspace_id):
+            raise Conflict(
+                "Workspace is not a prebuilt workspace waiting to be claimed.",
+                "This endpoint is only for agents running in prebuilt workspaces.",
+            )
+        looked = trio.current_time()
+        while True:
+            payload = await _next_notice(ctx, notices, looked + LOOK_EVERY)
+            if ctx.stopping.is_set():
+                return
+            if payload not in {None, RESYNC, str(workspace_id)}:
+                continue  # another's
+            looked = trio.current_time()
+            if not await ctx.db.read(_may_hear, waiter):
+                raise Unauthenticated("Workspace agent not authorized.")
+            missed = payload == RESYNC and not await ctx.db.read(prebuild_store.may_be_given, workspace_id)
+            if payload != str(workspace_id) and not (missed and only_prebuilt):
+                continue
+            workspace = await ctx.db.read(workspace_store.get_workspace, workspace_id)
+            if workspace is not None:
+                yield {"workspace_id": str(workspace_id), "reason": CLAIMED, "owner_id": str(workspace.owner_id)}
+
+
+async def _may_hear(tx: Tx, waiter: ClaimWaiter) -> bool:
+    """While the build runs that gives a workspace away there is no agent of the newest build, and nobody has the token:
+    that is what the agent waits for."""
+    place = await find_by_token(tx, waiter.token)
+    if place is not None:
+        return place.workspace_id == waiter.workspace_id
+    return await prebuild_store.may_be_given(tx, waiter.workspace_id)
+
+
+async def _next_notice(ctx: Context, notices: trio.MemoryReceiveChannel[tuple[str, str]], until: float) -> str | None:
+    """The next payload; None at that moment, and when the server stops."""
+    payload: str | None = None
+    with trio.move_on_at(until):
+        async with trio.open_nursery() as nursery:
+
+            async def stop() -> None:
+                await ctx.stopping.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(stop)
+            _, payload = await notices.receive()
+            nursery.cancel_scope.cancel()
+    return payload

@@ -1,0 +1,109 @@
+"""Reconciling prebuilt workspaces: every preset gets the number it should have.
+
+The number is decided by `domain/workspaces/prebuilds.py`; `prebuild_builds.py` creates and deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.foundation.isolated_items import one_by_one
+from coder.coderd.services.notifications import prebuild_notifications
+from coder.coderd.services.notifications.notifications import NotificationSite, enqueue, site_of
+from coder.coderd.services.workspaces.builds.build_metrics import EnqueuedBuild
+from coder.coderd.services.workspaces.builds.build_parameters import Prepare, run_with_values
+from coder.coderd.services.workspaces.prebuild_builds import create_prebuild, delete_prebuild
+from coder.coderd.services.workspaces.prebuilds import is_paused
+from coder.coderd.store.notifications import notification_marks
+from coder.coderd.store.workspaces import prebuilds as store
+from coder.coderd.store.workspaces.prebuilds import Wanting
+from coder.domain.notifications.notification_templates import PREBUILD_FAILURE_LIMIT
+from coder.domain.workspaces.prebuilds import Failures, desired_instances, plan
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_COUNTED = 10
+"""Failures that are looked at for the wait between tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    created: int = 0
+    deleted: int = 0
+
+
+async def reconcile(ctx: Context) -> Reconciled:
+    """One turn: every preset gets the workspaces it should have."""
+    now = ctx.clock.now()
+    if await ctx.db.read(is_paused):
+        return Reconciled()
+    wanting = await ctx.db.read(store.list_wanting)
+    existing = await ctx.db.read(store.list_existing)
+    left_over = [one.id for key in existing.keys() - {one.preset_id for one in wanting} for one in existing[key]]
+
+    async def fill(one: Wanting) -> Reconciled:
+        created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, one, now))
+        _count(ctx, [*created, *deleted])
+        return Reconciled(len(created), len(deleted))
+
+    async def leave(workspace_id: UUID) -> Reconciled:
+        gone = await ctx.db.run(delete_prebuild, workspace_id, now)
+        _count(ctx, gone)
+        return Reconciled(deleted=len(gone))
+
+    done = [
+        *await one_by_one(ctx.log, "no workspace was prebuilt", wanting, fill, lambda one: {"preset": one.preset_id}),
+        # Those of versions that are active no more.
+        *await one_by_one(
+            ctx.log, "a prebuilt workspace was not deleted", left_over, leave, lambda found: {"workspace": found}
+        ),
+    ]
+    return Reconciled(sum(one.created for one in done), sum(one.deleted for one in done))
+
+
+def _count(ctx: Context, builds: Sequence[EnqueuedBuild]) -> None:
+    for build in builds:
+        build.count(ctx)
+
+
+async def _run_reconcile(
+    ctx: Context, one: Wanting, now: datetime, prepare: Prepare
+) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
+    config = ctx.config
+    rules = Failures(
+        limit=config.workspace_prebuilds_failure_hard_limit,
+        backoff=config.workspace_prebuilds_reconciliation_backoff_interval,
+        lookback=config.workspace_prebuilds_reconciliation_backoff_lookback_period,
+    )
+    return await ctx.db.run(_reconcile, one, now, prepare, rules, site_of(ctx))
+
+
+async def _reconcile(
+    tx: Tx, one: Wanting, now: datetime, prepare: Prepare, rules: Failures, site: NotificationSite
+) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
+    """Builds that create, and builds that delete."""
+    if not await store.lock(tx):
+        return [], []
+    mine = (await store.list_existing(tx)).get(one.preset_id, [])
+    wanted = desired_instances(one.desired_instances, one.schedules, one.scheduling_timezone, now)
+    count, last_at = await store.count_failures(tx, one.preset_id, max(rules.limit, _COUNTED))
+    failures = replace(rules, count=count, last_at=last_at)
+    if failures.at_limit and wanted:
+        await _tell_limit(tx, one, now, site)
+    steps = plan(mine, wanted, now, expire_after_seconds=one.expire_after_seconds, failures=failures)
+    created = [build for _ in range(steps.create) for build in await create_prebuild(tx, one, now, prepare)]
+    deleted = [build for workspace_id in steps.delete for build in await delete_prebuild(tx, workspace_id, now)]
+    return created, deleted
+
+
+async def _tell_limit(tx: Tx, one: Wanting, now: datetime, site: NotificationSite) -> None:
+    if await notification_marks.mark(tx, PREBUILD_FAILURE_LIMIT, one.preset_id, "limit", now):
+        for notice in await prebuild_notifications.of_failures(tx, one):
+            await enqueue(tx, site, notice, now)

@@ -1,0 +1,86 @@
+"""Creating a workspace: the request's body, its values, the answer. `new_workspaces.py` is the transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Invalid
+from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
+from coder.api.workspaces.workspaces import Workspace
+from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.workspaces.builds.build_input import given_id, given_values
+from coder.coderd.services.workspaces.builds.build_metrics import counted
+from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
+from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, rules_of
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_new
+from coder.coderd.services.workspaces.new_workspaces import NAME_INDEX, CreateSpec, enqueue_first, name_taken
+from coder.coderd.services.workspaces.workspace_view import LoadedPage, present_workspace
+from coder.coderd.store.workspaces.workspaces import WorkspaceView
+from coder.domain.access.policy import Subject
+from coder.domain.foundation.search import FieldRefusal
+from coder.domain.workspaces.workspaces import AUTOMATIC_UPDATES, explain_ttl, parse_autostart
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+async def create_workspace(
+    ctx: Context,
+    subject: Subject,
+    owner_id: UUID,
+    body: CreateWorkspaceRequest,
+    organization_id: UUID | None = None,
+) -> Workspace:
+    """A new workspace and its first start build.
+
+    `organization_id` is the one named in the path of the older route. Raises InvalidFields, Invalid, Forbidden,
+    NotFound, Conflict (name taken).
+    """
+    spec = _read_spec(owner_id, body)
+    request = BuildRequest(
+        transition="start",
+        initiator_id=subject.user_id,
+        version_id=spec.version_id,
+        given=spec.given,
+        preset_id=spec.preset_id,
+    )
+
+    async def enqueue(request: BuildRequest) -> tuple[QueuedBuild, WorkspaceView]:
+        return await ctx.db.run(enqueue_first, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now())
+
+    with told_as({NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
+        queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
+        count(queued.view.job.provisioner)
+    answer = present_workspace(ctx, view, LoadedPage.empty())
+    answer.latest_build = present_new(ctx, queued)
+    return answer
+
+
+def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
+    template_id, version_id = given_id(body.template_id), given_id(body.template_version_id)
+    schedule = body.autostart_schedule or None
+    if schedule is not None:
+        _refuse("Invalid Autostart Schedule.", parse_autostart(schedule))
+    ttl_ms = body.ttl_ms if isinstance(body.ttl_ms, int) else None
+    _refuse("Invalid Workspace Time to Shutdown.", explain_ttl(ttl_ms))
+    updates = body.automatic_updates or "never"
+    if updates not in AUTOMATIC_UPDATES:
+        wrong = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
+        _refuse("Invalid Workspace Automatic Updates setting.", wrong)
+    return CreateSpec(
+        owner_id=owner_id,
+        name=body.name,
+        template_id=template_id,
+        version_id=version_id,
+        autostart_schedule=schedule,
+        ttl_ms=ttl_ms,
+        automatic_updates=updates,
+        given=given_values(body.rich_parameter_values),
+        preset_id=given_id(body.template_version_preset_id),
+    )
+
+
+def _refuse(message: str, reason: object) -> None:
+    if isinstance(reason, FieldRefusal):
+        raise Invalid(message, validations=[(reason.field, reason.detail)])

@@ -1,0 +1,120 @@
+"""When a workspace starts and stops: autostart schedule, time to live, deadline of the running build.
+
+Every change notifies the watchers in the same transaction.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Conflict, Invalid
+from coder.api.workspaces.workspace_settings import (
+    ExtendWorkspaceRequest,
+    UpdateWorkspaceAutostartRequest,
+    UpdateWorkspaceTTLRequest,
+)
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
+from coder.coderd.services.foundation.field_checks import check_request
+from coder.coderd.services.workspaces.workspace_settings import edit_workspace
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces.change_feed import notify_change
+from coder.domain.access.policy import Subject
+from coder.domain.foundation.search import parse_rfc3339
+from coder.domain.foundation.zero import ZERO_TIME
+from coder.domain.templates.parameters import resolve_parameters
+from coder.domain.workspaces.workspaces import (
+    explain_deadline,
+    next_start,
+)
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def set_autostart(
+    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutostartRequest
+) -> None:
+    """No schedule clears. Raises Invalid, NotFound, Forbidden."""
+    await ctx.db.run(_set_autostart, subject, workspace_id, wanted, ctx.clock.now())
+
+
+async def _set_autostart(
+    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutostartRequest, now: datetime
+) -> None:
+    row = (await lock_workspace(tx, subject, workspace_id)).workspace
+    template = await template_store.get_template(tx, row.template_id)
+    days = template.autostart_days if template else 127
+    check_request(wanted)
+    schedule = wanted.schedule or None
+    if schedule and template is not None and not template.allow_user_autostart:
+        raise Invalid("Autostart is not allowed for workspaces using this template.")
+    following = next_start(schedule, now, allowed_days=days)
+    await edit_workspace(tx, row, autostart_schedule=schedule, next_start_at=following)
+
+
+async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceTTLRequest) -> None:
+    """None or 0 clears, and with it the deadline of a running build; the latest one its template allows stays."""
+    await ctx.db.run(_set_ttl, subject, workspace_id, wanted, ctx.clock.now())
+
+
+async def _set_ttl(
+    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceTTLRequest, now: datetime
+) -> None:
+    view = await lock_workspace(tx, subject, workspace_id)
+    template = await template_store.get_template(tx, view.workspace.template_id)
+    if template is not None and not template.allow_user_autostop:
+        raise Invalid("Error updating workspace time until shutdown.", "Custom autostop TTL is not allowed.")
+    check_request(wanted)
+    await edit_workspace(tx, view.workspace, ttl_ms=wanted.ttl_ms or None)
+    if not wanted.ttl_ms and view.latest.build.transition == "start":
+        # Whoever may set a time of one's own is not freed by it from the template's.
+        latest = view.latest.build.max_deadline
+        await build_store.update_build(tx, view.latest.build.id, deadline=latest, updated_at=now)
+
+
+async def extend(ctx: Context, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest) -> None:
+    """Moves the deadline of a running workspace, later or sooner.
+
+    Raises Conflict (not running, or it has no deadline), Invalid (no time, too soon, too late), Forbidden.
+    """
+    await ctx.db.run(_extend, subject, workspace_id, wanted, ctx.clock.now())
+
+
+async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest, now: datetime) -> None:
+    view = await lock_workspace(tx, subject, workspace_id, "read")
+    check_request(wanted)
+    deadline = parse_rfc3339(wanted.deadline or "") or ZERO_TIME
+    build, status = view.latest.build, view.latest.job.status
+    if build.transition != "start":
+        raise Conflict(f"Workspace must be started, current status: {build.transition}")
+    if status != "succeeded":
+        raise Conflict(
+            "Workspace is still building!" if status in {"pending", "running"} else "Workspace build failed!"
+        )
+    if build.deadline is None:
+        raise Conflict("Workspace shutdown is manual.")
+    reason = explain_deadline(now, deadline, build.max_deadline)
+    if reason is not None:
+        raise Invalid(reason)
+    require(subject, "update", workspace_resource(view.workspace))
+    await build_store.update_build(tx, view.latest.build.id, deadline=deadline, updated_at=now)
+    await notify_change(tx, "settings", owner_id=view.workspace.owner_id, workspace_id=workspace_id)
+
+
+async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> bool:
+    """False: the active version has parameters that nobody has answered yet (`parameter_mismatch`)."""
+    view = await load_workspace(ctx, subject, workspace_id)
+    version_id = view.template.active_version_id
+    updates = view.workspace.automatic_updates == "always" or view.template.require_active_version
+    if not updates or view.latest.build.template_version_id == version_id:
+        return True
+    definitions = await ctx.db.read(version_store.list_parameters, version_id)
+    previous = await ctx.db.read(build_store.list_parameters, view.latest.build.id)
+    found = resolve_parameters(definitions, previous=previous, given={}, preset={}, first_build=False)
+    return not found.refusals

@@ -1,0 +1,136 @@
+"""Sharing a workspace with users and groups: its access control list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.base.refusals import Forbidden, Invalid, NotFound
+from coder.api.workspaces.workspace_settings import (
+    WorkspaceACL,
+    WorkspaceGroup,
+    WorkspaceUser,
+)
+from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
+from coder.coderd.services.workspaces.workspace_settings import edit_workspace
+from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow
+from coder.domain.access.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceACL:
+    """Whom the workspace is shared with. Group members are not listed, only counted."""
+    view = await load_workspace(ctx, subject, workspace_id)
+    row = view.workspace
+    user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
+    people, groups = await ctx.db.read(acl_store.load_actors, list(user_acl), list(group_acl))
+    return WorkspaceACL(
+        users=[
+            WorkspaceUser(
+                id=user.id,
+                username=user.username,
+                name=user.name or UNSET,
+                avatar_url=user.avatar_url or UNSET,
+                role=cast("Any", user_acl[str(user.id)]),
+            )
+            for user in people
+        ],
+        group=[
+            WorkspaceGroup(
+                id=group.id,
+                name=group.name,
+                display_name=group.display_name,
+                organization_id=group.organization_id,
+                members=[],
+                total_member_count=group.member_count,
+                avatar_url=group.avatar_url,
+                quota_allowance=group.quota_allowance,
+                source=cast("Any", group.source),
+                organization_name=group.organization_name,
+                organization_display_name=group.organization_display_name,
+                role=cast("Any", group_acl[str(group.id)]),
+            )
+            for group in groups
+        ],
+    )
+
+
+async def update_acl(
+    ctx: Context,
+    subject: Subject,
+    workspace_id: UUID,
+    user_roles: Mapping[str, str],
+    group_roles: Mapping[str, str],
+) -> None:
+    """Gives or takes (empty role) access. Raises Invalid, Forbidden, NotFound."""
+    organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
+
+    async def update(tx: Tx) -> None:
+        await hold_users(tx, organization_id, user_roles)
+        row = await _lock_shareable(ctx, tx, subject, workspace_id, organization_id)
+        # Ids have several spellings; asked in ours, nobody gets past a check with another.
+        if str(subject.user_id) in acl_store.by_id(user_roles):
+            raise Invalid("You cannot change your own workspace sharing role.")
+        asked = Asked("group_roles", group_roles), Asked("user_roles", user_roles)
+        wrong = await role_faults(tx, subject, row.organization_id, "workspace", *asked)
+        if wrong:
+            raise Invalid("Invalid request to update workspace ACL", validations=wrong)
+        user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
+        await edit_workspace(tx, row, user_acl=user_acl, group_acl=group_acl)
+        await notify_shared_less(tx)
+
+    await ctx.db.run(update)
+
+
+async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
+    organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
+
+    async def clear(tx: Tx) -> None:
+        row = await _lock_shareable(ctx, tx, subject, workspace_id, organization_id)
+        await edit_workspace(tx, row, user_acl={}, group_acl={})
+        await notify_shared_less(tx)
+
+    await ctx.db.run(clear)
+
+
+async def _lock_shareable(
+    ctx: Context, tx: Tx, subject: Subject, workspace_id: UUID, organization_id: UUID
+) -> WorkspaceRow:
+    """The workspace as it is now, held until the transaction ends. Raises Forbidden, NotFound.
+
+    The organization is held, too: turning sharing off waits for us and clears what we write, or we see that it is off.
+    """
+    if ctx.config.disable_workspace_sharing:
+        raise Forbidden("Workspace sharing is disabled for this deployment.")
+    organization = await organization_store.get_organization(tx, organization_id, hold=True)
+    if organization is None:
+        raise NotFound
+    row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
+    if organization.workspace_sharing == "none":
+        raise Forbidden("Workspace sharing is disabled for this organization.")
+    if organization.workspace_sharing == "service_accounts":
+        owner = await user_store.get_user(tx, row.owner_id)
+        if owner is None or not owner.is_service_account:
+            raise Forbidden(
+                "Workspace sharing is limited to service accounts in this organization.",
+                "Only workspaces that a service account owns can be shared.",
+            )
+    require(subject, "share", workspace_resource(row))
+    return row
+
+
+def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    merged = {**acl_store.by_id(before), **acl_store.by_id(changes)}
+    return {key: role for key, role in merged.items() if role}

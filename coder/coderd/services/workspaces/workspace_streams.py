@@ -1,0 +1,188 @@
+"""Streams of a workspace: the whole of it, or the connection states, now and after every change.
+
+A stream listens before it reads for the first time, so it misses no change. Some changes come with time alone (an agent
+never connected, or timed out): a timer covers them. Streams end when the user may no longer read the workspace, and
+when the server stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+import trio
+
+from coder.api.base import codec
+from coder.api.base.refusals import NotFound
+from coder.api.workspaces.workspaces import Workspace
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import workspace_resource
+from coder.coderd.services.workspaces.change_feed import PING_EVERY, WorkspaceChangeFeed
+from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace, strict_tags
+from coder.coderd.store.agents.agents import AgentRow
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.workspaces import WorkspaceView
+from coder.domain.access.policy import Subject
+from coder.domain.agents.agents import status_changes_at
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class SharedReading:
+    """A workspace as it looked when it was read."""
+
+    view: WorkspaceView
+    answer: Workspace
+    encoded: bytes
+    version: tuple[int, int]
+    read_at: datetime
+    changes_at: datetime | None
+    "When time alone will make it look different."
+
+    def is_fresh(self, version: tuple[int, int], now: datetime) -> bool:
+        """Whether reading again would show the same."""
+        return self.version == version and (self.changes_at is None or not self.read_at < self.changes_at < now)
+
+
+class Snapshots:
+    """Five hundred people who watch one workspace cost one reading per change. Made once, see `Context.part`."""
+
+    LIMIT = 256
+    "Workspaces kept; the oldest goes first."
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._changes: WorkspaceChangeFeed = ctx.part(WorkspaceChangeFeed)
+        self._kept: dict[UUID, SharedReading] = {}
+        self._reading: dict[UUID, trio.Event] = {}
+        "Set when a reading that is under way has ended, however."
+
+    async def get(self, workspace_id: UUID) -> SharedReading | None:
+        """How the workspace looks now; the caller must be watching it. None for an unknown one."""
+        while (kept := self._fresh(workspace_id)) is None:
+            ends = self._reading.get(workspace_id)
+            if ends is None:
+                return await self._read_for_all(workspace_id)
+            # An event, not a lock: five hundred who wait go on in one round, not one after the other.
+            await ends.wait()
+        return kept
+
+    async def _read_for_all(self, workspace_id: UUID) -> SharedReading | None:
+        ends = self._reading[workspace_id] = trio.Event()
+        try:
+            return await self._read(workspace_id)
+        finally:
+            del self._reading[workspace_id]
+            ends.set()
+
+    def _fresh(self, workspace_id: UUID) -> SharedReading | None:
+        kept = self._kept.get(workspace_id)
+        if kept is not None and kept.is_fresh(self._changes.version(workspace_id), self._ctx.clock.now()):
+            return kept
+        return None
+
+    async def _read(self, workspace_id: UUID) -> SharedReading | None:
+        ctx, version = self._ctx, self._changes.version(workspace_id)
+        now = ctx.clock.now()
+        view = await ctx.db.read(workspace_store.get_view, workspace_id)
+        if view is None:
+            return None
+        page = await ctx.db.read(load_page, [view.latest], now, strict=strict_tags(ctx))
+        answer = present_workspace(ctx, view, page)
+        changes_at = _next_change(page, view.latest.job.id)
+        found = SharedReading(view, answer, codec.encode(answer), version, now, changes_at)
+        self._kept.pop(workspace_id, None)
+        self._kept[workspace_id] = found
+        while len(self._kept) > self.LIMIT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
+async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[msgspec.Raw | None]:
+    """The workspace as JSON at once, then whenever it looks different. Raises NotFound before the first one."""
+    async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
+        async for found in snapshots:
+            yield None if found is None else msgspec.Raw(found.encoded)
+
+
+async def _watch_snapshots(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[SharedReading | None]:
+    changes = ctx.part(WorkspaceChangeFeed)
+    await changes.wait_ready()
+    with changes.watch(workspace_id=workspace_id) as watch:
+        shown = b""
+        while not ctx.stopping.is_set():
+            found = await ctx.part(Snapshots).get(workspace_id)
+            if found is None or not may(subject, "read", workspace_resource(found.view.workspace)):
+                if not shown:
+                    raise NotFound
+                return
+            if found.encoded != shown:
+                shown = found.encoded
+                yield found
+            silence = _seconds_until(found.changes_at, ctx.clock.now())
+            if await watch.next_within(silence) is None:
+                yield None
+            watch.drain()
+
+
+async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[dict[str, Any] | None]:
+    """What somebody who wants to connect waits for: the build's state, and each agent's, at once and when they change.
+
+    Raises NotFound before the first one.
+    """
+    told: dict[str, Any] = {}
+    async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
+        async for found in snapshots:
+            if found is None:
+                yield None
+                continue
+            for key, event in _connection_events(found.answer).items():
+                if told.get(key) != event:
+                    told[key] = event
+                    yield event
+
+
+def _connection_events(workspace: Workspace) -> dict[str, dict[str, Any]]:
+    build = workspace.latest_build
+    said = {"id": build.id, "transition": build.transition, "job_status": build.job.status}
+    events: dict[str, dict[str, Any]] = {"build": {"build_update": said}}
+    for resource in build.resources:
+        for agent in resource.agents or ():
+            events[f"agent {agent.id}"] = {
+                "agent_update": {
+                    "id": agent.id,
+                    "name": agent.name,
+                    "status": agent.status,
+                    "lifecycle": agent.lifecycle_state,
+                }
+            }
+    return events
+
+
+def _next_change(page: LoadedPage, job_id: UUID) -> datetime | None:
+    moments = [_changes_at(parts.agent) for parts in page.below.agents_of_job.get(job_id, ())]
+    known = [moment for moment in moments if moment is not None]
+    return min(known) if known else None
+
+
+def _changes_at(agent: AgentRow) -> datetime | None:
+    return status_changes_at(
+        created_at=agent.created_at,
+        first_connected_at=agent.first_connected_at,
+        last_connected_at=agent.last_connected_at,
+        disconnected_at=agent.disconnected_at,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+    )
+
+
+def _seconds_until(moment: datetime | None, now: datetime) -> float:
+    if moment is None or moment <= now:
+        return PING_EVERY
+    return min((moment - now).total_seconds(), PING_EVERY)
