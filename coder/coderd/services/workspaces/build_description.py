@@ -20,7 +20,7 @@ from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.people import git_ssh_keys
-from coder.coderd.services.templates.import_messages import variable_values
+from coder.coderd.services.templates.imports.import_messages import variable_values
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning.jobs import JobRow

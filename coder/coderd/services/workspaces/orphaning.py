@@ -14,7 +14,7 @@ from coder.api.base.refusals import Conflict, Gone, NotFound
 from coder.api.workspaces.workspace_inventory import RemainingResource, WorkspaceInventory
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
-from coder.coderd.services.provisioning.daemon_calls import end_with_error
+from coder.coderd.services.provisioning.job_endings import end_with_error
 from coder.coderd.services.provisioning.jobs import cancel_job, tell
 from coder.coderd.services.workspaces import build_events
 from coder.coderd.services.workspaces.build_metrics import counted

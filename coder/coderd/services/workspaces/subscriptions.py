@@ -28,7 +28,8 @@ from coder.api.base.refusals import Conflict, NotFound, Unauthenticated
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
-from coder.coderd.services.agents.agents import UNKNOWN, find_by_token, load_agent, present_logs
+from coder.coderd.services.agents.agent_access import UNKNOWN, find_by_token, load_agent
+from coder.coderd.services.agents.agent_logs import present_logs
 from coder.coderd.services.workspaces.builds import strict_tags
 from coder.coderd.services.workspaces.change_feed import Watch, WorkspaceChangeFeed
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
