@@ -65,7 +65,7 @@ from coder.coderd.services.notifications import web_push
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
 from coder.coderd.services.telemetry import metrics_endpoint, tracing
 from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.services.templates.version_jobs import DryRunJobs, ImportJobs
+from coder.coderd.services.templates.imports.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.services.workspaces.builds.build_jobs import BuildJobs
 from coder.coderd.store.engine.availability import DatabaseAwayError

@@ -83,9 +83,7 @@ def test_only_excluded_modules_may_be_missing(wanted: str, said: str, meant: str
     assert check.is_meant(wanted, said, absent, slim=slim) is (meant == "both" or (meant == "slim" and slim))
 
 
-def test_package_data_is_importable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_package_data_is_importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As certifi's authorities, without which no trace leaves a server."""
     code = {"packed": compile("", "packed", "exec"), "packed.inner": compile("", "packed.inner", "exec")}
     kinds = {"packed": 1, "packed.inner": 0}

@@ -60,9 +60,7 @@ def test_mypyc_uses_target_integer_width(size: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cross", CROSS[1:])
-def test_wrong_processor_module_stops_build(
-    cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_processor_module_stops_build(cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libc, "CROSS", cross)
     good = tmp_path / f"coder/mesh/core/engine.cpython-311-{libc.TRIPLES[cross]}.so"
     elf(good, cross)

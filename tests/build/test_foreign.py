@@ -149,9 +149,7 @@ def test_missing_counterpart_stops_build(
         trees.exchange()
 
 
-def test_files_are_stripped_by_target_tool(
-    trees: Trees, there: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_stripped_by_target_tool(trees: Trees, there: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trees.library(trees.internal / "wheel/_fast.so")
     trees.library(trees.internal / "libssl.so.3")
     (trees.internal / "words.txt").write_text("no program")

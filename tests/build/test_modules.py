@@ -42,9 +42,7 @@ def test_interrupted_build_leaves_no_modules(tmp_path: Path) -> None:
         ("sqlalchemy_other", False),
     ],
 )
-def test_needed_docstrings_are_kept(
-    name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_needed_docstrings_are_kept(name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (modules.level(name) == 1) is read
     place = tmp_path / f"{name.replace('.', '/')}.py"
     place.parent.mkdir(parents=True, exist_ok=True)

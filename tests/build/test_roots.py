@@ -118,9 +118,7 @@ def test_root_steps_run_once(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert len(calls) == done + 1
 
 
-def test_changed_input_repeats_the_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_input_repeats_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version that is pinned anew is in the next program, not in that of the next machine."""
     calls: list[tuple[str, ...]] = []
     listed = ["trio==1"]

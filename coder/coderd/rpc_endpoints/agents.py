@@ -1,7 +1,7 @@
 """The link of agents: `GET /api/v2/workspaceagents/me/rpc` (docs/protocol/rpc.md#agents).
 
-Both services share one session; what they do is `services/agents/agent_rpc.py` and `services/network/tailnet_rpc.py`,
-whether the agent is still there `services/agents/agent_connections.py`.
+Both services share one session. Their calls are `services/agents/agent_api` and `services/network/tailnet_rpc.py`;
+whether the agent is still there is `services/agents/agent_connections.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.versions import agent_api_version
+from coder.coderd.services.agents.agent_access import authenticate_agent
+from coder.coderd.services.agents.agent_api.agent_service import AgentService
 from coder.coderd.services.agents.agent_connections import monitored, watched
-from coder.coderd.services.agents.agent_rpc import AgentService
-from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.services.network.node_keys import workspace_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.access.route_scopes import AGENT

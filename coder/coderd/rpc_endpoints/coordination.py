@@ -30,7 +30,7 @@ from coder.coderd.services.access.session_revocation import (
     SessionRegistry,
 )
 from coder.coderd.services.access.workspace_access import agent_resource
-from coder.coderd.services.agents.agents import find_agent_place
+from coder.coderd.services.agents.agent_access import find_agent_place
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.coordinator import Coordinator, LeftBehind
 from coder.coderd.services.network.node_keys import user_owner

@@ -14,12 +14,12 @@ from google.protobuf.message import Message
 from coder.api.base.refusals import Refusal
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.services.provisioning import daemon_calls
+from coder.coderd.services.provisioning import acquired_jobs, daemon_calls, job_endings
+from coder.coderd.services.provisioning.acquired_jobs import JobRow
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.provisioning.daemon_calls import JobRow
 from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
-from coder.coderd.services.templates import module_files
-from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.services.templates.imports import module_files
+from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError
@@ -63,8 +63,8 @@ class DaemonConnection:
             f"{PROVISIONER_DAEMON}AcquireJobWithCancel": Bidi(self._acquire_with_cancel, pb.CancelAcquire),
             f"{PROVISIONER_DAEMON}CommitQuota": self._report(daemon_calls.commit_quota, pb.CommitQuotaRequest),
             f"{PROVISIONER_DAEMON}UpdateJob": self._report(daemon_calls.update_job, pb.UpdateJobRequest),
-            f"{PROVISIONER_DAEMON}FailJob": self._report(daemon_calls.fail_job, pb.FailedJob, ends=True),
-            f"{PROVISIONER_DAEMON}CompleteJob": self._report(daemon_calls.complete_job, pb.CompletedJob, ends=True),
+            f"{PROVISIONER_DAEMON}FailJob": self._report(job_endings.fail_job, pb.FailedJob, ends=True),
+            f"{PROVISIONER_DAEMON}CompleteJob": self._report(job_endings.complete_job, pb.CompletedJob, ends=True),
             f"{PROVISIONER_DAEMON}UploadFile": Bidi(self._upload, provisioner_pb2.FileUpload),
             f"{PROVISIONER_DAEMON}DownloadFile": ServerStream(self._download, pb.FileRequest),
         }
@@ -138,20 +138,20 @@ class DaemonConnection:
         """What the daemon gets; None after a job that cannot be handed out was failed."""
         try:
             await self._require_right()  # may have gone while the job was taken
-            return await daemon_calls.describe_job(self._ctx, job)
+            return await acquired_jobs.describe_job(self._ctx, job)
         except Refusal as error:
             reason = f"request job was invalidated: {error.message}"
         except Exception as error:
             _log.error("a job could not be described", job=job.id, error=error)
             reason = "request job was invalidated: internal error"
-        await daemon_calls.abandon_job(self._ctx, job.id, reason)
+        await job_endings.abandon_job(self._ctx, job.id, reason)
         return None
 
     async def _give_up(self, held: list[JobRow]) -> None:
         # The daemon never got these: nobody would ever finish them.
         with trio.move_on_after(10, shield=True):
             for job in held:
-                await daemon_calls.abandon_job(self._ctx, job.id, CANCELED_BY_BREAK)
+                await job_endings.abandon_job(self._ctx, job.id, CANCELED_BY_BREAK)
 
     async def _acquire(self, _request: provisionerd_pb2.Empty) -> provisionerd_pb2.AcquiredJob:
         """The deprecated long poll: an empty job after 5 s."""

@@ -23,17 +23,13 @@ from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.services.access.session_revocation import LOOK_EVERY, SessionEndedError, SessionRegistry
-from coder.coderd.services.provisioning import daemon_admission, daemon_calls, provisioners
+from coder.coderd.services.provisioning import daemon_admission, daemon_registration, job_endings, provisioners
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.provisioning.daemon_admission import (
-    DaemonAdmission,
-    DaemonApplication,
-    Introduction,
-    Presence,
-)
-from coder.coderd.services.provisioning.daemon_health import DaemonMesh
+from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, DaemonApplication
+from coder.coderd.services.provisioning.daemon_mesh import DaemonMesh
+from coder.coderd.services.provisioning.daemon_registration import Introduction, Presence
 from coder.coderd.services.provisioning.job_queue import RequireRight
-from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.domain.access.policy import NIL
 from coder.domain.access.rate_budgets import API, GUESSES
 from coder.domain.access.route_scopes import PROVISIONER
@@ -91,7 +87,7 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
         api_version=version,
     )
     await upgrade.require_handshake()  # what is no link leaves nobody in the list
-    worker = await daemon_admission.register(ctx, organization, admission, introduction)
+    worker = await daemon_registration.register(ctx, organization, admission, introduction)
     try:
         websocket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, binary_only=True)
     except BaseException:
@@ -169,7 +165,7 @@ async def connect_built_in(
         organization = await daemon_admission.find_organization(ctx, "default")
         if organization is None:
             raise LookupError("there is no default organization")
-        worker = await daemon_admission.register(ctx, organization.id, admission, introduction)
+        worker = await daemon_registration.register(ctx, organization.id, admission, introduction)
     except Exception as error:
         # The daemon tries again after any refusal of this kind; anything else would end it, and the server with it.
         raise CoderError("not_registered", f"the provisioner {name} could not be registered: {error}") from error
@@ -240,7 +236,7 @@ async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -
     await link.asked.wait()
     await trio.sleep(LOST_AFTER.total_seconds())
     try:
-        await daemon_calls.end_lost_jobs(ctx, worker)
+        await job_endings.end_lost_jobs(ctx, worker)
     except Exception as error:
         _log.warn("lost jobs were not looked for", daemon=worker.name, error=error)
 
@@ -278,10 +274,10 @@ async def _leave_when_shut_out(
             await changed.wait()
         changed = next_change()
     try:
-        if await daemon_calls.cancel_revoked(ctx, link.worker):
+        if await job_endings.cancel_revoked(ctx, link.worker):
             with trio.move_on_after(REVOKED_GRACE):
                 await link.job_ended.wait()
-            await daemon_calls.end_revoked(ctx, link.worker)
+            await job_endings.end_revoked(ctx, link.worker)
     except Exception as error:
         _log.warn("jobs of a provisioner that was shown out were not ended", daemon=link.worker.name, error=error)
     scope.cancel()

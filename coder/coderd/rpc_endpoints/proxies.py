@@ -16,7 +16,7 @@ from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.node_keys import proxy_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
-from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
+from coder.coderd.services.proxies.proxy_authentication import authenticate_proxy
 from coder.domain.access.route_scopes import PROXY
 from coder.domain.network.coordination_rules import FullAccess
 from coder.rpc.session import open_session

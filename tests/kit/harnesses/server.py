@@ -64,13 +64,13 @@ def _sample_certificate() -> bytes:
 
 
 def _agent_uuid(data: bytes) -> object:
-    from coder.coderd.services.agents.agent_reports import uuid_untrusted
+    from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 
     return uuid_untrusted(data)
 
 
 def _agent_address(text: str) -> object:
-    from coder.coderd.services.agents.agent_reports import address_untrusted
+    from coder.coderd.services.agents.agent_api.message_fields import address_untrusted
 
     return address_untrusted(text)
 
@@ -166,9 +166,9 @@ def _sealed_key(text: str) -> object:
 
 
 def _daemon_report(data: bytes) -> object:
-    from coder.coderd.services.provisioning import daemon_health
+    from coder.coderd.services.provisioning import daemon_health_checks
 
-    return daemon_health._read_report_untrusted(data)
+    return daemon_health_checks._read_report_untrusted(data)
 
 
 def _template_files(data: bytes) -> object:
@@ -197,8 +197,10 @@ SERVER = {
     "coderd/services/agents/signed_message.py:open_untrusted": Harness(
         _signed_message, (_message_refused(),), [_signed_sample()]
     ),
-    "coderd/services/agents/agent_reports.py:uuid_untrusted": Harness(_agent_uuid, (CoderError,), [bytes(16)]),
-    "coderd/services/agents/agent_reports.py:address_untrusted": Harness(
+    "coderd/services/agents/agent_api/message_fields.py:uuid_untrusted": Harness(
+        _agent_uuid, (CoderError,), [bytes(16)]
+    ),
+    "coderd/services/agents/agent_api/message_fields.py:address_untrusted": Harness(
         _text(_agent_address), (), [b"192.0.2.1", b"::1"]
     ),
     "coderd/services/templates/archives.py:safe_name_untrusted": Harness(
@@ -216,7 +218,7 @@ SERVER = {
     "coderd/services/apps/app_tokens.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
     "coderd/services/apps/app_tokens.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
     "coderd/services/apps/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
-    "coderd/services/provisioning/daemon_health.py:_read_report_untrusted": Harness(
+    "coderd/services/provisioning/daemon_health_checks.py:_read_report_untrusted": Harness(
         _daemon_report, (ValueError,), [b'{"version":"1"}']
     ),
 }

@@ -31,13 +31,15 @@ from coder.coderd.http.server.streams import (
     sse,
     while_allowed,
 )
-from coder.coderd.services.agents import agent_containers, agent_http, agents
-from coder.coderd.services.agents.agents import AgentLogLine, AgentPlace, AppReport
+from coder.coderd.services.agents import agent_access, agent_containers, agent_http, agent_logs, agents, app_statuses
+from coder.coderd.services.agents.agent_access import AgentPlace
+from coder.coderd.services.agents.agent_logs import AgentLogLine
+from coder.coderd.services.agents.app_statuses import AppReport
 from coder.coderd.services.agents.instance_identity import Clouds, token_of
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.network.derp_map import connection_info
 from coder.coderd.services.network.stream_http import AgentAnswer
-from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
+from coder.coderd.services.proxies.proxy_authentication import authenticate_proxy
 from coder.coderd.services.workspaces import agent_streams, prebuild_claims
 from coder.domain.access.route_scopes import AGENT, OPTIONAL, PUBLIC
 from coder.domain.foundation.search import parse_rfc3339
@@ -98,7 +100,7 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     @wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        shown = agents.authenticate_agent(context(), credentials())
+        shown = agent_access.authenticate_agent(context(), credentials())
         g.place = await counted(shown, lambda found: f"agent {found.agent.id}", count_request)
         # Not the owner's own account: a workspace that sends too much must not stop whoever would mend it.
         known_as(f"agents of {g.place.owner_id}")
@@ -135,7 +137,7 @@ async def patch_logs() -> Response:
     body = await read_body(_Logs)
     now = context().clock.now()
     lines = [AgentLogLine(parse_rfc3339(line.created_at) or now, line.output, line.level) for line in body.logs]
-    await agents.append_logs(context(), place(), body.log_source_id, lines)
+    await agent_logs.append_logs(context(), place(), body.log_source_id, lines)
     return _nothing()
 
 
@@ -144,7 +146,7 @@ async def patch_logs() -> Response:
 async def post_log_source() -> Response:
     """Makes a source of logs; giving it again changes nothing."""
     body = await read_body(_Source)
-    made = await agents.add_log_source(context(), place(), body.id, body.display_name, body.icon)
+    made = await agent_logs.add_log_source(context(), place(), body.id, body.display_name, body.icon)
     return reply(made, 201)
 
 
@@ -160,7 +162,7 @@ async def get_git_ssh_key() -> Response:
 async def patch_app_status() -> Response:
     body = await read_body(_AppStatus)
     report = AppReport(body.app_slug, body.state, body.message, body.uri)
-    await agents.report_app_status(context(), place(), report)
+    await app_statuses.report_app_status(context(), place(), report)
     return _nothing()
 
 
@@ -187,10 +189,12 @@ async def _external_auth(ident: str, match: str) -> Response:
     found = provider_tokens.provider(context(), ident, match)
     if found is None:
         raise agents.external_auth_unknown(match)
-    await agents.require_user_data(context(), place())
+    await agent_access.require_user_data(context(), place())
     waiter = None
     if "listen" in request.args:
-        waiter = provider_tokens.Waiter(place().agent.id, partial(agents.require_user_data_again, context(), place()))
+        waiter = provider_tokens.Waiter(
+            place().agent.id, partial(agent_access.require_user_data_again, context(), place())
+        )
     return reply(await provider_tokens.for_agent(context(), found, place().owner_id, waiter))
 
 
@@ -278,7 +282,7 @@ async def get_agent(agent: str) -> Response:
 @route(blueprint, "GET", "/<id:agent>/connection", scope="workspace:read", answers=AgentConnectionInfo)
 async def get_connection(agent: str) -> Response:
     """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
-    await agents.load_agent(context(), subject(), path_uuid(agent))
+    await agent_access.load_agent(context(), subject(), path_uuid(agent))
     return reply(connection_info(context()))
 
 
@@ -296,9 +300,9 @@ async def get_logs(agent: str) -> Response:
     after, before = read_after(request.args), max(go_int(request.args.get("before", "")) or 0, 0)
     as_text = wants_text(request.args)
     if wants_follow(request.args):
-        await agents.load_agent(context(), subject(), agent_id)
+        await agent_access.load_agent(context(), subject(), agent_id)
         return needs_upgrade()
-    logs = await agents.list_logs(context(), subject(), agent_id, after=after, before=before)
+    logs = await agent_logs.list_logs(context(), subject(), agent_id, after=after, before=before)
     if as_text:
         text = "".join(f"{log.created_at.isoformat()} [{log.level}] {log.output}\n" for log in logs)
         return Response(text, 200, content_type="text/plain; charset=utf-8")
@@ -323,7 +327,7 @@ async def watch_metadata(agent: str) -> Response:
 
 @route(blueprint, "GET", "/<id:agent>/watch-metadata-ws", scope="workspace:read", others={426: TEXT})
 async def watch_metadata_without_upgrade(agent: str) -> Response:
-    await agents.load_agent(context(), subject(), path_uuid(agent))
+    await agent_access.load_agent(context(), subject(), path_uuid(agent))
     return needs_upgrade()
 
 

@@ -20,7 +20,7 @@ from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
-from coder.coderd.services.agents.agents import AgentPlace, load_agent
+from coder.coderd.services.agents.agent_access import AgentPlace, load_agent
 from coder.coderd.services.apps import session_handover
 from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.domain.access.credentials import Credentials

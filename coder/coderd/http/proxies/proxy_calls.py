@@ -21,8 +21,8 @@ from coder.appproxy.http.rate_limits import counted
 from coder.coderd.http.server.auth import context, count_request, known_as
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
-from coder.coderd.services.proxies import proxy_calls
-from coder.coderd.services.proxies.proxy_calls import ProxyCaller
+from coder.coderd.services.proxies import proxy_authentication, proxy_calls, proxy_registration
+from coder.coderd.services.proxies.proxy_authentication import ProxyCaller
 from coder.coderd.services.proxies.proxy_pages import browser_answer
 from coder.domain.access.route_scopes import PROXY
 
@@ -31,7 +31,7 @@ blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceprox
 
 async def _proxy(*, for_visitor: bool = False) -> ProxyCaller:
     """Whoever asks. What it asks for a visitor is not its own request: it counts its visitors itself."""
-    shown = proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+    shown = proxy_authentication.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
     proxy = await counted(shown, lambda found: "" if for_visitor else f"proxy {found.row.id}", count_request)
     known_as(f"proxy {proxy.row.id}")
     return proxy
@@ -50,14 +50,14 @@ async def post_register() -> Response:
     """Notes a living process of a proxy and tells it what it needs."""
     caller = await _proxy()
     body = await read_body(RegisterWorkspaceProxyRequest)
-    return reply(await proxy_calls.register(context(), caller, body), 201)
+    return reply(await proxy_registration.register(context(), caller, body), 201)
 
 
 @route(blueprint, "POST", "/deregister", scope=PROXY, body=DeregisterWorkspaceProxyRequest, status=204, refuses=(404,))
 async def post_deregister() -> Response:
     """A process of the proxy ends."""
     caller = await _proxy()
-    await proxy_calls.deregister(context(), caller, await read_body(DeregisterWorkspaceProxyRequest))
+    await proxy_registration.deregister(context(), caller, await read_body(DeregisterWorkspaceProxyRequest))
     return Response(b"", 204)
 
 

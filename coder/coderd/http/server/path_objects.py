@@ -14,7 +14,7 @@ from quart import request
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.services.access.workspace_access import load_template, load_workspace
-from coder.coderd.services.templates.loaded_versions import load_version
+from coder.coderd.services.templates.versions.loaded_versions import load_version
 from coder.coderd.services.workspaces.builds.builds import load_build
 
 _FIND: dict[str, tuple[str, Callable[..., Awaitable[object]]]] = {

@@ -26,7 +26,7 @@ from coder.coderd.http.server.auth import context, credentials, subject
 from coder.coderd.http.server.json import message, read_body, reply
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.services.access.authentication import authenticate
-from coder.coderd.services.agents.agents import authenticate_agent
+from coder.coderd.services.agents.agent_access import authenticate_agent
 from coder.coderd.services.network import derp_map, replicas
 from coder.coderd.services.site import deployment, deployment_config, licenses
 from coder.domain.access.route_scopes import ANY_KEY, OPTIONAL, PUBLIC

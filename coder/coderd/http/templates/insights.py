@@ -24,8 +24,8 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
-from coder.coderd.services.templates import insights
-from coder.coderd.services.templates.insights import Window
+from coder.coderd.services.templates import insights, usage_reports
+from coder.coderd.services.templates.usage_reports import Window
 from coder.domain.foundation.search import explain_time, parse_rfc3339
 
 blueprint = Blueprint("insights", __name__, url_prefix="/api/v2")
@@ -78,7 +78,7 @@ async def get_daily_users() -> Response:
 )
 @_counted
 async def get_user_activity() -> Response:
-    return reply(await insights.user_activity(context(), subject(), _window()))
+    return reply(await usage_reports.user_activity(context(), subject(), _window()))
 
 
 @route(
@@ -92,7 +92,7 @@ async def get_user_activity() -> Response:
 )
 @_counted
 async def get_user_latency() -> Response:
-    return reply(await insights.user_latency(context(), subject(), _window()))
+    return reply(await usage_reports.user_latency(context(), subject(), _window()))
 
 
 @route(
@@ -113,11 +113,11 @@ async def get_template_usage() -> Response:
     query.check()
     if interval not in _INTERVALS:
         raise _wrong("interval", "must be one of [day week]")
-    if interval == "week" and not insights.ends_with_a_week(window):
+    if interval == "week" and not usage_reports.ends_with_a_week(window):
         raise Invalid("Query parameter has invalid value.", "Last report interval should have at least 6 days.")
     if any(section not in _SECTIONS for section in sections):
         raise _wrong("sections", f"must be one of [{' '.join(_SECTIONS)}]")
-    return reply(await insights.template_usage(context(), subject(), window, interval, sections))
+    return reply(await usage_reports.template_usage(context(), subject(), window, interval, sections))
 
 
 @route(

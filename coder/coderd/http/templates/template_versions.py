@@ -34,9 +34,15 @@ from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade, while_allowed
 from coder.coderd.services.people.organizations import resolve_organization
-from coder.coderd.services.templates import dry_runs, new_template_versions, template_versions
 from coder.coderd.services.templates.dynamic_parameters import ParameterForm, open_form
-from coder.coderd.services.templates.loaded_versions import LoadedVersion, load_version
+from coder.coderd.services.templates.versions import (
+    dry_runs,
+    new_template_versions,
+    template_versions,
+    version_changes,
+    version_contents,
+)
+from coder.coderd.services.templates.versions.loaded_versions import LoadedVersion, load_version
 
 blueprint = Blueprint("template_versions", __name__, url_prefix="/api/v2")
 
@@ -83,7 +89,7 @@ async def get_version(version: str) -> Response:
 async def patch_version(version: str) -> Response:
     """Renames it or changes its message."""
     body = await read_body(PatchTemplateVersionRequest)
-    return reply(await template_versions.update_version(context(), subject(), path_uuid(version), body))
+    return reply(await version_changes.update_version(context(), subject(), path_uuid(version), body))
 
 
 @route(
@@ -95,7 +101,7 @@ async def patch_version(version: str) -> Response:
     audit=Audited("template_version", "write"),
 )
 async def patch_cancel(version: str) -> Response:
-    await template_versions.cancel_import(context(), subject(), path_uuid(version))
+    await version_changes.cancel_import(context(), subject(), path_uuid(version))
     return message("Job has been marked as canceled...")
 
 
@@ -110,7 +116,7 @@ async def patch_cancel(version: str) -> Response:
 )
 async def post_archive(version: str) -> Response:
     version_id = path_uuid(version)
-    await template_versions.archive_version(context(), subject(), version_id, archived=True)
+    await version_changes.archive_version(context(), subject(), version_id, archived=True)
     return reply(f'template version "{version_id}" archived')
 
 
@@ -125,7 +131,7 @@ async def post_archive(version: str) -> Response:
 )
 async def post_unarchive(version: str) -> Response:
     version_id = path_uuid(version)
-    await template_versions.archive_version(context(), subject(), version_id, archived=False)
+    await version_changes.archive_version(context(), subject(), version_id, archived=False)
     return reply(f'template version "{version_id}" unarchived')
 
 
@@ -158,7 +164,7 @@ async def follow_logs(version: str) -> None:
     refuses=(425,),
 )
 async def get_rich_parameters(version: str) -> Response:
-    return reply(await template_versions.list_parameters(context(), subject(), path_uuid(version)))
+    return reply(await version_contents.list_parameters(context(), subject(), path_uuid(version)))
 
 
 @route(
@@ -171,12 +177,12 @@ async def get_rich_parameters(version: str) -> Response:
 )
 async def get_variables(version: str) -> Response:
     """Values of sensitive ones are not shown."""
-    return reply(await template_versions.list_variables(context(), subject(), path_uuid(version)))
+    return reply(await version_contents.list_variables(context(), subject(), path_uuid(version)))
 
 
 @route(blueprint, "GET", f"{_VERSION}/presets", scope="template:read", answers=list[Preset])
 async def get_presets(version: str) -> Response:
-    return reply(await template_versions.list_presets(context(), subject(), path_uuid(version)))
+    return reply(await version_contents.list_presets(context(), subject(), path_uuid(version)))
 
 
 @route(
@@ -192,12 +198,12 @@ async def get_external_auth(version: str) -> Response:
     query = Query()
     owner = None if query.text("user_id") == "me" else query.uuid("user_id")
     query.check()
-    return reply(await template_versions.list_external_auth(context(), subject(), path_uuid(version), owner))
+    return reply(await version_contents.list_external_auth(context(), subject(), path_uuid(version), owner))
 
 
 @route(blueprint, "GET", f"{_VERSION}/resources", scope="template:read", answers=list[WorkspaceResource])
 async def get_resources(version: str) -> Response:
-    return reply(await template_versions.list_resources(context(), subject(), path_uuid(version)))
+    return reply(await version_contents.list_resources(context(), subject(), path_uuid(version)))
 
 
 @route(blueprint, "GET", (f"{_VERSION}/schema", f"{_VERSION}/parameters"), scope="template:read", answers=list[Any])

@@ -33,11 +33,12 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.access.workspace_access import load_template
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.people.query_terms import find_organization
-from coder.coderd.services.templates import template_acl, template_versions, templates
+from coder.coderd.services.templates import new_templates, template_acl, template_changes, templates
 from coder.coderd.services.templates.examples import list_examples
 from coder.coderd.services.templates.template_acl import AclChange
-from coder.coderd.services.templates.template_versions import VersionPage
 from coder.coderd.services.templates.templates import TemplateSearch
+from coder.coderd.services.templates.versions import template_versions, version_changes
+from coder.coderd.services.templates.versions.template_versions import VersionPage
 from coder.domain.foundation.search import parse_query
 from coder.domain.foundation.zero import NIL_UUID
 
@@ -126,7 +127,7 @@ async def post_template(organization: str) -> Response:
     """Makes a template of a version that belongs to none."""
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateTemplateRequest)
-    return reply(await templates.create_template(context(), subject(), row.id, body), 201)
+    return reply(await new_templates.create_template(context(), subject(), row.id, body), 201)
 
 
 @route(blueprint, "GET", "/organizations/<organization>/templates/<name>", scope="template:read", answers=Template)
@@ -153,7 +154,7 @@ async def get_template(template: str) -> Response:
 async def patch_template(template: str) -> Response:
     """Changes what the body names."""
     body = await read_body(UpdateTemplateMeta)
-    return reply(await templates.update_template(context(), subject(), path_uuid(template), body))
+    return reply(await template_changes.update_template(context(), subject(), path_uuid(template), body))
 
 
 @route(
@@ -166,7 +167,7 @@ async def patch_template(template: str) -> Response:
 )
 async def delete_template(template: str) -> Response:
     """Marks it deleted."""
-    await templates.delete_template(context(), subject(), path_uuid(template))
+    await template_changes.delete_template(context(), subject(), path_uuid(template))
     return message("Template has been deleted!")
 
 
@@ -216,7 +217,7 @@ async def get_versions(template: str) -> Response:
 async def patch_active_version(template: str) -> Response:
     """Promotes a version."""
     body = await read_body(UpdateActiveTemplateVersion)
-    await templates.set_active_version(context(), subject(), path_uuid(template), body.id)
+    await template_changes.set_active_version(context(), subject(), path_uuid(template), body.id)
     return message("Updated the active template version!")
 
 
@@ -233,7 +234,7 @@ async def post_archive_versions(template: str) -> Response:
     """Archives what nobody needs: failed versions, or all that are not in use."""
     body = await read_body(ArchiveTemplateVersionsRequest)
     template_id = path_uuid(template)
-    archived = await template_versions.archive_unused(context(), subject(), template_id, everything=body.all)
+    archived = await version_changes.archive_unused(context(), subject(), template_id, everything=body.all)
     # Upstream's null for "none" is part of the contract.
     return reply({"template_id": template_id, "archived_ids": archived or None})
 

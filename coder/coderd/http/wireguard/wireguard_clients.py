@@ -15,6 +15,7 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.people import users
+from coder.coderd.services.wireguard import new_wireguard_clients, wireguard_server
 from coder.coderd.services.wireguard import wireguard_clients as clients
 
 blueprint = Blueprint("wireguard_clients", __name__, url_prefix="/api/v2")
@@ -23,7 +24,7 @@ blueprint = Blueprint("wireguard_clients", __name__, url_prefix="/api/v2")
 @route(blueprint, "GET", "/wireguard", scope="api_key:read", answers=WireguardServer)
 async def get_server() -> Response:
     """What every configuration says about this server."""
-    return reply(await clients.server_view(context()))
+    return reply(await wireguard_server.server_view(context()))
 
 
 @route(blueprint, "GET", "/users/<user>/wireguard-clients", scope="api_key:read", answers=list[WireguardClient])
@@ -48,8 +49,8 @@ async def post_client(user: str) -> Response:
     """What every configuration says about this server."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(CreateWireguardClientRequest)
-    made = await clients.add_client(context(), subject(), row, body, origin())
-    return reply(CreateWireguardClientResponse(client=made, server=await clients.server_view(context())), 201)
+    made = await new_wireguard_clients.add_client(context(), subject(), row, body, origin())
+    return reply(CreateWireguardClientResponse(client=made, server=await wireguard_server.server_view(context())), 201)
 
 
 @route(blueprint, "GET", "/users/<user>/wireguard-clients/<client>", scope="api_key:read", answers=WireguardClient)

@@ -23,7 +23,7 @@ from coder.base.groups import single_failure
 from coder.base.ids import new_uuid
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
-from coder.coderd.services.agents.agents import find_again
+from coder.coderd.services.agents.agent_access import find_again
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace

@@ -15,8 +15,8 @@ import trio
 from coder.api.base import codec
 from coder.api.base.refusals import BadGateway, Forbidden
 from coder.appproxy.agents.dialing import dial
+from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.agents.agent_http import HTTP_PORT, require_connected
-from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.domain.access.policy import Subject
 from coder.net.bounded_http import BoundedHttp

@@ -17,8 +17,8 @@ from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
 from coder.api.base import codec
 from coder.api.base.refusals import BadGateway, Invalid
 from coder.appproxy.agents.dialing import dial
+from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.agents.agent_view import status_of
-from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.network.stream_http import AgentAnswer, exchange
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents.agents import AgentPlace

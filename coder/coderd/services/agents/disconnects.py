@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
-from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents import disconnects as store
 from coder.domain.agents.disconnects import Ended, Evidence, name_cause, read_events

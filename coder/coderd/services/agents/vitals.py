@@ -10,7 +10,7 @@ from coder.api.agents.agent_health import AgentLight, AgentLights, AgentVitals, 
 from coder.api.base.refusals import Invalid
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.agents import disconnects
-from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import disconnects as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.agents.flight_events import KINDS

@@ -22,7 +22,7 @@ from coder.appproxy.apps.app_visitor import Visitor
 from coder.base.log import get_logger
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.services.access.authentication import recognize, subject_of
-from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps.app_access import open_app
 from coder.coderd.services.apps.app_tokens import TICKET_LIFETIME
 from coder.coderd.store.access import keys as key_store

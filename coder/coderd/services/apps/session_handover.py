@@ -14,7 +14,7 @@ from coder.api.base.refusals import Invalid
 from coder.appproxy.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
 from coder.coderd.services.access import keys
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_access import workspace_named
 from coder.coderd.services.foundation.signing_keys import SigningKeys

@@ -1,35 +1,26 @@
-"""Letting a daemon in: by key, by pre-shared key, as a user; and registering it.
+"""Admission of provisioner daemons: by key, by pre-shared key, or as a user.
 
-Reference: docs/protocol/rpc.md#daemons.
+Reference: docs/protocol/rpc.md#daemons. Registration follows in `daemon_registration.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, Unauthenticated
-from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
-from coder.coderd.services.foundation.object_limits import within_limit
-from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.provisioner_keys import find_key, secret_digest
-from coder.coderd.services.provisioning.provisioners import MAX_DAEMON_NAME
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
-from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import ALL, Resource, Subject, decide
-from coder.domain.provisioning.provisioners import PSK_KEY, RESERVED_KEYS, STALE_AFTER, USER_AUTH_KEY
-from coder.domain.provisioning.queue import Offer
+from coder.domain.provisioning.provisioners import PSK_KEY, RESERVED_KEYS, USER_AUTH_KEY
 from coder.domain.provisioning.tags import NIL_OWNER, SCOPE, SCOPE_USER, normalize_tags
 
 if TYPE_CHECKING:
@@ -58,16 +49,6 @@ class DaemonAdmission:
     user_id: UUID | None = None
     caller: Caller | None = None
     "Who was let in by a session: the link ends with it."
-
-
-@dataclass(frozen=True, slots=True)
-class Introduction:
-    """How it describes itself."""
-
-    name: str
-    provisioners: Sequence[str]
-    version: str
-    api_version: str
 
 
 async def find_organization(ctx: Context, reference: str) -> OrganizationRow | None:
@@ -164,62 +145,3 @@ async def ask_again(ctx: Context, organization_id: UUID, admission: DaemonAdmiss
             raise _NotAdmitted("the provisioner key was deleted")
     except _NotAdmitted as refusal:
         raise Forbidden("The provisioner is no longer allowed to run.", refusal.reason) from None
-
-
-async def register(
-    ctx: Context, organization_id: UUID, admission: DaemonAdmission, introduction: Introduction
-) -> Worker:
-    """Writes down that the daemon is here; one of the same name, owner, key and user is the same daemon.
-
-    One that comes with the name of another key's or user's daemon is given a name of its own. Raises Conflict for a
-    user with too many of them.
-    """
-    now = ctx.clock.now()
-    name = introduction.name.replace("\x00", "")[:MAX_DAEMON_NAME] or random_name("_")
-    daemon = DaemonRow(
-        id=new_uuid(),
-        organization_id=organization_id,
-        key_id=admission.key_id,
-        created_at=now,
-        last_seen_at=now,
-        name=name,
-        version=introduction.version,
-        api_version=introduction.api_version,
-        provisioners=sorted(set(introduction.provisioners)),
-        tags=admission.tags,
-        user_id=admission.user_id,
-    )
-    link = new_uuid()
-    row = await ctx.db.run(_put, daemon, link)
-    # The same name again for whoever comes back, so that it finds the job it had.
-    ending = hashlib.sha256(f"{admission.key_id} {admission.user_id}".encode()).hexdigest()[:8]
-    while row is None:
-        other = f"{name[: MAX_DAEMON_NAME - 9]}-{ending}"
-        row = await ctx.db.run(_put, replace(daemon, name=other), link)
-        ending = secrets.token_hex(4)
-    offer = Offer(row.organization_id, frozenset(row.provisioners), row.tags)
-    return Worker(row.id, row.name, offer, admission.user_id, link)
-
-
-async def _put(tx: Tx, daemon: DaemonRow, link: UUID) -> DaemonRow | None:
-    if daemon.user_id is None:
-        return await store.upsert_daemon(tx, daemon, link)
-    async with within_limit(tx, "provisioners", daemon.user_id, daemon.created_at):
-        return await store.upsert_daemon(tx, daemon, link)
-
-
-class Presence:
-    """What one link writes down of its daemon being there. The same daemon may have come back over another link."""
-
-    def __init__(self, ctx: Context, worker: Worker) -> None:
-        self._ctx = ctx
-        self._worker = worker
-
-    async def keep(self) -> None:
-        """One heartbeat: the daemon is still connected."""
-        await self._ctx.db.run(store.touch_daemon, self._worker.id, self._worker.link, self._ctx.clock.now())
-
-    async def end(self) -> None:
-        """The link has ended: the daemon is offline at once, not when its last heartbeat has grown old."""
-        stale = self._ctx.clock.now() - STALE_AFTER - timedelta(seconds=1)
-        await self._ctx.db.run(store.leave_daemon, self._worker.id, self._worker.link, stale)

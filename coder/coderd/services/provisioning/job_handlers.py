@@ -1,8 +1,8 @@
-"""What each kind of job means to the noun it is about: one handler a type, handed in by the composition root.
+"""Handlers of provisioner jobs: one for each type of job, passed in by the composition root.
 
-This room queues jobs and answers daemons. What is in a build and what becomes of its result is
-`services/workspaces/builds/build_jobs.py`, of imports and dry runs `services/templates/version_jobs.py`: both stand
-above.
+This package queues jobs and answers daemons. The contents and results of builds are handled by
+`services/workspaces/builds/build_jobs.py`, of imports and dry runs by
+`services/templates/imports/version_jobs.py`. Both packages are above this one.
 """
 
 from __future__ import annotations

@@ -7,9 +7,6 @@ workspace) learns the same without the names of daemons. The reasons themselves 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -19,52 +16,24 @@ from coder.api.base.refusals import Invalid, NotFound
 from coder.api.provisioning.job_reasons import ExpectedStart, ProvisionerJobWhy, WaitingDaemon, WaitingRemedy
 from coder.api.provisioning.jobs import ProvisionerJobStatus
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places
+from coder.coderd.services.provisioning.waiting_jobs import WaitExplanation, load_waiting
 from coder.coderd.store.provisioning import jobs as job_store
-from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning import queue_forecast_queries as store
-from coder.coderd.store.provisioning.daemon_health import HealthRow, list_health
-from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.provisioning.provisioners import DaemonRow
-from coder.coderd.store.provisioning.queue_forecast_queries import RunningJob
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.provisioning.provisioners import RESERVED_KEYS, is_stale
-from coder.domain.provisioning.queue import NO_PLACE, QueuePlace, Wanted
-from coder.domain.provisioning.queue_forecast import Forecast, History, NoForecast, forecast, starts_now
+from coder.domain.provisioning.queue_forecast import Forecast, NoForecast
 from coder.domain.provisioning.queue_reasons import (
     COMES,
-    Daemon,
     Reason,
     Remedy,
-    Verdict,
     explain_text,
-    explain_waiting,
-    find_remedy,
-    judge,
 )
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-HISTORY = timedelta(days=30)
-HISTORY_JOBS = 500
-"""As much of the past as a forecast looks at."""
 
 _NOBODY = "a provisioner"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitExplanation:
-    """Everything there is to say about why a job waits."""
-
-    job: JobRow
-    verdict: Verdict
-    place: QueuePlace
-    reasons: list[Reason]
-    start: Forecast | NoForecast
-    remedy: Remedy | None
-    worker_name: str
 
 
 async def explain_job(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID) -> ProvisionerJobWhy:
@@ -108,71 +77,6 @@ async def _people(tx: Tx, job_id: UUID) -> tuple[UUID, set[UUID]] | None:
         return None
     place = await job_store.get_job_workspace(tx, job_id)
     return job.organization_id, {job.initiator_id} | ({place[0]} if place else set())
-
-
-async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> WaitExplanation:
-    """Asks the database everything in one transaction, so that the answer is of one moment."""
-    job = await job_store.get_job(tx, job_id)
-    if job is None:
-        raise NotFound
-    if job.status != "pending":
-        names = await daemon_store.get_daemon_names(tx, [job.worker_id] if job.worker_id else [])
-        nothing = NoForecast("the job does not wait")
-        name = names.get(job.worker_id, "") if job.worker_id else ""
-        return WaitExplanation(job, "not_waiting", NO_PLACE, [], nothing, None, name)
-    wanted = as_wanted(job)
-    running = await store.list_running(tx)
-    rows, health = await store.list_all_daemons(tx), await list_health(tx)
-    daemons = _daemons(rows, await store.list_key_ids(tx), running, health)
-    reasons = explain_waiting(wanted, daemons, now, strict=strict)
-    waiting = await job_store.list_waiting(tx, [job.organization_id])
-    absent = {one.daemon.id for one in reasons if one.code == "unreachable"}
-    here = [one for one in daemons if not (one.key_revoked or is_stale(one.last_seen_at, now) or one.id in absent)]
-    place = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
-    history = await _history(tx, job, waiting, running, now)
-    helpless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
-    return WaitExplanation(
-        job=job,
-        verdict=judge(reasons, starts_now=starts_now(wanted, waiting, here, strict=strict)),
-        place=place,
-        reasons=reasons,
-        start=forecast(wanted, waiting, daemons, history, now, strict=strict),
-        remedy=find_remedy(wanted, reasons) if helpless else None,
-        worker_name="",
-    )
-
-
-def _daemons(
-    rows: Sequence[DaemonRow], keys: set[UUID], running: Sequence[RunningJob], health: Mapping[UUID, HealthRow]
-) -> list[Daemon]:
-    work = {one.worker_id: one for one in reversed(running)}
-    return [
-        Daemon(
-            id=row.id,
-            name=row.name,
-            offer=as_offer(row),
-            last_seen_at=row.last_seen_at,
-            job_id=work[row.id].job_id if row.id in work else None,
-            job_started_at=work[row.id].started_at if row.id in work else None,
-            key_revoked=row.key_id not in RESERVED_KEYS and row.key_id not in keys,
-            unreachable_since=health[row.id].unreachable_since if row.id in health else None,
-        )
-        for row in rows
-    ]
-
-
-async def _history(
-    tx: Tx, job: JobRow, waiting: Sequence[Wanted], running: Sequence[RunningJob], now: datetime
-) -> History:
-    by_job = await store.list_waiting_types(tx, [one.job_id for one in waiting])
-    by_job |= {one.job_id: one.type for one in running}
-    by_kind: dict[str, list[float]] = {}
-    for kind, seconds in await store.list_durations(tx, job.organization_id, now - HISTORY, HISTORY_JOBS):
-        by_kind.setdefault(kind, []).append(seconds)
-    return History(by_job, by_kind)
-
-
-# ---- presentation
 
 
 def _present(found: WaitExplanation, sees: set[UUID]) -> ProvisionerJobWhy:

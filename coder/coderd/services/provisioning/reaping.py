@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.foundation.isolated_items import one_by_one
-from coder.coderd.services.provisioning.daemon_calls import end_with_error
+from coder.coderd.services.provisioning.job_endings import end_with_error
 from coder.coderd.services.provisioning.job_handlers import JobHandlers, handlers_of
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.store.provisioning import jobs as job_store

@@ -26,7 +26,7 @@ from coder.domain.rendering.static import render_static
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.services.templates.loaded_versions import LoadedVersion
+    from coder.coderd.services.templates.versions.loaded_versions import LoadedVersion
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.provisioning.jobs import JobRow
     from coder.coderd.store.templates.template_versions import ParameterRow, VariableRow, VersionRow

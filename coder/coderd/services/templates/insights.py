@@ -1,76 +1,37 @@
-"""Who uses what: daily users, activity, latency, templates; how many users there were; the deployment's figures."""
+"""Figures of the deployment: users a day, users by status, workspaces and sessions at present.
+
+Reports of a chosen window are `usage_reports.py`.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msgspec import UNSET
-
-from coder.api.base.refusals import Forbidden, NotFound
+from coder.api.base.refusals import Forbidden
 from coder.api.site.deployment import (
     DeploymentStats,
     SessionCountDeploymentStats,
     WorkspaceDeploymentStats,
 )
 from coder.api.templates.insights import (
-    ConnectionLatency,
     DAUEntry,
     DAUsResponse,
-    TemplateInsightsIntervalReport,
-    TemplateInsightsReport,
-    TemplateInsightsResponse,
-    UserActivity,
-    UserActivityInsightsReport,
-    UserActivityInsightsResponse,
-    UserLatency,
-    UserLatencyInsightsReport,
-    UserLatencyInsightsResponse,
     UserStatusChangeCount,
 )
-from coder.api.templates.parameters import TemplateParameterUsage, TemplateParameterValue
-from coder.api.templates.templates import TemplateAppUsage
 from coder.api.workspaces.workspace_requests import WorkspaceConnectionLatencyMS
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.store.templates import insights as store
-from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.templates.insights import Usage
 from coder.domain.access.policy import Resource, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
+
 DAYS = 60
 """How far back the daily lists go."""
 STATS_WINDOW = timedelta(minutes=15)
-_BUILTIN = (
-    ("vscode", "vscode", "Visual Studio Code", "/icon/code.svg"),
-    ("jetbrains", "jetbrains", "JetBrains", "/icon/intellij.svg"),
-    ("reconnecting_pty", "reconnecting-pty", "Web Terminal", "/icon/terminal.svg"),
-    ("ssh", "ssh", "SSH", "/icon/terminal.svg"),
-    ("sftp", "sftp", "SFTP", "/icon/terminal.svg"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What a report is about."""
-
-    start: datetime
-    end: datetime
-    template_ids: Sequence[UUID] = ()
-
-
-def ends_with_a_week(window: Window) -> bool:
-    """Whether the last of a window's weeks is one: six days, too, which a change of the clock makes of seven."""
-    rest = (window.end - window.start) % timedelta(days=7)
-    return not rest or rest >= timedelta(days=6)
 
 
 async def daily_users(ctx: Context, subject: Subject, offset_hours: int) -> DAUsResponse:
@@ -87,158 +48,6 @@ async def count_daily_users(ctx: Context, offset_hours: int = 0, template_id: UU
     counted = await ctx.db.read(store.daily_users, start, offset_hours, template_id)
     entries = [DAUEntry(date=day.isoformat(), amount=counted.get(day, 0)) for day in days]
     return DAUsResponse(entries=entries, tz_hour_offset=offset_hours)
-
-
-async def _require_insights(ctx: Context, subject: Subject, window: Window) -> None:
-    """Who may look at the use of each template asked for; without a choice, of every one. Others hear of nothing.
-
-    Ids of no living template, as recorded, are no error for those who may look at everything.
-    """
-    found = await ctx.db.read(template_store.get_templates, window.template_ids)
-    living = [found[one] for one in window.template_ids if one in found and not found[one].deleted]
-    asked = [template_resource(one) for one in living]
-    if len(living) < len(window.template_ids) or not living:
-        asked.append(Resource("template"))
-    if not all(may(subject, "view_insights", one) for one in asked):
-        raise NotFound
-
-
-async def user_activity(ctx: Context, subject: Subject, window: Window) -> UserActivityInsightsResponse:
-    """Raises NotFound."""
-    await _require_insights(ctx, subject, window)
-    rows = await ctx.db.read(store.user_activity, window.start, window.end, window.template_ids)
-    users = [
-        UserActivity(
-            template_ids=row.template_ids,
-            user_id=row.user_id,
-            username=row.username,
-            avatar_url=row.avatar_url,
-            seconds=row.seconds,
-        )
-        for row in rows
-    ]
-    report = UserActivityInsightsReport(
-        start_time=window.start, end_time=window.end, template_ids=_all(row.template_ids for row in rows), users=users
-    )
-    return UserActivityInsightsResponse(report=report)
-
-
-async def user_latency(ctx: Context, subject: Subject, window: Window) -> UserLatencyInsightsResponse:
-    """Raises NotFound."""
-    await _require_insights(ctx, subject, window)
-    rows = await ctx.db.read(store.user_latency, window.start, window.end, window.template_ids)
-    users = [
-        UserLatency(
-            template_ids=row.template_ids,
-            user_id=row.user_id,
-            username=row.username,
-            avatar_url=row.avatar_url,
-            latency_ms=ConnectionLatency(p50=row.p50, p95=row.p95),
-        )
-        for row in rows
-    ]
-    report = UserLatencyInsightsReport(
-        start_time=window.start, end_time=window.end, template_ids=_all(row.template_ids for row in rows), users=users
-    )
-    return UserLatencyInsightsResponse(report=report)
-
-
-def _all(lists: Iterable[Sequence[UUID]]) -> list[UUID]:
-    return sorted({found for ids in lists for found in ids})
-
-
-async def template_usage(
-    ctx: Context, subject: Subject, window: Window, interval: str, sections: Sequence[str]
-) -> TemplateInsightsResponse:
-    """`interval` is day, week or empty; `sections` empty means both. Raises NotFound."""
-    await _require_insights(ctx, subject, window)
-    answer = TemplateInsightsResponse()
-    if not sections or "report" in sections:
-        used = await ctx.db.read(store.usage, window.start, window.end, window.template_ids)
-        answer.report = TemplateInsightsReport(
-            start_time=window.start,
-            end_time=window.end,
-            template_ids=used.template_ids,
-            active_users=used.active_users,
-            apps_usage=_apps(used) + await _named_apps(ctx, window),
-            parameters_usage=await _parameters(ctx, window),
-        )
-    if interval and (not sections or "interval_reports" in sections):
-        steps = _steps(window, timedelta(days=7 if interval == "week" else 1))
-        used_then = await ctx.db.read(store.active_in_steps, steps, window.template_ids)
-        answer.interval_reports = [
-            TemplateInsightsIntervalReport(
-                start_time=start,
-                end_time=end,
-                template_ids=template_ids,
-                interval=cast("Any", interval),
-                active_users=active,
-            )
-            for (start, end), (active, template_ids) in zip(steps, used_then, strict=True)
-        ]
-    return answer
-
-
-def _steps(window: Window, step: timedelta) -> list[tuple[datetime, datetime]]:
-    """The window in pieces; the last may be shorter."""
-    found, start = [], window.start
-    while start < window.end:
-        end = min(start + step, window.end)
-        found.append((start, end))
-        start = end
-    return found
-
-
-def _apps(used: Usage) -> list[TemplateAppUsage]:
-    none = store.AppUse(0, 0, [])
-    return [
-        TemplateAppUsage(
-            template_ids=(found := used.apps.get(name, none)).template_ids,
-            type="builtin",
-            display_name=display_name,
-            slug=slug,
-            icon=icon,
-            seconds=found.seconds,
-            times_used=found.times,
-        )
-        for name, slug, display_name, icon in _BUILTIN
-    ]
-
-
-async def _named_apps(ctx: Context, window: Window) -> list[TemplateAppUsage]:
-    rows = await ctx.db.read(store.app_usage, window.start, window.end, window.template_ids)
-    return [
-        TemplateAppUsage(
-            template_ids=row.template_ids,
-            type="app",
-            display_name=row.display_name,
-            slug=row.slug,
-            icon=row.icon,
-            seconds=row.seconds,
-            times_used=row.times,
-        )
-        for row in rows
-    ]
-
-
-async def _parameters(ctx: Context, window: Window) -> list[TemplateParameterUsage]:
-    rows = await ctx.db.read(store.parameter_values, window.start, window.end, window.template_ids)
-    found = []
-    for _, group in groupby(rows, key=lambda row: row.name):
-        values = list(group)
-        first = values[0]
-        found.append(
-            TemplateParameterUsage(
-                template_ids=_all(row.template_ids for row in values),
-                display_name=first.display_name,
-                name=first.name,
-                type=first.type,
-                description=first.description,
-                values=[TemplateParameterValue(value=row.value, count=row.count) for row in values],
-                options=json.loads(first.options) or UNSET,
-            )
-        )
-    return found
 
 
 async def status_counts(ctx: Context, subject: Subject, zone: tzinfo) -> dict[str, list[UserStatusChangeCount]]:

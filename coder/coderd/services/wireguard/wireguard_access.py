@@ -11,10 +11,13 @@ from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
-from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.keys import check_reach, key_resource
+from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.access.workspace_access import agent_resource, readers
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.workspaces import workspace_search as search_store
+from coder.domain.access import scopes
 from coder.domain.access.policy import Subject
 from coder.domain.network.overlay import TAILSCALE_SERVICE_PREFIX, address_in, agent_addresses, workspace_address
 
@@ -33,6 +36,17 @@ class ReachableAgent:
     "The same over builds."
     addresses: tuple[IPv6Address, ...]
     "Those the agent has itself, until its next build."
+
+
+async def require_creation(ctx: Context, subject: Subject, user_id: UUID, *, limited: bool) -> None:
+    """Require that the caller may create a client for the user. Raises Forbidden, NotFound.
+
+    A client that is not `limited` to workspaces enters all of them, also future ones, and needs a key without limits.
+    """
+    require(subject, "create", key_resource(user_id))
+    await refuse_applications(ctx, subject, "wireguard_client")
+    if not limited:
+        check_reach(subject, scopes.ALL)
 
 
 async def targets_of(ctx: Context, subject: Subject) -> list[ReachableAgent]:

@@ -1,9 +1,9 @@
 """What the audit log says of plain WireGuard clients: made, removed, and everything that cut them off in between.
 
-Losses come from a dozen places (wireguard_gateway.py), so they are found by comparing: what a client may reach now with
-what was so when the log was last told of it (table `wireguard_reach`). The entry and the new comparison are one
-transaction that only the first replica to come gets through: a loss is one entry, whoever looks and however often,
-also after a restart. A stopped workspace is no loss: the client reaches it when it is started again.
+Losses have a dozen causes (`wireguard_service.py`), so they are found by comparison: the present reach of a client
+against its reach at the latest audit entry (table `wireguard_reach`). The entry and the new comparison are one
+transaction, which only the first replica completes: a loss is one entry, regardless of the number of replicas, polls
+and restarts. A stopped workspace is no loss: the client reaches it when it is started again.
 """
 
 from __future__ import annotations
@@ -183,3 +183,17 @@ def _change_of(client: WatchedClient, before: dict[str, Any], after: dict[str, A
 def key_text(key: bytes) -> str:
     """A key as configurations have it."""
     return base64.b64encode(key).decode()
+
+
+def log_change(ctx: Context, subject: Subject, action: Literal["create", "delete"], row: WireguardClientRow) -> None:
+    """A line for the server's log; the audit entry is written with the change itself."""
+    ctx.log.info(
+        "wireguard client",
+        action=action,
+        by=subject.username,
+        client=row.name,
+        client_id=str(row.id),
+        owner_id=str(row.user_id),
+        expires_at=row.expires_at.isoformat() if row.expires_at else "never",
+        workspaces=len(row.workspace_ids) if row.workspace_ids is not None else "all",
+    )

@@ -20,7 +20,8 @@ from coder.api.agents.agents import (
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
-from coder.coderd.services.agents.agents import UNKNOWN, load_agent, present_logs
+from coder.coderd.services.agents.agent_access import UNKNOWN, load_agent
+from coder.coderd.services.agents.agent_logs import present_logs
 from coder.coderd.services.workspaces.change_feed import PING_EVERY, WorkspaceChangeFeed
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agent_metadata as metadata_store

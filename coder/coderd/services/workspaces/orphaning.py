@@ -13,7 +13,7 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, NotFound
 from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
-from coder.coderd.services.provisioning.daemon_calls import end_with_error
+from coder.coderd.services.provisioning.job_endings import end_with_error
 from coder.coderd.services.provisioning.jobs import cancel_job, tell
 from coder.coderd.services.workspaces.builds import build_events
 from coder.coderd.services.workspaces.builds.build_metrics import counted

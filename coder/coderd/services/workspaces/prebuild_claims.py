@@ -13,7 +13,7 @@ from uuid import UUID
 import trio
 
 from coder.api.base.refusals import Conflict, Unauthenticated
-from coder.coderd.services.agents.agents import find_by_token
+from coder.coderd.services.agents.agent_access import find_by_token
 from coder.coderd.services.people import quotas
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.engine.listening import RESYNC

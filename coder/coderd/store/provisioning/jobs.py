@@ -1,6 +1,6 @@
 """Queries on provisioner jobs: the queue, who holds what, logs and timings.
 
-Nothing here decides what a completed job means; `services/provisioning/daemon_calls.py` and its neighbours do.
+Nothing here decides what a completed job means; `services/provisioning/job_endings.py` does.
 """
 
 from __future__ import annotations

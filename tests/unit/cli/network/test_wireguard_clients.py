@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wireguard_tools import WireguardConfig
 
-from coder.coderd.services.wireguard.wireguard_gateway import gateway_of
+from coder.coderd.services.wireguard.wireguard_service import gateway_of
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.server.server_in_process import World, running_coderd
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.provisioning import daemon_calls, reaping
+from coder.coderd.services.provisioning import job_endings, reaping
 from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.errors import RpcError
@@ -53,7 +53,7 @@ async def test_a_job_that_cannot_be_given_up_keeps_no_other_waiting(monkeypatch:
         clock.advance(1)
         behind = (await new_version(world))["job"]["id"]
         clock.advance(timedelta(minutes=31).total_seconds())
-        really = daemon_calls.end_with_error
+        really = job_endings.end_with_error
 
         async def end(tx: Any, job: JobRow, *rest: Any) -> Any:
             if str(job.id) == stuck:

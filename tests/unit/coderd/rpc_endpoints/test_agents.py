@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from coder.coderd.services.activity.last_use import LastUse
-from coder.coderd.services.agents import agent_connections, agents
-from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
+from coder.coderd.services.agents import agent_connections, agent_logs
+from coder.coderd.services.agents.agent_api.agent_service import GIVE_SECRETS
 from coder.coderd.store.agents import agent_apps
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.agents.agents import MIN_LINE_BYTES
@@ -283,7 +283,7 @@ async def test_stats_and_what_is_not_offered() -> None:
 
 async def test_lines_with_nothing_in_them_fill_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 3000
-    monkeypatch.setattr(agents, "MAX_LOGS_LENGTH", most * MIN_LINE_BYTES)
+    monkeypatch.setattr(agent_logs, "MAX_LOGS_LENGTH", most * MIN_LINE_BYTES)
     pb = agent_pb2
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         for count, is_full in ((most, False), (1, True)):

@@ -21,7 +21,7 @@ from coder.appproxy.apps.app_tickets import Ticket, opens_terminal_untrusted, te
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners
 from coder.coderd.services.agents import agent_connections
-from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
+from coder.coderd.services.agents.agent_api.agent_service import GIVE_SECRETS
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.network import resume_tokens

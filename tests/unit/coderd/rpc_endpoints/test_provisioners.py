@@ -16,9 +16,10 @@ from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners as links
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.network import node_keys
-from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, Introduction, Presence, register
-from coder.coderd.services.provisioning.daemon_health import _write
-from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission
+from coder.coderd.services.provisioning.daemon_health_checks import write_health
+from coder.coderd.services.provisioning.daemon_registration import Introduction, Presence, register
+from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.coderd.store.provisioning import daemon_health
 from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
 from coder.domain.provisioning.provisioners import PSK_KEY
@@ -149,9 +150,9 @@ async def test_only_the_end_of_the_newest_link_sends_a_daemon_off() -> None:
         introduction = Introduction("one", ["echo"], "", "")
         workers = [await register(ctx, organization, admission, introduction) for _ in range(2)]
         old, new = (Presence(ctx, worker) for worker in workers)
-        await ctx.db.run(_write, workers[1], daemon_health.record_answer, ctx.clock.now(), 0.1, {})
+        await ctx.db.run(write_health, workers[1], daemon_health.record_answer, ctx.clock.now(), 0.1, {})
         # Neither the old one's looks nor its end are of the daemon that is here; a lingering one's heartbeats are.
-        await ctx.db.run(_write, workers[0], daemon_health.record_silence, ctx.clock.now(), "no answer")
+        await ctx.db.run(write_health, workers[0], daemon_health.record_silence, ctx.clock.now(), "no answer")
         (row,) = (await ctx.db.read(daemon_health.list_health)).values()
         assert (row.unreachable_since, row.problem) == (None, "")
         await old.keep()

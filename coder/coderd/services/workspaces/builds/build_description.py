@@ -15,7 +15,7 @@ from coder.api.base.refusals import Invalid
 from coder.coderd.services.access import owner_identity
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.people import git_ssh_keys
-from coder.coderd.services.templates.import_messages import variable_values
+from coder.coderd.services.templates.imports.import_messages import variable_values
 from coder.coderd.services.workspaces.builds.build_metadata import build_metadata, set_prebuild_stage
 from coder.coderd.services.workspaces.builds.build_session_token import create_session_token, revoke_session_token
 from coder.coderd.store.provisioning.jobs import JobRow

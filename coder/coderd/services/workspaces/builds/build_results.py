@@ -1,6 +1,6 @@
 """What the end of a build's job means: state, resources, agents, deadline, deletion.
 
-Called inside the transaction that completes or fails the job (`services/provisioning/daemon_calls.py`), which also ends
+Called inside the transaction that completes or fails the job (`services/provisioning/job_endings.py`), which also ends
 the job and tells watchers. Nothing here may wait for anything but the database.
 """
 

@@ -16,7 +16,7 @@ from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.access import session_revocation
 from coder.coderd.services.access.session_revocation import OpenSession, SessionRegistry
-from coder.coderd.services.provisioning import daemon_admission
+from coder.coderd.services.provisioning import daemon_registration
 from coder.coderd.store.access import keys as key_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
@@ -287,7 +287,7 @@ async def test_a_built_in_daemon_that_cannot_be_registered_tries_again(monkeypat
         raise ValueError("the database is away")
 
     async with running_coderd(first_user=True) as world:
-        monkeypatch.setattr(daemon_admission, "register", fail)
+        monkeypatch.setattr(daemon_registration, "register", fail)
         with pytest.raises(CoderError, match="database is away"):
             async with connect_built_in(world.ctx, "host-0", ["echo"]):
                 pass

@@ -15,8 +15,8 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
-from coder.coderd.services.agents import agents
-from coder.coderd.services.agents.agents import authenticate_agent
+from coder.coderd.services.agents import agent_logs
+from coder.coderd.services.agents.agent_access import authenticate_agent
 from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.domain.access.credentials import Credentials
 from coder.net.dial import DialPolicy
@@ -64,7 +64,7 @@ async def test_tokens_are_good_for_the_newest_build_only() -> None:
 async def test_sources_of_logs_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world() as (world, _):
         found = agent_of(await new_workspace(world, "w"))
-        monkeypatch.setattr(agents, "MAX_LOG_SOURCES", len(found["log_sources"]) + 2)
+        monkeypatch.setattr(agent_logs, "MAX_LOG_SOURCES", len(found["log_sources"]) + 2)
         made = [
             {"id": f"22222222-2222-4222-8222-22222222222{number}", "display_name": f"{number}\x00", "icon": ""}
             for number in range(3)

@@ -13,7 +13,7 @@ from coder.base.host import HostWatch
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
-from coder.coderd.services.provisioning import daemon_health
+from coder.coderd.services.provisioning import daemon_health_checks, daemon_mesh
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.provisionerd.activity import ProvisionerActivity
@@ -38,7 +38,7 @@ async def health_of(world: World, wanted: Any = lambda one: True) -> dict[str, A
 
 
 async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon_health, "INTERVAL", 0.05)
+    monkeypatch.setattr(daemon_mesh, "INTERVAL", 0.05)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         policy = DialPolicy(world.url, token=Secret(world.token))
@@ -58,7 +58,7 @@ async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pyte
                 with activity.working("a-job"):
                     await health_of(world, lambda one: one["slots"]["busy"] == 1)
                 # The link stays, the node is gone: heartbeats alone would call this daemon idle.
-                monkeypatch.setattr(daemon_health, "TIMEOUT", 0.1)
+                monkeypatch.setattr(daemon_health_checks, "TIMEOUT", 0.1)
                 since = clock.now()
                 nursery.cancel_scope.cancel()
             async with connected_daemon(world, name="far") as daemon:

@@ -16,7 +16,7 @@ from coder.base.secret import Secret
 from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.provisioning.daemon_calls import end_lost_jobs
+from coder.coderd.services.provisioning.job_endings import end_lost_jobs
 from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
 from coder.coderd.services.provisioning.jobs import as_wanted
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job

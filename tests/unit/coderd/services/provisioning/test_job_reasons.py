@@ -17,8 +17,8 @@ from coder.base.clock import FakeClock
 from coder.base.ids import new_uuid
 from coder.cli import main, session
 from coder.cli.provisioning import no_provisioner
-from coder.coderd.services.provisioning.job_reasons import load_waiting
 from coder.coderd.services.provisioning.reaping import reap
+from coder.coderd.services.provisioning.waiting_jobs import load_waiting
 from coder.coderd.store.provisioning import provisioners
 from coder.coderd.store.provisioning.jobs import JobRow, acquire_job, insert_job, update_job
 from coder.coderd.store.provisioning.provisioners import DaemonRow

@@ -14,8 +14,8 @@ import trio
 
 from coder.api.field_rules.own_sentences import MOST_NAMED_WORKSPACES
 from coder.base.errors import CoderError
-from coder.coderd.services.wireguard import wireguard_clients
-from coder.coderd.services.wireguard.wireguard_gateway import WireguardService, gateway_of
+from coder.coderd.services.wireguard import new_wireguard_clients
+from coder.coderd.services.wireguard.wireguard_service import WireguardService, gateway_of
 from coder.domain.network.overlay import agent_address, workspace_address
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.drivers.wireguard_gateway import GatewayClient
@@ -112,7 +112,7 @@ async def test_a_client_is_added_listed_limited_and_removed() -> None:
 
 
 async def test_a_user_has_so_many_clients_also_of_those_that_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wireguard_clients, "MOST_CLIENTS", 3)
+    monkeypatch.setattr(new_wireguard_clients, "MOST_CLIENTS", 3)
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
         _, other = await world.member("other")
         statuses: list[int] = []

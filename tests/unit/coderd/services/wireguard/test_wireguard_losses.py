@@ -16,7 +16,7 @@ import trio
 from coder.base.clock import FakeClock
 from coder.coderd.app import open_server
 from coder.coderd.services.wireguard import wireguard_audit
-from coder.coderd.services.wireguard.wireguard_gateway import WireguardService
+from coder.coderd.services.wireguard.wireguard_service import WireguardService
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 from coder.mesh.core.wire import icmp

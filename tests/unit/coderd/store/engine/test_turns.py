@@ -11,7 +11,7 @@ import pytest
 
 from coder.coderd.services.provisioning.daemon_calls import find_zero_byte
 from coder.coderd.services.provisioning.resources import insert_resources
-from coder.coderd.services.templates import import_messages
+from coder.coderd.services.templates.imports import import_results
 from coder.coderd.store.engine import turns
 from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.engine.turns import ROWS, Turns, insert_rows
@@ -92,5 +92,5 @@ async def test_the_result_of_a_large_plan_is_walked_through_in_turns(given: list
 async def test_parameters_are_made_in_turns(given: list[None]) -> None:
     many = [provisioner_pb2.RichParameter(name=str(number)) for number in range(MANY)]
     result = provisionerd_pb2.CompletedJob.TemplateImport(rich_parameters=many)
-    assert len(await import_messages._parameter_rows(uuid4(), result, Turns())) == MANY
+    assert len(await import_results._parameter_rows(uuid4(), result, Turns())) == MANY
     assert len(given) == MANY

@@ -15,7 +15,7 @@ from coder.coderd.services.foundation import signing_keys
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.network import relay
 from coder.coderd.services.notifications import web_push
-from coder.coderd.services.wireguard import wireguard_gateway
+from coder.coderd.services.wireguard import wireguard_server
 from coder.coderd.store.engine.database import Database, Tx, open_database
 from coder.coderd.store.site import site_settings
 from tests.kit.server.postgres_server import fresh_database
@@ -74,14 +74,14 @@ async def test_the_hubs_key_is_sealed_and_an_older_one_still_opens() -> None:
     keys = (base64.b64encode(b"k" * 32).decode(),)
     async with running_coderd(external_token_encryption_keys=keys) as world:
         ctx = world.ctx
-        first = await wireguard_gateway.public_key(ctx)
-        stored = await ctx.db.read(site_settings.get_config, wireguard_gateway._KEY_NAME)
+        first = await wireguard_server.public_key(ctx)
+        stored = await ctx.db.read(site_settings.get_config, wireguard_server._KEY_NAME)
         assert stored and stored.startswith("sealed:1:")
-        assert await wireguard_gateway.public_key(ctx) == first
+        assert await wireguard_server.public_key(ctx) == first
         plain = ctx.part(Sealer).open(stored).reveal()
-        await ctx.db.run(site_settings.put_config, wireguard_gateway._KEY_NAME, plain)
-        assert await wireguard_gateway.public_key(ctx) == first
-        stored = await ctx.db.read(site_settings.get_config, wireguard_gateway._KEY_NAME)
+        await ctx.db.run(site_settings.put_config, wireguard_server._KEY_NAME, plain)
+        assert await wireguard_server.public_key(ctx) == first
+        stored = await ctx.db.read(site_settings.get_config, wireguard_server._KEY_NAME)
         assert stored and stored.startswith("sealed:1:")
 
 
@@ -98,7 +98,7 @@ async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPat
     async def replica(url: str) -> None:
         async with open_database(url) as database:
             ctx: Any = SimpleNamespace(db=database, part=lambda _kind: SEALER)
-            found.append(await wireguard_gateway.public_key(ctx))
+            found.append(await wireguard_server.public_key(ctx))
 
     monkeypatch.setattr(site_settings, "ensure_config", ensure)
     async with fresh_database() as url:

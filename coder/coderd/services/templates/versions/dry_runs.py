@@ -15,8 +15,8 @@ from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.provisioning.jobs import cancel_job, load_places, match_provisioners, present_job
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
-from coder.coderd.services.templates.loaded_versions import load_version
-from coder.coderd.services.templates.template_versions import show_resources
+from coder.coderd.services.templates.versions.loaded_versions import load_version
+from coder.coderd.services.templates.versions.version_contents import show_resources
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.domain.access.policy import Resource, Subject

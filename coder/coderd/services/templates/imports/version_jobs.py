@@ -13,8 +13,8 @@ from uuid import UUID
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_handlers import JobUpdate
 from coder.coderd.services.provisioning.resources import insert_resources
-from coder.coderd.services.templates import import_messages
-from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.services.templates.imports import import_messages, import_results
+from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisionerd_pb2
 
@@ -46,7 +46,7 @@ class ImportJobs:
         sent = io.BytesIO(completed.module_files) if completed.module_files else None
         modules = sent or self._files.get(worker, completed.module_files_hash)
         configured = frozenset(provider.id for provider in self._ctx.config.external_auth_providers)
-        return await import_messages.complete_import(tx, job, completed, modules, now, configured)
+        return await import_results.complete_import(tx, job, completed, modules, now, configured)
 
     async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
         pass  # the version shows its job's error, and keeps what parsing found

@@ -11,8 +11,8 @@ import trio
 from trio.testing import MockClock
 
 from coder.api.base.refusals import Invalid
-from coder.coderd.services.templates import module_files
-from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.services.templates.imports import module_files
+from coder.coderd.services.templates.imports.module_files import ModuleFiles
 
 
 class _Worker:

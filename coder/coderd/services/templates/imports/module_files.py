@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
 import trio
 
 from coder.api.base.refusals import Invalid, Refusal
+from coder.base.ids import new_uuid
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.templates import import_messages
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import files as file_store
+from coder.coderd.store.templates import template_versions as version_store
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -114,7 +118,7 @@ async def find_module_file(ctx: Context, worker: Worker, file_id: str) -> Module
 
 
 async def _find_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> ModuleFile | None:
-    if not await import_messages.is_module_file_of_worker(tx, worker_id, file_id):
+    if not await version_store.is_module_file_of_worker(tx, worker_id, file_id):
         return None
     head = await file_store.get_file_head(tx, file_id)
     return ModuleFile(file_id, bytes.fromhex(head.hash), await file_store.get_size(tx, file_id) or 0) if head else None
@@ -123,3 +127,23 @@ async def _find_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> ModuleFil
 async def read_piece(ctx: Context, file: ModuleFile, offset: int, size: int) -> bytes:
     """At most `size` bytes from there on."""
     return await ctx.db.read(file_store.read_piece, file.id, offset, size)
+
+
+async def keep_modules(
+    tx: Tx, job: JobRow, version_id: UUID, plan: bytes, module_files: BinaryIO | None, now: datetime
+) -> None:
+    """Store the plan of an import and the archive of its modules, of whichever there is."""
+    if not plan and module_files is None:
+        return
+    file_id = await _put_file(tx, module_files, job.initiator_id, now) if module_files is not None else None
+    await version_store.put_terraform(tx, version_id, cached_plan=plan or b"{}", module_files_id=file_id, now=now)
+
+
+async def _put_file(tx: Tx, content: BinaryIO, created_by: UUID, now: datetime) -> UUID:
+    content.seek(0)
+    hashed = hashlib.sha256()
+    while piece := content.read(file_store.PIECE):
+        hashed.update(piece)
+    digest = hashed.hexdigest()
+    row = file_store.FileRow(new_uuid(), digest, created_by, now, "application/x-tar", b"")
+    return await file_store.keep_file(tx, row, content)

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from coder.coderd.services.templates.module_files import ModuleFiles
-from coder.coderd.services.templates.version_jobs import ImportJobs
+from coder.coderd.services.templates.imports.module_files import ModuleFiles
+from coder.coderd.services.templates.imports.version_jobs import ImportJobs
 
 JOB = UUID(int=7)
 

@@ -1,0 +1,22 @@
+"""Changes of an agent's row, announced to the followers of its workspace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.workspaces.change_feed import Kind as Change
+from coder.coderd.store.workspaces.change_feed import notify_change
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+async def update_agent(tx: Tx, place: AgentPlace, kind: Change, values: dict[str, Any]) -> None:
+    await agent_store.update_agent(tx, place.agent.id, **values)
+    await notify_agent_change(tx, place, kind)
+
+
+async def notify_agent_change(tx: Tx, place: AgentPlace, kind: Change) -> None:
+    await notify_change(tx, kind, owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id)

@@ -1,0 +1,71 @@
+"""The Agent service of one connected agent (docs/protocol/agents.md#calls): its groups of calls, in one table.
+
+Errors are RpcErrors with upstream's words: some of them make a genuine agent reconnect, see there. A call that this
+server does not offer (context) answers code 12, whereupon agents stop asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import Message
+
+from coder.coderd.services.agents.agent_access import find_again
+from coder.coderd.services.agents.agent_api.app_calls import AppCalls
+from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.configuration_calls import ConfigurationCalls
+from coder.coderd.services.agents.agent_api.log_calls import LogCalls
+from coder.coderd.services.agents.agent_api.state_calls import StateCalls
+from coder.coderd.services.agents.agent_api.sub_agent_calls import SubAgentCalls
+from coder.coderd.services.agents.agent_api.usage_calls import UsageCalls
+from coder.coderd.services.agents.report_budgets import ReportBudgets
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.rpc.calls import Handlers, Unary
+from coder.rpc.errors import RpcError, unimplemented
+from coder.rpc.proto import agent_pb2
+from coder.rpc.services import AGENT
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+GIVE_SECRETS = frozenset({"GetManifest", "CreateSubAgent", "ListSubAgents"})
+"""Calls whose answer holds a secret: the agent's right is looked at before each, not only every quarter of a minute."""
+
+
+class AgentService:
+    """The handlers for one agent."""
+
+    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+        self._ctx = ctx
+        self._place = place
+
+    def handlers(self) -> Handlers:
+        table: CallTable = {"PushContextState": (_refuse, agent_pb2.PushContextStateRequest)}
+        for group in (ConfigurationCalls, StateCalls, LogCalls, UsageCalls, AppCalls, SubAgentCalls):
+            table |= group(self._ctx, self._place).calls()
+        return {
+            AGENT + name: Unary(self._in_turn(name, self._by_right(fn) if name in GIVE_SECRETS else fn), request)
+            for name, (fn, request) in table.items()
+        }
+
+    def _in_turn(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+        budgets = self._ctx.part(ReportBudgets)
+
+        async def waited_for(request: Any) -> Message:
+            await budgets.take(self._place.agent.id, name)
+            return await answer(request)
+
+        return waited_for
+
+    def _by_right(self, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+        async def looked_at(request: Any) -> Message:
+            if await self._ctx.db.read(find_again, self._place) is None:
+                raise RpcError(0, "the agent's token is good no longer")
+            return await answer(request)
+
+        return looked_at
+
+
+async def _refuse(_request: Message) -> Message:
+    raise unimplemented()

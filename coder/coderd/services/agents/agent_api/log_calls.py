@@ -1,0 +1,93 @@
+"""Calls by which an agent sends logs: its own, and requests that its boundary allowed or denied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.base.log import get_logger
+from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
+from coder.coderd.services.agents.agent_logs import AgentLogLine, store_logs
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+MAX_BOUNDARY_LOGS = 1000
+EXTERNAL_SOURCE = UUID("3b579bf4-1ed8-4b99-87a8-e9a1e3410410")
+"""Source of lines that have no source of their own."""
+
+_log = get_logger("agents")
+
+
+class LogCalls:
+    """Calls of one agent."""
+
+    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+        self._ctx = ctx
+        self._place = place
+
+    def calls(self) -> CallTable:
+        """Return the calls of this group by name."""
+        return {
+            "BatchCreateLogs": (self.batch_create_logs, agent_pb2.BatchCreateLogsRequest),
+            "ReportBoundaryLogs": (self.report_boundary_logs, agent_pb2.ReportBoundaryLogsRequest),
+        }
+
+    async def batch_create_logs(self, request: agent_pb2.BatchCreateLogsRequest) -> agent_pb2.BatchCreateLogsResponse:
+        stored = await self._append(request.log_source_id, request.logs)
+        return agent_pb2.BatchCreateLogsResponse(log_limit_exceeded=not stored)
+
+    async def report_boundary_logs(
+        self, request: agent_pb2.ReportBoundaryLogsRequest
+    ) -> agent_pb2.ReportBoundaryLogsResponse:
+        """Re-emitted to our own log."""
+        if len(request.logs) > MAX_BOUNDARY_LOGS:
+            raise RpcError(0, f"too many boundary logs: {len(request.logs)} > {MAX_BOUNDARY_LOGS}")
+        for entry in request.logs:
+            _log.info(
+                "boundary_request",
+                agent=self._place.agent.id,
+                decision="allow" if entry.allowed else "deny",
+                method=entry.http_request.method,
+                url=entry.http_request.url,
+                rule=entry.http_request.matched_rule,
+            )
+        return agent_pb2.ReportBoundaryLogsResponse()
+
+    async def _append(self, source: bytes, lines: Sequence[agent_pb2.Log]) -> bool:
+        """Stores a batch. False: the agent's log is full, now and for ever."""
+        source_id = uuid_untrusted(source)
+        if not lines:
+            return True
+        now = self._ctx.clock.now()
+        rows = [AgentLogLine(now, line.output, _level(line.level)) for line in lines]
+        stored = await self._ctx.db.run(_store_logs, self._place, source_id, rows, now)
+        self._remember_logs(stored=stored)
+        return stored
+
+    def _remember_logs(self, *, stored: bool) -> None:
+        """Our row of the agent is as old as the connection; what it says of logs decides who is told of the next."""
+        agent = replace(self._place.agent, logs_length=max(1, self._place.agent.logs_length))
+        self._place = replace(self._place, agent=agent if stored else replace(agent, logs_overflowed=True))
+
+
+async def _store_logs(tx: Tx, place: AgentPlace, source_id: UUID, rows: list[AgentLogLine], now: datetime) -> bool:
+    if source_id.int == 0:
+        source_id = EXTERNAL_SOURCE
+        source = LogSourceRow(place.agent.id, source_id, now, "External", "/emojis/1f310.png")
+        await agent_store.add_log_source(tx, source)
+    return await store_logs(tx, place, source_id, rows)
+
+
+def _level(level: int) -> str:
+    names = {1: "trace", 2: "debug", 3: "info", 4: "warn", 5: "error"}
+    return names.get(level, "info")

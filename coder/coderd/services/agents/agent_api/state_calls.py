@@ -1,0 +1,166 @@
+"""Calls by which an agent reports its state: startup, lifecycle, metadata and completed scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.coderd.services.agents import ready_times
+from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change, update_agent
+from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.message_fields import clean_text, time_of, uuid_untrusted
+from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.store.agents import agent_metadata as metadata_store
+from coder.coderd.store.agents import agent_scripts as script_store
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.workspaces.change_feed import Kind as Change
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+MAX_VALUE = 2048
+"""Bytes of a metadata value or error."""
+MAX_KEYS = 6144
+"""Bytes of all metadata keys of one request."""
+_SEMVER = re.compile(r"v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_LifecycleState = agent_pb2.Lifecycle.State
+
+
+class StateCalls:
+    """Calls of one agent."""
+
+    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+        self._ctx = ctx
+        self._place = place
+
+    def calls(self) -> CallTable:
+        """Return the calls of this group by name."""
+        return {
+            "UpdateLifecycle": (self.update_lifecycle, agent_pb2.UpdateLifecycleRequest),
+            "UpdateStartup": (self.update_startup, agent_pb2.UpdateStartupRequest),
+            "BatchUpdateMetadata": (self.batch_update_metadata, agent_pb2.BatchUpdateMetadataRequest),
+            "ScriptCompleted": (self.script_completed, agent_pb2.WorkspaceAgentScriptCompletedRequest),
+        }
+
+    async def update_startup(self, request: agent_pb2.UpdateStartupRequest) -> agent_pb2.Startup:
+        await self._store_startup(request.startup)
+        return request.startup
+
+    async def update_lifecycle(self, request: agent_pb2.UpdateLifecycleRequest) -> agent_pb2.Lifecycle:
+        await self._store_lifecycle(request.lifecycle)
+        return request.lifecycle
+
+    async def batch_update_metadata(
+        self, request: agent_pb2.BatchUpdateMetadataRequest
+    ) -> agent_pb2.BatchUpdateMetadataResponse:
+        await self._store_metadata(request.metadata)
+        return agent_pb2.BatchUpdateMetadataResponse()
+
+    async def script_completed(
+        self, request: agent_pb2.WorkspaceAgentScriptCompletedRequest
+    ) -> agent_pb2.WorkspaceAgentScriptCompletedResponse:
+        await self._store_timing(request.timing)
+        return agent_pb2.WorkspaceAgentScriptCompletedResponse()
+
+    async def _store_startup(self, startup: agent_pb2.Startup) -> None:
+        """Raises RpcError for a version that is no semver with a leading v, or an unspecified subsystem."""
+        if not _SEMVER.fullmatch(startup.version):
+            raise RpcError(0, f'invalid agent semver version "{startup.version}"')
+        if 0 in startup.subsystems:
+            raise RpcError(0, 'parse agent subsystem: "SUBSYSTEM_UNSPECIFIED"')
+        names = {agent_pb2.Startup.Subsystem.Name(value).lower() for value in startup.subsystems}
+        values = {
+            "version": startup.version,
+            "expanded_directory": clean_text(startup.expanded_directory),
+            "subsystems": sorted(names),
+            "updated_at": self._ctx.clock.now(),
+        }
+        await self._change("startup", values)
+
+    async def _store_lifecycle(self, lifecycle: agent_pb2.Lifecycle) -> None:
+        """Raises RpcError for a state that is none."""
+        if lifecycle.state not in _LifecycleState.values() or not lifecycle.state:
+            raise RpcError(0, f"unknown lifecycle state: {lifecycle.state}")
+        state = _LifecycleState.Name(lifecycle.state).lower()
+        changed_at = time_of(lifecycle.changed_at)
+        values: dict[str, Any] = {"lifecycle_state": state, "updated_at": self._ctx.clock.now()}
+        if state == "starting":
+            values |= {"started_at": changed_at, "ready_at": None}
+        elif state in ready_times.ENDED:
+            values |= {"ready_at": changed_at}
+            took = await self._ctx.db.run(_end_start, self._place, values, changed_at)
+            if took is not None:
+                took.observe(self._ctx.part(Metrics))
+            return
+        await self._change("lifecycle", values)
+
+    async def _store_metadata(self, results: Sequence[agent_pb2.Metadata]) -> None:
+        """Stores what fits; raises RpcError afterwards when keys were dropped."""
+        kept: dict[str, tuple[str, str]] = {}
+        size = 0
+        dropped = False
+        for item in results:
+            size += len(item.key.encode())
+            if size > MAX_KEYS:
+                dropped = True
+                continue
+            kept[clean_text(item.key)] = _trimmed_result(item.result)
+        await self._ctx.db.run(_store_metadata, self._place, kept, self._ctx.clock.now())
+        if dropped:
+            raise RpcError(0, f"metadata keys of {size} bytes exceeded {MAX_KEYS} bytes")
+
+    async def _store_timing(self, timing: agent_pb2.Timing) -> None:
+        """Raises RpcError for a script that is not this agent's."""
+        script_id = uuid_untrusted(timing.script_id)
+        if not timing.HasField("start") or not timing.HasField("end"):
+            raise RpcError(0, "script start and end time are required")
+        if time_of(timing.start) > time_of(timing.end):
+            raise RpcError(0, "script start time cannot be after end time")
+        await self._ctx.db.run(_store_timing, self._place, script_id, timing)
+
+    async def _change(self, kind: Change, values: dict[str, Any]) -> None:
+        await self._ctx.db.run(update_agent, self._place, kind, values)
+
+
+async def _end_start(
+    tx: Tx, place: AgentPlace, values: dict[str, Any], ended_at: datetime
+) -> ready_times.ReadyTime | None:
+    await update_agent(tx, place, "lifecycle", values)
+    return await ready_times.measure(tx, place, ended_at)
+
+
+async def _store_metadata(tx: Tx, place: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
+    await metadata_store.update_metadata(tx, place.agent.id, results, now)
+    await notify_agent_change(tx, place, "metadata")
+
+
+async def _store_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
+    scripts = await script_store.list_scripts(tx, [place.agent.id])
+    if script_id not in {script.id for script in scripts}:
+        raise RpcError(0, f'script "{script_id}" is not one of this agent')
+    await script_store.insert_script_timing(
+        tx,
+        script_id,
+        started_at=time_of(timing.start),
+        ended_at=time_of(timing.end),
+        exit_code=timing.exit_code,
+        stage=agent_pb2.Timing.Stage.Name(timing.stage).lower(),
+        status=agent_pb2.Timing.Status.Name(timing.status).lower(),
+    )
+    await notify_agent_change(tx, place, "lifecycle")
+
+
+def _trimmed_result(result: agent_pb2.WorkspaceAgentMetadata.Result) -> tuple[str, str]:
+    value, error = clean_text(result.value).strip(), clean_text(result.error)
+    if len(value.encode()) > MAX_VALUE:
+        error = f"value of {len(value.encode())} bytes exceeded {MAX_VALUE} bytes"
+        value = value.encode()[:MAX_VALUE].decode(errors="ignore")
+    if len(error.encode()) > MAX_VALUE:
+        error = f"error of {len(error.encode())} bytes exceeded {MAX_VALUE} bytes"
+    return value, error

@@ -1,0 +1,158 @@
+"""Calls by which an agent reports use of the workspace: statistics, and connections to the agent."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from google.protobuf.empty_pb2 import Empty
+
+from coder.appproxy.metrics.metric_families import Kind
+from coder.coderd.services.activity.deadlines import move_deadline
+from coder.coderd.services.activity.last_use import LastUse
+from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change
+from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.message_fields import address_untrusted, clean_text, time_of, uuid_untrusted
+from coder.coderd.services.audit import connection_log
+from coder.coderd.services.telemetry.forwarded_metrics import ForwardedSample
+from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.store.agents import agent_stats as stats_store
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.templates import templates as template_store
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_METRIC_KINDS: dict[int, Kind] = {
+    agent_pb2.Stats.Metric.COUNTER: "counter",
+    agent_pb2.Stats.Metric.GAUGE: "gauge",
+}
+_UNMEASURED = -1.0
+_MAX_COUNT = (1 << 63) - 1
+
+
+class UsageCalls:
+    """Calls of one agent."""
+
+    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+        self._ctx = ctx
+        self._place = place
+        self._template_name: str | None = None
+
+    def calls(self) -> CallTable:
+        """Return the calls of this group by name."""
+        return {
+            "UpdateStats": (self.update_stats, agent_pb2.UpdateStatsRequest),
+            "ReportConnection": (self.report_connection, agent_pb2.ReportConnectionRequest),
+        }
+
+    async def update_stats(self, request: agent_pb2.UpdateStatsRequest) -> agent_pb2.UpdateStatsResponse:
+        if request.HasField("stats") and request.stats.ByteSize():
+            await self._store_stats(request.stats)
+        answer = agent_pb2.UpdateStatsResponse()
+        answer.report_interval.FromTimedelta(self._ctx.config.agent_stats_refresh_interval)
+        return answer
+
+    async def report_connection(self, request: agent_pb2.ReportConnectionRequest) -> Empty:
+        """A session began or ended; goes to the connection log."""
+        connection = request.connection
+        connection_id = uuid_untrusted(connection.id)
+        if connection_id.int == 0:
+            raise RpcError(0, "connection ID is empty")
+        if not connection.action or not connection.type:
+            raise RpcError(0, "connection action and type must be specified")
+        await self._record(connection_id, connection)
+        return Empty()
+
+    async def _store_stats(self, stats: agent_pb2.Stats) -> None:
+        """One report; use of the workspace moves its deadline."""
+        now = self._ctx.clock.now()
+        if await self._ctx.db.run(_store_stats, self._place, stats, now):
+            self._ctx.part(LastUse).note(self._place.workspace_id, now)
+        if stats.metrics and self._ctx.config.prometheus_collect_agent_stats:
+            samples = (
+                ForwardedSample(
+                    sample.name,
+                    _METRIC_KINDS[sample.type],
+                    sample.value,
+                    tuple((label.name, label.value) for label in sample.labels),
+                )
+                for sample in stats.metrics
+                if sample.type in _METRIC_KINDS
+            )
+            self._ctx.part(Metrics).forwarded.take(self._place.agent.id, await self._names(), samples, now)
+
+    async def _names(self) -> tuple[str, str, str, str]:
+        """The agent's, its template's, its owner's and its workspace's."""
+        if self._template_name is None:
+            template = await self._ctx.db.read(template_store.get_template, self._place.template_id)
+            self._template_name = template.name if template else ""
+        return self._place.agent.name, self._template_name, self._place.owner_username, self._place.workspace_name
+
+    async def _record(self, connection_id: UUID, connection: agent_pb2.Connection) -> None:
+        """A session to the agent began or ended."""
+        kind = agent_pb2.Connection.Type.Name(connection.type).lower()
+        at = time_of(connection.timestamp) if connection.HasField("timestamp") else self._ctx.clock.now()
+        ip = "127.0.0.1" if connection.ip == "localhost" else address_untrusted(connection.ip)
+        if connection.action == agent_pb2.Connection.CONNECT:
+            await self._ctx.db.run(connection_log.record_began, self._place, connection_id, kind, ip, at)
+            return
+        reason = clean_text(connection.reason)
+        code = connection.status_code
+        await self._ctx.db.run(_record_ended, self._place, connection_id, kind, ip, at, code, reason)
+
+
+async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
+    """Whether somebody uses the workspace."""
+    sessions = _session_counts(stats)
+    latency = stats.connection_median_latency_ms
+    await stats_store.insert_stats(
+        tx,
+        created_at=now,
+        user_id=place.owner_id,
+        workspace_id=place.workspace_id,
+        template_id=place.template_id,
+        agent_id=place.agent.id,
+        connections_by_proto={clean_text(name): count for name, count in stats.connections_by_proto.items()},
+        connection_count=stats.connection_count,
+        connection_median_latency_ms=latency if math.isfinite(latency) else _UNMEASURED,
+        rx_packets=stats.rx_packets,
+        rx_bytes=stats.rx_bytes,
+        tx_packets=stats.tx_packets,
+        tx_bytes=stats.tx_bytes,
+        usage=False,
+        **{f"session_count_{name}": count for name, count in sessions.items()},
+    )
+    is_used = stats.connection_count > 0 or any(sessions.values())
+    if is_used:
+        await move_deadline(tx, place.build_id, now)
+        await notify_agent_change(tx, place, "stats")
+    return is_used
+
+
+async def _record_ended(
+    tx: Tx, place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, code: int, reason: str
+) -> None:
+    await connection_log.record_ended(tx, place, connection_id, kind, ip, at, code=code, reason=reason)
+
+
+def _session_counts(stats: agent_pb2.Stats) -> dict[str, int]:
+    """The four kinds the database knows, from the map of newer agents or the old fields."""
+    if not stats.session_counts:
+        return {
+            "vscode": stats.session_count_vscode,
+            "jetbrains": stats.session_count_jetbrains,
+            "reconnecting_pty": stats.session_count_reconnecting_pty,
+            "ssh": stats.session_count_ssh,
+        }
+    counts = dict.fromkeys(("vscode", "jetbrains", "reconnecting_pty", "ssh"), 0)
+    for name, count in stats.session_counts.items():
+        kind = name.lower().replace("-", "_")
+        kind = kind if kind in counts else "ssh"
+        counts[kind] = min(counts[kind] + count, _MAX_COUNT)
+    return counts

@@ -1,0 +1,115 @@
+"""Logs of agents: read by users, written by agents, with their sources.
+
+Following logs is `services/workspaces/subscriptions.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.agents.agents import WorkspaceAgentLogSource
+from coder.api.base.refusals import Invalid, TooLarge
+from coder.coderd.services.agents.agent_access import load_agent
+from coder.coderd.store.agents import agent_logs as log_store
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agent_logs import AgentLogRow, NewAgentLog
+from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
+from coder.coderd.store.workspaces.change_feed import notify_change
+from coder.domain.access.policy import Subject
+from coder.domain.agents.agents import MAX_LOG_SOURCES, MAX_LOGS_LENGTH, MAX_SOURCE_TEXT
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
+REPLACEMENT = "❌"
+"""Stands for what Postgres cannot store (NUL) and for broken UTF-8, as upstream's."""
+
+
+async def list_logs(
+    ctx: Context, subject: Subject, agent_id: UUID, *, after: int = 0, before: int = 0
+) -> list[WorkspaceAgentLog]:
+    await load_agent(ctx, subject, agent_id)
+    rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, before=before)
+    return present_logs(rows)
+
+
+def present_logs(rows: Sequence[AgentLogRow]) -> list[WorkspaceAgentLog]:
+    return [
+        WorkspaceAgentLog(
+            id=row.id,
+            created_at=row.created_at,
+            output=row.output,
+            level=cast("Any", row.level),
+            source_id=row.log_source_id,
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLogLine:
+    """One line as an agent sends it; an empty level is `info`."""
+
+    created_at: datetime
+    output: str
+    level: str = ""
+
+
+async def append_logs(ctx: Context, place: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> None:
+    """Stores lines and wakes followers. Raises Invalid, TooLarge (the agent's log is full, for ever)."""
+    if not lines:
+        raise Invalid("No logs provided.")
+    for line in lines:
+        if line.level and line.level not in LOG_LEVELS:
+            raise Invalid("Invalid log level provided.", f'invalid log level: "{line.level}"')
+    if not await ctx.db.run(store_logs, place, source_id, lines):
+        raise TooLarge("Logs limit exceeded", f"An agent may write {MAX_LOGS_LENGTH} bytes of logs.")
+
+
+async def store_logs(tx: Tx, place: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
+    """False: the log is full. Watchers of the workspace hear of the first line and of the overflow only."""
+    rows = [
+        NewAgentLog(line.created_at, line.output.replace("\x00", REPLACEMENT), line.level or "info") for line in lines
+    ]
+    stored = await log_store.append_logs(tx, place.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
+    news = {"owner_id": place.owner_id, "workspace_id": place.workspace_id, "agent_id": place.agent.id}
+    await notify_change(tx, "logs", **news)
+    first = stored and place.agent.logs_length == 0
+    if first or (not stored and not place.agent.logs_overflowed):
+        await notify_change(tx, "startup", **news)
+    return stored
+
+
+async def add_log_source(
+    ctx: Context, place: AgentPlace, source_id: UUID, display_name: str, icon: str
+) -> WorkspaceAgentLogSource:
+    """Makes a source of logs; giving it again changes nothing. Raises Invalid (a long text, too many)."""
+    for name, text in (("display_name", display_name), ("icon", icon)):
+        if len(text) > MAX_SOURCE_TEXT:
+            said = f"May have {MAX_SOURCE_TEXT} characters."
+            raise Invalid("Invalid log source.", said, [(name, said)])
+    texts = (text.replace("\x00", REPLACEMENT) for text in (display_name, icon))
+    row = LogSourceRow(place.agent.id, source_id, ctx.clock.now(), *texts)
+    await ctx.db.run(_add_log_source, row)
+    return WorkspaceAgentLogSource(
+        workspace_agent_id=row.agent_id,
+        id=row.id,
+        created_at=row.created_at,
+        display_name=row.display_name,
+        icon=row.icon,
+    )
+
+
+async def _add_log_source(tx: Tx, row: LogSourceRow) -> None:
+    before = await agent_store.count_log_sources(tx, row.agent_id)
+    await agent_store.add_log_source(tx, row)
+    # A template may have given it more; those it may go on naming.
+    if await agent_store.count_log_sources(tx, row.agent_id) > max(before, MAX_LOG_SOURCES):
+        raise Invalid("Too many log sources.", f"An agent may have {MAX_LOG_SOURCES}.")

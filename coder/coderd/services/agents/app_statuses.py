@@ -1,0 +1,68 @@
+"""Statuses of applications, as agents report them over HTTP and RPC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from coder.api.base.refusals import Invalid
+from coder.base.ids import new_uuid
+from coder.coderd.services.agents.agent_logs import REPLACEMENT
+from coder.coderd.services.notifications import task_notifications
+from coder.coderd.services.notifications.notifications import NotificationSite, site_of
+from coder.coderd.store.agents import agent_apps as app_store
+from coder.coderd.store.agents.agent_apps import AppStatusRow
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.workspaces.change_feed import notify_change
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_APP_STATES = ("working", "idle", "complete", "failure")
+_MAX_STATUS_MESSAGE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class AppReport:
+    """What an agent says an app is doing."""
+
+    app_slug: str
+    state: str
+    message: str = ""
+    uri: str = ""
+
+
+async def report_app_status(ctx: Context, place: AgentPlace, report: AppReport) -> None:
+    """Raises Invalid (message too long, unknown app, unknown state)."""
+    if len(report.message) > _MAX_STATUS_MESSAGE:
+        said = f"Message must be less than {_MAX_STATUS_MESSAGE} characters."
+        raise Invalid("Message is too long.", said, [("message", said)])
+    if report.state not in _APP_STATES:
+        raise Invalid("Failed to parse request.", f"Invalid state: {report.state}")
+    await ctx.db.run(_report_app_status, place, report, site_of(ctx), ctx.clock.now())
+
+
+async def _report_app_status(
+    tx: Tx, place: AgentPlace, report: AppReport, site: NotificationSite, now: datetime
+) -> None:
+    apps = await app_store.list_apps(tx, [place.agent.id])
+    found = next((detail for detail in apps if detail.app.slug == report.app_slug), None)
+    if found is None:
+        raise Invalid("Failed to get workspace app.", f'No app found with slug "{report.app_slug}"')
+    row = AppStatusRow(
+        id=new_uuid(),
+        created_at=now,
+        workspace_id=place.workspace_id,
+        agent_id=place.agent.id,
+        app_id=found.app.id,
+        state=report.state,
+        message=report.message.replace("\x00", REPLACEMENT),
+        uri=report.uri.replace("\x00", ""),
+    )
+    await app_store.insert_app_status(tx, row)
+    await task_notifications.app_said(tx, site, place, row, found.statuses[0].state if found.statuses else None, now)
+    await notify_change(
+        tx, "app_status", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
+    )

@@ -1,0 +1,85 @@
+"""Creation of sub-agents, with the applications they ask for (docs/protocol/agents.md#sub-agents)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from coder.base.ids import new_uuid
+from coder.coderd.services.agents.sub_agent_apps import Request, judge_apps
+from coder.coderd.services.agents.sub_agent_records import (
+    end_port_shares,
+    lock_parent,
+    present_sub_agent,
+    record_change,
+)
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agents import AgentPlace, AgentRow
+from coder.coderd.store.audit import audit as audit_store
+from coder.coderd.store.templates import templates as template_store
+from coder.domain.agents import sub_agents as laws
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+async def insert_sub_agent(
+    tx: Tx, place: AgentPlace, request: Request, display_apps: list[str], now: datetime
+) -> agent_pb2.CreateSubAgentResponse:
+    parent = place.agent
+    await lock_parent(tx, place)
+    others = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [parent.job_id])]
+    if request.name.lower() in {other.name.lower() for other in others}:
+        raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
+    if sum(other.parent_id == parent.id for other in others) >= laws.MAX_SUB_AGENTS:
+        raise RpcError(0, f"an agent may have {laws.MAX_SUB_AGENTS} sub-agents")
+    made = await agent_store.count_sub_agents_made(tx, parent.job_id)
+    if problem := laws.explain_total(*made, len(request.apps)):
+        raise RpcError(0, problem)
+    template = await template_store.get_template(tx, place.template_id)
+    row = _row(parent, request, display_apps, now)
+    apps, faults = judge_apps(request, row, template.max_port_share_level if template is not None else "owner", now)
+    before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
+    await agent_store.insert_agents(tx, [row], apps=apps)
+    # Of one that had the name in an earlier build: they were given for that one's ports.
+    await end_port_shares(tx, place, row)
+    await record_change(tx, place, row, "an agent made it for a dev container", before, now)
+    return agent_pb2.CreateSubAgentResponse(agent=present_sub_agent(row), app_creation_errors=faults)
+
+
+def _row(parent: AgentRow, request: Request, display_apps: list[str], now: datetime) -> AgentRow:
+    """What is not asked for is the parent's, or nothing."""
+    return replace(
+        parent,
+        id=new_uuid(),
+        parent_id=parent.id,
+        created_at=now,
+        updated_at=now,
+        name=request.name,
+        auth_token=new_uuid(),
+        auth_instance_id=None,
+        architecture=request.architecture,
+        operating_system=request.operating_system,
+        environment_variables=None,
+        directory=request.directory,
+        expanded_directory="",
+        version="",
+        api_version="",
+        subsystems=[],
+        first_connected_at=None,
+        last_connected_at=None,
+        disconnected_at=None,
+        lifecycle_state="created",
+        started_at=None,
+        ready_at=None,
+        motd_file="",
+        display_apps=display_apps,
+        display_order=0,
+        logs_length=0,
+        logs_overflowed=False,
+        resources_monitoring={},
+        devcontainers=[],
+    )

@@ -1,0 +1,52 @@
+"""A job as the daemon that acquires it receives it (docs/protocol/provisioners.md#calls)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from coder.api.base.refusals import Invalid
+from coder.coderd.services.provisioning.job_handlers import handlers_of
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.provisioning.jobs import JobRow as JobRow
+from coder.coderd.store.templates import files as file_store
+from coder.rpc.proto import provisionerd_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+MAX_MESSAGE = 4 << 20
+"""Bytes of one message of the protocol (dRPC's limit upstream, which genuine daemons keep)."""
+
+
+async def describe_job(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob:
+    """The job as a daemon gets it. Raises Invalid when it cannot be handed out."""
+    acquired = await ctx.db.read(_describe, job)
+    await handlers_of(ctx).of(job).describe(job, acquired)
+    size = acquired.ByteSize()
+    if size > MAX_MESSAGE:
+        raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")
+    return acquired
+
+
+async def _describe(tx: Tx, job: JobRow) -> provisionerd_pb2.AcquiredJob:
+    size = await file_store.get_size(tx, job.file_id)
+    if size is not None and size > MAX_MESSAGE:
+        raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")
+    file = await file_store.get_file(tx, job.file_id)
+    initiator = await user_store.get_user(tx, job.initiator_id)
+    if file is None:
+        raise Invalid("get template source archive: the file is gone")
+    return provisionerd_pb2.AcquiredJob(
+        job_id=str(job.id),
+        created_at=_unix_ms(job.created_at),
+        provisioner=job.provisioner,
+        user_name=initiator.username if initiator else "",
+        template_source_archive=file.data,
+    )
+
+
+def _unix_ms(at: datetime) -> int:
+    return int(at.timestamp() * 1000)

@@ -1,0 +1,97 @@
+"""Load all that explains why a job waits: every daemon, the queue, the forecast and the remedy.
+
+The rules are `domain/provisioning/queue_reasons.py` and `domain/provisioning/queue_forecast.py`; the JSON is
+`job_reasons.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import NotFound
+from coder.coderd.services.provisioning.jobs import as_wanted, load_places
+from coder.coderd.services.provisioning.queue_daemons import load_daemons
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import provisioners as daemon_store
+from coder.coderd.store.provisioning import queue_forecast_queries as store
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.provisioning.queue_forecast_queries import RunningJob
+from coder.domain.provisioning.provisioners import is_stale
+from coder.domain.provisioning.queue import NO_PLACE, QueuePlace, Wanted
+from coder.domain.provisioning.queue_forecast import Forecast, History, NoForecast, forecast, starts_now
+from coder.domain.provisioning.queue_reasons import (
+    COMES,
+    Reason,
+    Remedy,
+    Verdict,
+    explain_waiting,
+    find_remedy,
+    judge,
+)
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+HISTORY = timedelta(days=30)
+HISTORY_JOBS = 500
+"""As much of the past as a forecast looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitExplanation:
+    """Everything there is to say about why a job waits."""
+
+    job: JobRow
+    verdict: Verdict
+    place: QueuePlace
+    reasons: list[Reason]
+    start: Forecast | NoForecast
+    remedy: Remedy | None
+    worker_name: str
+
+
+async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> WaitExplanation:
+    """Asks the database everything in one transaction, so that the answer is of one moment."""
+    job = await job_store.get_job(tx, job_id)
+    if job is None:
+        raise NotFound
+    if job.status != "pending":
+        names = await daemon_store.get_daemon_names(tx, [job.worker_id] if job.worker_id else [])
+        nothing = NoForecast("the job does not wait")
+        name = names.get(job.worker_id, "") if job.worker_id else ""
+        return WaitExplanation(job, "not_waiting", NO_PLACE, [], nothing, None, name)
+    wanted = as_wanted(job)
+    running = await store.list_running(tx)
+    daemons = await load_daemons(tx, running)
+    reasons = explain_waiting(wanted, daemons, now, strict=strict)
+    waiting = await job_store.list_waiting(tx, [job.organization_id])
+    absent = {one.daemon.id for one in reasons if one.code == "unreachable"}
+    here = [one for one in daemons if not (one.key_revoked or is_stale(one.last_seen_at, now) or one.id in absent)]
+    place = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
+    history = await _history(tx, job, waiting, running, now)
+    helpless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
+    return WaitExplanation(
+        job=job,
+        verdict=judge(reasons, starts_now=starts_now(wanted, waiting, here, strict=strict)),
+        place=place,
+        reasons=reasons,
+        start=forecast(wanted, waiting, daemons, history, now, strict=strict),
+        remedy=find_remedy(wanted, reasons) if helpless else None,
+        worker_name="",
+    )
+
+
+async def _history(
+    tx: Tx, job: JobRow, waiting: Sequence[Wanted], running: Sequence[RunningJob], now: datetime
+) -> History:
+    by_job = await store.list_waiting_types(tx, [one.job_id for one in waiting])
+    by_job |= {one.job_id: one.type for one in running}
+    by_kind: dict[str, list[float]] = {}
+    for kind, seconds in await store.list_durations(tx, job.organization_id, now - HISTORY, HISTORY_JOBS):
+        by_kind.setdefault(kind, []).append(seconds)
+    return History(by_job, by_kind)

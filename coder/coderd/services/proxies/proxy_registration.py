@@ -1,0 +1,134 @@
+"""Registration of workspace proxies: each process of a proxy registers at intervals and deregisters when it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.api.base.refusals import Invalid, NotFound
+from coder.api.field_rules.rules import is_http_url
+from coder.api.proxies.proxies import (
+    DeregisterWorkspaceProxyRequest,
+    RegisterWorkspaceProxyRequest,
+    RegisterWorkspaceProxyResponse,
+    Replica,
+)
+from coder.coderd.services.network.derp_map import current_map
+from coder.coderd.services.network.relay import Relay
+from coder.coderd.services.proxies.proxy_authentication import ProxyCaller
+from coder.coderd.services.proxies.proxy_health import FIRST_REGION, ProxyHealth
+from coder.coderd.store.proxies import workspace_proxies as store
+from coder.coderd.store.proxies.workspace_proxies import ProxyReplicaRow, ProxyRow
+from coder.domain.apps.app_addresses import explain_wildcard
+from coder.tailnet import derpmap
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+SIBLING_AGE = timedelta(seconds=90)
+"""A process that missed two registrations is not named to its siblings."""
+_LONGEST_URL = 1024
+
+
+async def register(
+    ctx: Context, caller: ProxyCaller, said: RegisterWorkspaceProxyRequest
+) -> RegisterWorkspaceProxyResponse:
+    """Notes a living process of a proxy and tells it what it needs. Raises Invalid."""
+    _check(said)
+    now = ctx.clock.now()
+    row = caller.row
+    replica = ProxyReplicaRow(
+        id=said.replica_id,
+        proxy_id=row.id,
+        hostname=said.replica_hostname,
+        relay_address=said.replica_relay_address,
+        error=said.replica_error,
+        version=said.version,
+        created_at=now,
+        updated_at=now,
+    )
+    values = {
+        "url": said.access_url.rstrip("/"),
+        "wildcard_hostname": said.wildcard_hostname,
+        "derp_enabled": said.derp_enabled,
+        "derp_only": said.derp_only,
+        "version": said.version,
+    }
+    changed = {name: value for name, value in values.items() if getattr(row, name) != value}
+    region, siblings = await ctx.db.run(_register, replica, changed, now)
+    if "url" in changed or ctx.part(ProxyHealth).of(row).status != "ok":
+        fresh = await ctx.db.read(store.find_proxy, str(row.id))
+        if fresh is not None:  # ask it now: people wait for it to become green
+            ctx.nursery.start_soon(_look, ctx, fresh)
+    return RegisterWorkspaceProxyResponse(
+        derp_mesh_key=_mesh_key(ctx, row.id),
+        derp_region_id=FIRST_REGION + region,
+        derp_map=derpmap.to_json(current_map(ctx)),
+        derp_force_websockets=ctx.config.derp_force_websockets,
+        sibling_replicas=[_sibling(one, FIRST_REGION + region) for one in siblings],
+    )
+
+
+def _mesh_key(ctx: Context, proxy_id: UUID) -> str:
+    """By which relays of one proxy know each other, in hex; one of its own, so that it opens no relay of ours."""
+    ours = ctx.part(Relay).mesh_key
+    return (
+        hmac.new(bytes.fromhex(ours), b"workspace proxy" + proxy_id.bytes, hashlib.sha256).hexdigest() if ours else ""
+    )
+
+
+async def _look(ctx: Context, row: ProxyRow) -> None:
+    try:
+        await ctx.part(ProxyHealth).look_at(row)
+    except Exception as error:
+        # It runs beside everything else in the server's nursery, and must not end that.
+        ctx.log.warn("a workspace proxy could not be asked", proxy=row.name, error=error)
+
+
+def _check(said: RegisterWorkspaceProxyRequest) -> None:
+    wrong: list[tuple[str, str]] = []
+    if not is_http_url(said.access_url):
+        wrong.append(("access_url", "It must be a URL with http:// or https://."))
+    elif "?" in said.access_url or len(said.access_url) > _LONGEST_URL:
+        wrong.append(("access_url", f"It must have no query, and at most {_LONGEST_URL} letters."))
+    problem = explain_wildcard(said.wildcard_hostname)
+    if problem:
+        wrong.append(("wildcard_hostname", f"Not usable: {problem}."))
+    if said.derp_only and not said.derp_enabled:
+        wrong.append(("derp_only", "A proxy that only relays must have its relay enabled."))
+    if wrong:
+        raise Invalid("Validation failed.", validations=wrong)
+
+
+async def _register(
+    tx: Tx, replica: ProxyReplicaRow, changed: dict[str, Any], now: Any
+) -> tuple[int, list[ProxyReplicaRow]]:
+    if changed:
+        await store.update_proxy(tx, replica.proxy_id, {**changed, "updated_at": now})
+    if not await store.put_replica(tx, replica):
+        raise Invalid("Validation failed.", validations=[("replica_id", "It is another proxy's.")])
+    living = await store.list_replicas(tx, replica.proxy_id, now - SIBLING_AGE)
+    return await store.get_region_id(tx, replica.proxy_id), [one for one in living if one.id != replica.id]
+
+
+def _sibling(row: ProxyReplicaRow, region_id: int) -> Replica:
+    return Replica(
+        id=row.id,
+        hostname=row.hostname,
+        created_at=row.created_at,
+        relay_address=row.relay_address,
+        region_id=region_id,
+        error=row.error,
+        database_latency=0,
+    )
+
+
+async def deregister(ctx: Context, caller: ProxyCaller, said: DeregisterWorkspaceProxyRequest) -> None:
+    """A process of the proxy ends. Raises NotFound."""
+    if not await ctx.db.run(store.delete_replica, caller.row.id, said.replica_id):
+        raise NotFound("Replica not found.")

@@ -1,0 +1,113 @@
+"""Changes of templates: settings, deletion, and the active version."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.api.base.refusals import Forbidden, Invalid, NotFound
+from coder.api.templates.templates import (
+    Template,
+    UpdateTemplateMeta,
+)
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
+from coder.coderd.services.foundation.field_checks import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.notifications.notifications import site_of
+from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
+from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
+from coder.coderd.services.templates.templates import show_template
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as store
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.domain.access.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_EDITABLE = (
+    "name",
+    "display_name",
+    "description",
+    "icon",
+    "default_ttl_ms",
+    "activity_bump_ms",
+    "time_til_autostop_notify_ms",
+    "allow_user_cancel_workspace_jobs",
+    "cors_behavior",
+    "max_port_share_level",
+    "use_classic_parameter_flow",
+    "disable_module_cache",
+    "agents_allowed",
+)
+
+
+async def update_template(ctx: Context, subject: Subject, template_id: UUID, body: UpdateTemplateMeta) -> Template:
+    """Changes what the body names. Raises InvalidFields, Conflict, Forbidden, NotFound."""
+    row = await load_template(ctx, subject, template_id)
+    check_request(body, {"name": row.name, "display_name": row.display_name})
+    check_settings("Invalid request to update template metadata!", body, row)
+    require(subject, "update", template_resource(row))
+    now, quiet_hours = ctx.clock.now(), ctx.config.default_quiet_hours_schedule
+
+    async def write(tx: Tx) -> None:
+        present = await lock_template(tx, subject, template_id)
+        changes = {**_changes(body, present), "updated_at": now}
+        await write_changes(tx, present, changes, body, now, quiet_hours, site_of(ctx))
+
+    with told_as({NAME_INDEX: name_taken(str(value_or(body.name, row.name)))}):
+        await ctx.db.run(write)
+    return await show_template(ctx, row.id)
+
+
+def _changes(body: UpdateTemplateMeta, present: TemplateRow) -> dict[str, Any]:
+    """Columns to set. Raises InvalidFields."""
+    changes = read_schedule(body, "Invalid request to update template metadata!", present)
+    for name in _EDITABLE:
+        if (value := value_or(getattr(body, name), None)) is not None:
+            changes[name] = value
+    shut = value_or(body.disable_everyone_group_access, None)
+    if shut is not None:
+        everyone = str(present.organization_id)
+        others = {key: role for key, role in present.group_acl.items() if key != everyone}
+        changes["group_acl"] = others if shut else {**others, everyone: "use"}
+    return changes
+
+
+async def delete_template(ctx: Context, subject: Subject, template_id: UUID) -> None:
+    """Marks it deleted. Raises Invalid while workspaces use it."""
+    await load_template(ctx, subject, template_id, "delete")
+    await ctx.db.run(_delete, subject, template_id, ctx.clock.now())
+
+
+async def _delete(tx: Tx, subject: Subject, template_id: UUID, now: datetime) -> None:
+    await lock_template(tx, subject, template_id, "delete")
+    if await store.count_living_workspaces(tx, template_id):
+        raise Invalid("All workspaces must be deleted before a template can be removed.")
+    await store.update_template(tx, template_id, deleted=True, updated_at=now)
+
+
+async def set_active_version(ctx: Context, subject: Subject, template_id: UUID, version_id: UUID) -> None:
+    """Promotes a version. Raises Invalid, Forbidden (failed import), NotFound."""
+    await load_template(ctx, subject, template_id, "update")
+    await ctx.db.run(_set_active, subject, template_id, version_id, ctx.clock.now())
+
+
+async def _set_active(tx: Tx, subject: Subject, template_id: UUID, version_id: UUID, now: datetime) -> None:
+    row = await lock_template(tx, subject, template_id)
+    version = await version_store.get_version(tx, version_id)
+    if version is None or version.organization_id != row.organization_id:
+        raise NotFound("Template version not found.")
+    if version.template_id != row.id:
+        raise Invalid("The provided template version doesn't belong to the specified template.")
+    if version.archived:
+        raise Invalid("The provided template version is archived.")
+    job = await job_store.get_job(tx, version.job_id)
+    if job is None or job.status != "succeeded":
+        detail = f"Attempted to promote a version with a {job.status if job else 'missing'} build"
+        raise Forbidden("Only versions that have been built successfully can be promoted.", detail)
+    await store.update_template(tx, row.id, active_version_id=version_id, updated_at=now)

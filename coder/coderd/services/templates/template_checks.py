@@ -1,0 +1,52 @@
+"""Checks that creation and changes of templates share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from coder.api.base.refusals import Conflict, InvalidFields
+from coder.api.templates.templates import (
+    CreateTemplateRequest,
+    UpdateTemplateMeta,
+)
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.domain.foundation.share_levels import SHARE_LEVELS
+
+CORS_BEHAVIORS = ("simple", "passthru")
+NAME_INDEX = "ix_templates_organization_id_name_living"
+
+
+def check_settings(
+    message: str, body: CreateTemplateRequest | UpdateTemplateMeta, present: TemplateRow | None = None
+) -> None:
+    """What has a message of its own; a value that is there already passes."""
+
+    def changed(name: str) -> Any:
+        value = value_or(getattr(body, name), None)
+        return None if present is not None and value == getattr(present, name) else value
+
+    faults: list[tuple[str, str]] = []
+    for name in ("default_ttl_ms", "activity_bump_ms", "time_til_autostop_notify_ms"):
+        if (changed(name) or 0) < 0:
+            faults.append((name, "Must be a positive integer."))
+    level = changed("max_port_share_level")
+    if level and level not in SHARE_LEVELS:
+        faults.append(("max_port_share_level", f"Must be one of [{' '.join(SHARE_LEVELS)}]"))
+    cors = changed("cors_behavior")
+    if cors and cors not in CORS_BEHAVIORS:
+        faults.append(("cors_behavior", f'Invalid CORS behavior "{cors}". Must be one of [simple, passthru]'))
+    if faults:
+        raise InvalidFields(*faults, message=message)
+
+
+def value_or(value: Any, default: Any) -> Any:
+    return default if value is UNSET or value is None else value
+
+
+def name_taken(name: str) -> Conflict:
+    return Conflict(
+        f'Template with name "{name}" already exists.',
+        validations=[("name", "This value is already in use and should be unique.")],
+    )

@@ -1,0 +1,95 @@
+"""New template versions: from an uploaded file or a bundled example to a queued import.
+
+The import itself is `services/templates/imports/import_messages.py`; its results are read in `version_contents.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.api.base.refusals import Conflict, Invalid, NotFound, Refusal
+from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
+from coder.base.ids import random_name
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.provisioning.provisioners import check_tags
+from coder.coderd.services.templates.files import require_file
+from coder.coderd.services.templates.versions.template_version_view import present_version
+from coder.coderd.services.templates.versions.version_insertion import insert_version
+from coder.coderd.services.templates.versions.version_specs import VersionSpec, with_all_tags
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.provisioning.tags import normalize_tags
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+_NIL = UUID(int=0)
+
+
+async def create_version(
+    ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
+) -> TemplateVersion:
+    """Queues an import. Raises InvalidFields, NotFound (file, example, template), Conflict (name taken)."""
+    _check_request(body)
+    template = await _target(ctx, subject, organization_id, body)
+    now = ctx.clock.now()
+    check_tags(normalize_tags(str(subject.user_id), body.tags))
+    spec = VersionSpec(
+        organization_id=organization_id,
+        template=template,
+        user_id=subject.user_id,
+        name=_text(body.name) or random_name("_"),
+        message=_text(body.message),
+        provisioner=body.provisioner,
+        file_id=body.file_id if isinstance(body.file_id, UUID) and body.file_id.int else None,
+        example_id=_text(body.example_id),
+        tags=body.tags or {},
+        values={item.name: item.value for item in (body.user_variable_values or ())},
+    )
+    if spec.file_id is not None:
+        await require_file(ctx, subject, spec.file_id)
+    spec = await with_all_tags(ctx, subject, spec)
+    with told_as(name_taken(spec.name)):
+        view, job, matched = await ctx.db.run(insert_version, subject, spec, now, ctx.config.provisioner_strict_tags)
+    return present_version(view, job, matched=matched)
+
+
+def _check_request(body: CreateTemplateVersionRequest) -> None:
+    """Beyond the table of field rules."""
+    if isinstance(body.file_id, UUID) and body.file_id.int and _text(body.example_id):
+        raise Invalid("You cannot specify both an example_id and a file_id.")
+
+
+async def _target(
+    ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
+) -> TemplateRow | None:
+    """The template the version is for, once the caller may create it: a version is a program on the provisioner, not a
+    setting that `update` would cover."""
+    if not isinstance(body.template_id, UUID) or not body.template_id.int:
+        if not may(subject, "create", Resource("template", organization_id=organization_id)):
+            raise NotFound  # readers are told no more than others (recorded)
+        return None
+    row = await ctx.db.read(template_store.get_template, body.template_id)
+    if row is None or row.deleted or row.organization_id != organization_id:
+        raise NotFound("Template does not exist.")
+    if not may(subject, "create", template_resource(row)):
+        raise NotFound
+    return row
+
+
+def name_taken(name: str) -> dict[str, Refusal]:
+    """For `told_as`."""
+    taken = Conflict(
+        f'A template version with name "{name}" already exists for this template.',
+        validations=[("name", "This value is already in use and should be unique.")],
+    )
+    return {"uq_template_versions_template_id_name": taken}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
