@@ -23,8 +23,9 @@ from coder.api.wireguard.wireguard_clients import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access import authentication
+from coder.coderd.services.access.api_tokens import check_reach
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.keys import check_reach, key_resource
+from coder.coderd.services.access.keys import key_resource
 from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.access.workspace_access import load_workspace
 from coder.coderd.services.audit import audit
