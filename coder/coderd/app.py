@@ -24,14 +24,7 @@ from coder.appproxy.http.listener import HttpServer, open_listeners
 from coder.appproxy.http.rate_limits import RateLimits
 from coder.appproxy.http.request_bounds import has_too_many
 from coder.appproxy.metrics.open_links import UPGRADED
-from coder.appproxy.upgrades.raw_links import (
-    EndpointTable,
-    Upgrade,
-    draw_on,
-    path_of,
-    serve_endpoint,
-    upgrade_request,
-)
+from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, draw_on, path_of, serve_endpoint, upgrade_request
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
@@ -61,7 +54,7 @@ from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import coordinator, relay, replicas, server_node
-from coder.coderd.services.notifications import web_push
+from coder.coderd.services.notifications import vapid_keys
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
 from coder.coderd.services.telemetry import metrics_endpoint, tracing
 from coder.coderd.services.telemetry.metrics import Metrics
@@ -256,7 +249,7 @@ async def new_context(
         clock=clock,
     )
     context.parts[JobHandlers] = JobHandlers({kind: handler(context) for kind, handler in JOB_HANDLERS.items()})
-    context.webpush_public_key = await web_push.public_key(context)
+    context.webpush_public_key = await vapid_keys.public_key(context)
     return context
 
 

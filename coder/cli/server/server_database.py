@@ -90,16 +90,16 @@ async def _insert_admin(invocation: Invocation, username: str, email: str, passw
     from coder.base.clock import SystemClock
     from coder.coderd.app import new_context
     from coder.coderd.services.access.passwords import check_strength
-    from coder.coderd.services.people import users
+    from coder.coderd.services.people import new_users
     from coder.coderd.store.people import organizations as organization_store
 
-    users.check_names(username, "", email)
+    new_users.check_names(username, "", email)
     check_strength(password.reveal())
     config = replace(settings(invocation), ssh_keygen_algorithm=invocation["ssh_keygen_algorithm"])
     async with open_direct(invocation) as database, trio.open_nursery() as nursery:
         ctx = await new_context(config, database, nursery, SystemClock(), "http://localhost")
         organizations = await database.read(organization_store.list_organizations)
-        wanted = users.NewUser(
+        wanted = new_users.NewUser(
             email=email,
             username=username,
             name="",
@@ -108,7 +108,7 @@ async def _insert_admin(invocation: Invocation, username: str, email: str, passw
             organization_ids=[one.id for one in organizations],
             roles=["owner"],
         )
-        row = await users.insert_user(ctx, wanted)
+        row = await new_users.insert_user(ctx, wanted)
         nursery.cancel_scope.cancel()
         return str(row.id)
 

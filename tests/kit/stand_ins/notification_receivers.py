@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from coder.coderd.services.notifications.web_push import PushServices
+from coder.coderd.services.notifications.push_services import PushServices
 from coder.domain.notifications.web_push import base64url
 from tests.kit.free_ports import free_port
 from tests.kit.server.server_in_process import World

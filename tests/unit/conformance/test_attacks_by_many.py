@@ -19,7 +19,7 @@ import trio
 from sqlalchemy import func, select, text
 
 from coder.base.clock import FakeClock, SystemClock
-from coder.coderd.services.access import keys
+from coder.coderd.services.access import new_keys
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.object_limits import LIMITS, ObjectLimit
 from coder.coderd.services.notifications.notification_delivery import deliver_due
@@ -204,7 +204,7 @@ async def test_a_signing_in_ends_so_many_sessions_and_tells_it_in_a_word(monkeyp
     now = SystemClock().now()
     async with running_coderd(first_user=True) as world:
         user_id, _ = await world.member("busy")
-        rows = [keys.new_key(UUID(user_id), "password", timedelta(1), now)[0] for _ in range(100)]
+        rows = [new_keys.new_key(UUID(user_id), "password", timedelta(1), now)[0] for _ in range(100)]
 
         async def fill(tx: Any) -> None:
             for row in rows:

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from coder.coderd.services.access.keys import new_key
+from coder.coderd.services.access.new_keys import new_key
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID

@@ -18,7 +18,7 @@ from coder.coderd.http.server.auth import context, remote_ip, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
-from coder.coderd.services.access import keys
+from coder.coderd.services.access import api_tokens, keys
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import UserRow
 from coder.domain.access import scopes
@@ -44,7 +44,7 @@ async def get_scopes() -> Response:
 async def post_key(user: str) -> Response:
     """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest."""
     row = await _owner(user)
-    token = await keys.create_session_key(context(), subject(), row, remote_ip())
+    token = await api_tokens.create_session_key(context(), subject(), row, remote_ip())
     return reply(GenerateAPIKeyResponse(key=token), 201)
 
 
@@ -63,7 +63,7 @@ async def post_token(user: str) -> Response:
     """A long-lived token."""
     row = await _owner(user)
     body = await read_body(CreateTokenRequest)
-    token = await keys.create_token(context(), subject(), row, body, remote_ip())
+    token = await api_tokens.create_token(context(), subject(), row, body, remote_ip())
     return reply(GenerateAPIKeyResponse(key=token), 201)
 
 
@@ -79,7 +79,7 @@ async def get_tokens(user: str) -> Response:
     """Tokens and their owners' names, as far as the caller may see them."""
     row = await _owner(user)
     query = Query()
-    found = await keys.list_tokens(
+    found = await api_tokens.list_tokens(
         context(),
         subject(),
         row,
@@ -101,14 +101,14 @@ async def get_sessions(user: str) -> Response:
 async def get_token_config(user: str) -> Response:
     """Owners' tokens live shorter: losing one loses the site."""
     row = await _owner(user)
-    longest = keys.max_lifetime(context(), row)
+    longest = api_tokens.max_lifetime(context(), row)
     return reply(TokenConfig(max_token_lifetime=int(longest.total_seconds()) * 10**9))
 
 
 @route(blueprint, "GET", "/users/<user>/keys/tokens/<name>", scope="api_key:read", answers=APIKey)
 async def get_token(user: str, name: str) -> Response:
     row = await _owner(user)
-    return reply(keys.key_view(await keys.get_token(context(), subject(), row, name)))
+    return reply(keys.key_view(await api_tokens.get_token(context(), subject(), row, name)))
 
 
 @route(blueprint, "GET", "/users/<user>/keys/<key_id>", scope="api_key:read", answers=APIKey)

@@ -11,7 +11,7 @@ from coder.coderd.http.server.declarations import search
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
-from coder.coderd.services.audit import audit, connection_log
+from coder.coderd.services.audit import audit, audit_search, connection_log
 
 blueprint = Blueprint("audit", __name__, url_prefix="/api/v2")
 
@@ -36,7 +36,9 @@ async def get_audit() -> Response:
     query = Query()
     page = query.page()
     query.check()
-    return reply(await audit.list_entries(context(), subject(), query.text("q"), limit=page.limit, offset=page.offset))
+    return reply(
+        await audit_search.list_entries(context(), subject(), query.text("q"), limit=page.limit, offset=page.offset)
+    )
 
 
 @route(blueprint, "POST", "/audit/testgenerate", scope="audit_log:create", body=CreateTestAuditLogRequest, status=204)

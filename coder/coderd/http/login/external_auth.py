@@ -36,7 +36,7 @@ from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site.dashboard_files import page
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.login import external_auth
+from coder.coderd.services.login import external_auth, external_auth_device
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.credentials import SIGNED_OUT
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
@@ -86,7 +86,7 @@ async def delete_one(provider: str) -> Response:
 )
 async def get_device(provider: str) -> Response:
     _me("read_personal")
-    return reply(await external_auth.begin_device(context(), provider))
+    return reply(await external_auth_device.begin_device(context(), provider))
 
 
 @route(
@@ -104,7 +104,7 @@ async def post_device(provider: str) -> Response:
     """Links once the person has agreed."""
     user_id = _me("update_personal")
     body = await read_body(ExternalAuthDeviceExchange)
-    await external_auth.finish_device(context(), user_id, provider, body.device_code)
+    await external_auth_device.finish_device(context(), user_id, provider, body.device_code)
     return no_content()
 
 

@@ -40,9 +40,16 @@ from coder.coderd.http.server.json import no_content, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
 from coder.coderd.services.access.authentication import Caller, subject_of
-from coder.coderd.services.login import oauth2_apps, oauth2_grants
+from coder.coderd.services.login import (
+    oauth2_client_authentication,
+    oauth2_consent,
+    oauth2_grants,
+    oauth2_revocation,
+    oauth2_settings,
+)
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
-from coder.coderd.services.login.oauth2_grants import GrantError, Tokens
+from coder.coderd.services.login.oauth2_client_authentication import GrantError
+from coder.coderd.services.login.oauth2_grants import Tokens
 from coder.domain.access import scopes
 from coder.domain.access.credentials import SIGNED_OUT
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
@@ -74,7 +81,7 @@ async def server_metadata(_rest: str = "") -> Response:
     """May clients register themselves (RFC 7591)? Off until an administrator allows it."""
     base = context().access_url
     registration: Any = UNSET
-    if await oauth2_apps.dynamic_registration(context()):
+    if await oauth2_settings.dynamic_registration(context()):
         registration = f"{base}/oauth2/register"
     return reply(
         OAuth2AuthorizationServerMetadata(
@@ -143,7 +150,7 @@ async def get_authorize() -> Response:
     caller = await optional_caller()
     if caller is None:
         return _to_login()
-    app = await oauth2_grants.find_app(context(), request.args.get("client_id", ""))
+    app = await oauth2_client_authentication.find_app(context(), request.args.get("client_id", ""))
     problems = _problems(app)
     if problems:
         return pages.problem(400, "400 - Invalid Query Parameters", problems)
@@ -158,7 +165,7 @@ async def get_authorize() -> Response:
         app=app.name,
         icon=app.icon,
         username=caller.user.username,
-        scopes=oauth2_grants.asked_scopes(request.args.get("scope", "")),
+        scopes=oauth2_consent.asked_scopes(request.args.get("scope", "")),
         csrf=request.cookies.get(CSRF_COOKIE) or str(request.scope.get("coder_csrf", "")),
         cancel=_with_query(_redirect_uri(app), denied),
     )
@@ -192,14 +199,14 @@ async def post_authorize() -> Response:
     if caller is None:
         return _to_login()
     await _check_form_csrf()
-    app = await oauth2_grants.find_app(context(), request.args.get("client_id", ""))
+    app = await oauth2_client_authentication.find_app(context(), request.args.get("client_id", ""))
     problems = _problems(app)
     if problems:
         raise GrantError("invalid_request", "; ".join(problems))
     if request.args["response_type"] != "code":
         raise GrantError("unsupported_response_type", "Only the response type code is known")
     redirect_uri = _redirect_uri(app)
-    code = await oauth2_grants.issue_code(
+    code = await oauth2_consent.issue_code(
         context(),
         _acting(caller),
         caller.key.id,
@@ -337,9 +344,9 @@ def _granted(tokens: Tokens) -> Response:
 @refusing
 async def delete_tokens() -> Response:
     """Ends all a user has given an application."""
-    app = await oauth2_grants.find_app(context(), request.args.get("client_id", ""))
+    app = await oauth2_client_authentication.find_app(context(), request.args.get("client_id", ""))
     await about(subject().user_id, name=app.name)  # all its tokens, which are called after the application
-    await oauth2_grants.revoke_all(context(), subject(), app)
+    await oauth2_revocation.revoke_all(context(), subject(), app)
     return no_content()
 
 
@@ -360,7 +367,7 @@ async def post_revoke() -> Response:
     """Ends an access or refresh token of the application."""
     form, client = await by_client(_shown_for_revocation)
     await about(client.app.id, name=client.app.name)
-    await oauth2_grants.revoke(context(), client, form["token"])
+    await oauth2_revocation.revoke(context(), client, form["token"])
     response = Response(b"", 200)
     del response.headers["Content-Type"]
     return response

@@ -19,14 +19,11 @@ from coder.api.login.oauth2 import (
 )
 from coder.coderd.http.login.oauth2_refusals import experimental
 from coder.coderd.http.server.audit_rules import Audited
-from coder.coderd.http.server.auth import (
-    context,
-    subject,
-)
+from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.login import oauth2_apps
+from coder.coderd.services.login import oauth2_apps, oauth2_settings
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
 from coder.domain.foundation.zero import NIL_UUID
 
@@ -179,7 +176,7 @@ async def put_legacy(app: str) -> Response:
 @route(blueprint, "GET", f"{_API}/settings", scope="deployment_config:read", answers=OAuth2ProviderSettings)
 @experimental
 async def get_settings() -> Response:
-    allowed = await oauth2_apps.read_settings(context(), subject())
+    allowed = await oauth2_settings.read_settings(context(), subject())
     return reply(OAuth2ProviderSettings(dynamic_client_registration_enabled=allowed))
 
 
@@ -190,14 +187,14 @@ async def get_settings() -> Response:
     scope="deployment_config:update",
     body=OAuth2ProviderSettings,
     answers=OAuth2ProviderSettings,
-    audit=Audited("oauth2_provider_settings", "write", "", settings=oauth2_apps.audited_settings),
+    audit=Audited("oauth2_provider_settings", "write", "", settings=oauth2_settings.audited_settings),
 )
 @experimental
 async def put_settings() -> Response:
     """None leaves the setting as it is."""
     body = await read_body(OAuth2ProviderSettings)
     wanted = body.dynamic_client_registration_enabled
-    allowed = await oauth2_apps.change_settings(context(), subject(), None if wanted is UNSET else bool(wanted))
+    allowed = await oauth2_settings.change_settings(context(), subject(), None if wanted is UNSET else bool(wanted))
     return reply(OAuth2ProviderSettings(dynamic_client_registration_enabled=allowed))
 
 

@@ -13,7 +13,7 @@ from coder.api.base.refusals import Forbidden
 from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.declarations import declared
 from coder.coderd.services.login import oauth2_apps
-from coder.coderd.services.login.oauth2_grants import GrantError
+from coder.coderd.services.login.oauth2_client_authentication import GrantError
 from coder.domain.access.route_scopes import APPLICATION
 
 P = ParamSpec("P")

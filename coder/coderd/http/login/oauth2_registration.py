@@ -8,11 +8,7 @@ from typing import Any
 from quart import Blueprint, Response, request
 
 from coder.api.base.refusals import Refusal
-from coder.api.login.oauth2 import (
-    OAuth2ClientConfiguration,
-    OAuth2ClientRegistrationResponse,
-    OAuth2Error,
-)
+from coder.api.login.oauth2 import OAuth2ClientConfiguration, OAuth2ClientRegistrationResponse, OAuth2Error
 from coder.coderd.http.login.oauth2_refusals import P, View, experimental, refusal
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
@@ -21,9 +17,9 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import no_content, read_document, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.login import oauth2_clients, oauth2_grants
+from coder.coderd.services.login import oauth2_client_authentication, oauth2_clients
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
-from coder.coderd.services.login.oauth2_grants import GrantError
+from coder.coderd.services.login.oauth2_client_authentication import GrantError
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE, REGISTRATION
 from coder.domain.access.route_scopes import APPLICATION, PUBLIC
 
@@ -157,7 +153,7 @@ async def _own(client: str) -> OAuth2AppRow:
     except (GrantError, Refusal):
         await count_request(None)
         raise
-    await count_request(oauth2_grants.application_account(found.id))
+    await count_request(oauth2_client_authentication.application_account(found.id))
     return found
 
 

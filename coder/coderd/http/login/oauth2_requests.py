@@ -16,8 +16,8 @@ from quart import request
 from coder.api.base.refusals import Refusal
 from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.body_reading import read_bytes
-from coder.coderd.services.login import oauth2_grants
-from coder.coderd.services.login.oauth2_grants import Client, GrantError
+from coder.coderd.services.login import oauth2_client_authentication
+from coder.coderd.services.login.oauth2_client_authentication import Client, GrantError
 
 _MAX_FORM = 64 << 10
 MALFORMED = "The request is missing required parameters or is otherwise malformed"
@@ -30,12 +30,12 @@ async def by_client(check: Callable[[Form], str]) -> tuple[Form, Client]:
     try:
         form = await read_form()
         shown = check(form)
-        client = await oauth2_grants.prove_client(context(), *named_client(form))
+        client = await oauth2_client_authentication.prove_client(context(), *named_client(form))
     except (GrantError, Refusal):
         await count_request(None)
         raise
-    await count_request(await oauth2_grants.account_of(context(), client, shown))
-    await oauth2_grants.note_use(context(), client)
+    await count_request(await oauth2_client_authentication.account_of(context(), client, shown))
+    await oauth2_client_authentication.note_use(context(), client)
     return form, client
 
 
@@ -61,6 +61,6 @@ def named_client(form: Mapping[str, str]) -> tuple[str, str]:
         try:
             name, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
-            raise oauth2_grants.invalid_client() from None
+            raise oauth2_client_authentication.invalid_client() from None
         return unquote_plus(name), unquote_plus(secret)
     return form.get("client_id", ""), form.get("client_secret", "")

@@ -27,10 +27,10 @@ from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.login import github_login, oidc, provider_login
+from coder.coderd.services.login import github_login, login_conversion, oidc, provider_login
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, authorize_url, exchange
 from coder.coderd.services.login.oidc import OidcProvider
-from coder.coderd.services.login.provider_login import Attempt, LoginRefused
+from coder.coderd.services.login.provider_accounts import Attempt, LoginRefused
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.rate_budgets import PASSWORDS
@@ -157,12 +157,14 @@ async def _begin_state(login_type: str) -> str:
     if not state:
         return new_state(login_type)
     # A state that somebody else chose would let them finish this login, or have it end in their account.
-    await provider_login.begun_conversion(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
+    await login_conversion.begun_conversion(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
     return state
 
 
-async def _conversion(state: str, login_type: str) -> provider_login.Conversion | None:
-    return await provider_login.conversion_of(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
+async def _conversion(state: str, login_type: str) -> login_conversion.Conversion | None:
+    return await login_conversion.conversion_of(
+        context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type
+    )
 
 
 async def enter(attempt: Attempt) -> Response:
@@ -244,7 +246,7 @@ def check_state(purpose: str) -> str:
         raise Unauthenticated(f'Cookie "{STATE_COOKIE}" must be provided.')
     if not hmac.compare_digest(cookie.encode(), state.encode()):
         raise Unauthenticated("State mismatched.")
-    if state.rpartition(".")[0].removeprefix(provider_login.CONVERT) != purpose:
+    if state.rpartition(".")[0].removeprefix(login_conversion.CONVERT) != purpose:
         raise Unauthenticated("State mismatched.", "What was begun in this browser last is something else. Begin anew.")
     return state
 
@@ -304,7 +306,7 @@ async def post_convert_login(user: str) -> Response:
         known = body.to_type in get_args(LoginType) and body.to_type
         raise Invalid(f'{"Cannot convert to" if known else "Unknown"} login type "{body.to_type}".')
     await about(row.id, name=body.to_type)
-    state, cookie, expires = await provider_login.begin_conversion(context(), row, body.to_type, body.password)
+    state, cookie, expires = await login_conversion.begin_conversion(context(), row, body.to_type, body.password)
     response = reply(
         OAuthConversionResponse(
             state_string=state, expires_at=expires, to_type=cast("LoginType", body.to_type), user_id=row.id

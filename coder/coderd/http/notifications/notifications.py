@@ -24,7 +24,7 @@ from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.login import passcodes
-from coder.coderd.services.notifications import notifications
+from coder.coderd.services.notifications import notification_preferences, notification_settings, notifications
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.policy import Resource
@@ -36,7 +36,7 @@ blueprint = Blueprint("notifications", __name__, url_prefix="/api/v2")
 
 @route(blueprint, "GET", "/notifications/settings", scope="deployment_config:read", answers=NotificationsSettings)
 async def get_settings() -> Response:
-    return reply(await notifications.settings(context(), subject()))
+    return reply(await notification_settings.settings(context(), subject()))
 
 
 @route(
@@ -47,11 +47,11 @@ async def get_settings() -> Response:
     body=NotificationsSettings,
     answers=NotificationsSettings,
     others={304: NOTHING},
-    audit=Audited("notifications_settings", "write", "", settings=notifications.settings),
+    audit=Audited("notifications_settings", "write", "", settings=notification_settings.settings),
 )
 async def put_settings() -> Response:
     body = await read_body(NotificationsSettings)
-    if not await notifications.set_paused(context(), subject(), body.notifier_paused):
+    if not await notification_settings.set_paused(context(), subject(), body.notifier_paused):
         return Response(b"", 304)
     return reply(body)
 
@@ -70,7 +70,7 @@ async def get_passcode_delivery() -> Response:
     answers=list[NotificationTemplate],
 )
 async def get_system_templates() -> Response:
-    return reply(await notifications.list_templates(context(), "system"))
+    return reply(await notification_settings.list_templates(context(), "system"))
 
 
 @route(
@@ -81,7 +81,7 @@ async def get_system_templates() -> Response:
     answers=list[NotificationTemplate],
 )
 async def get_custom_templates() -> Response:
-    return reply(await notifications.list_templates(context(), "custom"))
+    return reply(await notification_settings.list_templates(context(), "custom"))
 
 
 @route(
@@ -97,7 +97,7 @@ async def get_custom_templates() -> Response:
 async def put_template_method(template: str) -> Response:
     template_id = path_uuid(template)
     body = await read_body(UpdateNotificationTemplateMethod)
-    changed = await notifications.set_template_method(context(), subject(), template_id, body)
+    changed = await notification_settings.set_template_method(context(), subject(), template_id, body)
     if not changed:
         return Response(b"", 304)
     return message("Successfully updated notification template method.")
@@ -111,13 +111,13 @@ async def put_template_method(template: str) -> Response:
     answers=NotificationMethodsResponse,
 )
 async def get_dispatch_methods() -> Response:
-    return reply(notifications.dispatch_methods(context()))
+    return reply(notification_settings.dispatch_methods(context()))
 
 
 @route(blueprint, "GET", "/notifications/delivery", scope="notification_template:read", answers=NotificationDelivery)
 async def get_delivery() -> Response:
     """So that nobody waits for a mail where no mail server is set up."""
-    return reply(notifications.delivery(context()))
+    return reply(notification_settings.delivery(context()))
 
 
 @route(blueprint, "POST", "/notifications/test", scope="deployment_config:update", status=204)
@@ -154,7 +154,7 @@ async def get_preferences(user: str) -> Response:
     """None when nothing was ever set (upstream's null)."""
     row = await users.resolve_user(context(), subject(), user)
     require(subject(), "read_personal", user_resource(row.id))
-    return reply(await notifications.preferences(context(), row.id))
+    return reply(await notification_preferences.preferences(context(), row.id))
 
 
 @route(
@@ -171,4 +171,4 @@ async def put_preferences(user: str) -> Response:
     # Of others, only site owners: user administrators change people, not what they hear of (recorded).
     require(subject(), "update", Resource("notification_preference", owner_id=row.id), hidden=False)
     body = await read_body(UpdateUserNotificationPreferences)
-    return reply(await notifications.set_preferences(context(), row.id, body.template_disabled_map))
+    return reply(await notification_preferences.set_preferences(context(), row.id, body.template_disabled_map))

@@ -9,7 +9,7 @@ from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body
 from coder.coderd.http.server.route import route
-from coder.coderd.services.notifications import web_push
+from coder.coderd.services.notifications import web_push_subscriptions
 from coder.coderd.services.people import users
 
 blueprint = Blueprint("web_push", __name__, url_prefix="/api/v2/users/<user>/webpush")
@@ -27,7 +27,7 @@ blueprint = Blueprint("web_push", __name__, url_prefix="/api/v2/users/<user>/web
 async def post_subscription(user: str) -> Response:
     """Stores the browser once its push service took a first message."""
     row = await users.resolve_user(context(), subject(), user)
-    await web_push.subscribe(context(), subject(), row.id, await read_body(WebpushSubscription))
+    await web_push_subscriptions.subscribe(context(), subject(), row.id, await read_body(WebpushSubscription))
     return no_content()
 
 
@@ -43,7 +43,7 @@ async def post_subscription(user: str) -> Response:
 async def delete_subscription(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(DeleteWebpushSubscription)
-    await web_push.unsubscribe(context(), subject(), row.id, body.endpoint)
+    await web_push_subscriptions.unsubscribe(context(), subject(), row.id, body.endpoint)
     return no_content()
 
 
@@ -51,5 +51,5 @@ async def delete_subscription(user: str) -> Response:
 async def post_test(user: str) -> Response:
     """To all browsers of a user."""
     row = await users.resolve_user(context(), subject(), user)
-    await web_push.send_test(context(), subject(), row.id)
+    await web_push_subscriptions.send_test(context(), subject(), row.id)
     return no_content()

@@ -14,7 +14,7 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.people import groups
+from coder.coderd.services.people import group_changes, groups
 from coder.coderd.services.people.groups import GroupRow
 from coder.coderd.services.people.organizations import resolve_organization
 
@@ -68,14 +68,14 @@ async def patch_group(group: str) -> Response:
     group_id = path_uuid(group)
     await groups.load_group(context(), subject(), group_id, "update")
     body = await read_body(PatchGroupRequest)
-    return reply(await groups.update_group(context(), subject(), group_id, body))
+    return reply(await group_changes.update_group(context(), subject(), group_id, body))
 
 
 @route(
     blueprint, "DELETE", "/groups/<id:group>", scope="group:delete", answers=Envelope, audit=Audited("group", "delete")
 )
 async def delete_group(group: str) -> Response:
-    await groups.delete_group(context(), subject(), path_uuid(group))
+    await group_changes.delete_group(context(), subject(), path_uuid(group))
     return message("Successfully deleted group!")
 
 
@@ -112,7 +112,7 @@ async def get_organization_groups(organization: str) -> Response:
 async def post_group(organization: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateGroupRequest)
-    return reply(await groups.create_group(context(), subject(), row, body), 201)
+    return reply(await group_changes.create_group(context(), subject(), row, body), 201)
 
 
 @route(

@@ -22,6 +22,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.people import organization_settings as settings
+from coder.coderd.services.people import workspace_sharing
 from coder.coderd.services.people.organization_settings import (
     GroupSyncChange,
     MappingChange,
@@ -332,7 +333,7 @@ async def get_organization_field_values(organization: str) -> Response:
 )
 async def get_workspace_sharing(organization: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
-    return reply(settings.sharing_view(context(), row))
+    return reply(workspace_sharing.sharing_view(context(), row))
 
 
 @route(
@@ -349,4 +350,4 @@ async def patch_workspace_sharing(organization: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
     require(subject(), "update", organization_resource(row.id))
     body = await read_body(UpdateWorkspaceSharingSettingsRequest)
-    return reply(await settings.change_sharing(context(), subject(), row, body))
+    return reply(await workspace_sharing.change_sharing(context(), subject(), row, body))

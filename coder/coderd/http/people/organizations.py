@@ -24,7 +24,7 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.people import organizations, user_views, users
+from coder.coderd.services.people import member_changes, members, organizations, user_views, users
 from coder.coderd.services.people.organizations import OrganizationRow
 from coder.coderd.services.people.users import UserFilter
 from coder.domain.access.policy import Resource
@@ -106,9 +106,9 @@ async def delete_organization(organization: str) -> Response:
 async def get_members(organization: str) -> Response:
     row = await _organization(organization)
     wanted = _member_query(Query().text("q"))
-    members, _ = await organizations.list_members(context(), subject(), row, wanted)
-    titles = await organizations.role_titles(context(), row.id, members)
-    return reply([organizations.member_with_user_view(member, titles) for member in members])
+    rows, _ = await members.list_members(context(), subject(), row, wanted)
+    titles = await members.role_titles(context(), row.id, rows)
+    return reply([members.member_with_user_view(member, titles) for member in rows])
 
 
 @route(
@@ -122,11 +122,11 @@ async def get_members(organization: str) -> Response:
 async def get_paginated_members(organization: str) -> Response:
     row = await _organization(organization)
     wanted = asked_page("Invalid member search query.")
-    members, count = await organizations.list_members(context(), subject(), row, wanted)
-    titles = await organizations.role_titles(context(), row.id, members)
+    rows, count = await members.list_members(context(), subject(), row, wanted)
+    titles = await members.role_titles(context(), row.id, rows)
     return reply(
         PaginatedMembersResponse(
-            members=[organizations.member_with_user_view(member, titles) for member in members], count=count
+            members=[members.member_with_user_view(member, titles) for member in rows], count=count
         )
     )
 
@@ -152,9 +152,9 @@ def _member_query(text: str) -> UserFilter:
 async def get_member(organization: str, user: str) -> Response:
     row = await _organization(organization)
     person = await users.find_user(context(), subject(), user)
-    member = await organizations.get_member(context(), subject(), row, person)
-    titles = await organizations.role_titles(context(), row.id, [member])
-    return reply(organizations.member_with_user_view(member, titles))
+    member = await members.get_member(context(), subject(), row, person)
+    titles = await members.role_titles(context(), row.id, [member])
+    return reply(members.member_with_user_view(member, titles))
 
 
 @route(
@@ -168,7 +168,7 @@ async def get_member(organization: str, user: str) -> Response:
 async def post_member(organization: str, user: str) -> Response:
     row = await _organization(organization)
     person = await users.resolve_user(context(), subject(), user)
-    return reply(await organizations.add_member(context(), subject(), row, person))
+    return reply(await member_changes.add_member(context(), subject(), row, person))
 
 
 @route(
@@ -183,7 +183,7 @@ async def delete_member(organization: str, user: str) -> Response:
     """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
     row = await _organization(organization)
     person = await users.find_account(context(), subject(), user)
-    await organizations.remove_member(context(), subject(), row, person)
+    await member_changes.remove_member(context(), subject(), row, person)
     return no_content()
 
 
@@ -200,7 +200,7 @@ async def put_member_roles(organization: str, user: str) -> Response:
     row = await _organization(organization)
     person = await users.find_account(context(), subject(), user)
     body = await read_body(UpdateRoles)
-    return reply(await organizations.set_member_roles(context(), subject(), row, person, body.roles))
+    return reply(await member_changes.set_member_roles(context(), subject(), row, person, body.roles))
 
 
 @route(

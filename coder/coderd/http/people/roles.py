@@ -15,7 +15,14 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.people import authorization_checks, custom_roles, organizations, roles, users
+from coder.coderd.services.people import (
+    authorization_checks,
+    custom_roles,
+    organizations,
+    role_assignment,
+    roles,
+    user_changes,
+)
 from coder.coderd.services.people.authorization_checks import ObjectCheck
 from coder.coderd.services.people.custom_roles import RoleSpec
 from coder.domain.access.policy import Resource, Subject
@@ -36,7 +43,7 @@ async def get_site_roles() -> Response:
     """Site roles are the owners' to give; `member` is everybody's anyway."""
     asker = subject()
     require(asker, "read", Resource("assign_role"), hidden=False)
-    return reply(roles.assignable_site_roles(lambda name: users.may_assign(asker, name)))
+    return reply(roles.assignable_site_roles(lambda name: user_changes.may_assign(asker, name)))
 
 
 @route(
@@ -51,8 +58,8 @@ async def get_organization_roles(organization: str) -> Response:
     asker = subject()
     row = await organizations.resolve_organization(context(), asker, organization)
     require(asker, "read", Resource("assign_org_role", organization_id=row.id))
-    built_in = roles.assignable_organization_roles(row.id, lambda name: organizations.may_assign(asker, row.id, name))
-    own = await custom_roles.list_assignable(context(), row, organizations.may_assign(asker, row.id, "custom"))
+    built_in = roles.assignable_organization_roles(row.id, lambda name: role_assignment.may_assign(asker, row.id, name))
+    own = await custom_roles.list_assignable(context(), row, role_assignment.may_assign(asker, row.id, "custom"))
     return reply([*built_in, *own])
 
 

@@ -21,7 +21,16 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.people import git_ssh_keys, organizations, user_views, users
+from coder.coderd.services.people import (
+    git_ssh_keys,
+    members,
+    new_users,
+    organizations,
+    user_changes,
+    user_passwords,
+    user_views,
+    users,
+)
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.rate_budgets import PASSWORDS
 from coder.domain.access.route_scopes import ANY_KEY
@@ -60,10 +69,10 @@ async def get_users() -> Response:
 )
 async def post_user() -> Response:
     body = await read_body(CreateUserRequestWithOrgs)
-    row = await users.create_user(
+    row = await new_users.create_user(
         context(),
         subject(),
-        users.NewUser(
+        new_users.NewUser(
             email=body.email,
             username=body.username,
             name=body.name,
@@ -100,7 +109,7 @@ async def get_user(user: str) -> Response:
     audit=Audited("user", "delete"),
 )
 async def delete_user(user: str) -> Response:
-    await users.delete_user(context(), subject(), await users.resolve_user(context(), subject(), user))
+    await user_changes.delete_user(context(), subject(), await users.resolve_user(context(), subject(), user))
     return message("User has been deleted!")
 
 
@@ -119,7 +128,7 @@ async def put_profile(user: str) -> Response:
     """Members may change their full name, but not what others know them by."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateUserProfileRequest)
-    return reply(user_views.user_view(await users.update_profile(context(), subject(), row, body)))
+    return reply(user_views.user_view(await user_changes.update_profile(context(), subject(), row, body)))
 
 
 @route(blueprint, "PUT", "/<user>/status/<action>", scope="user:update", answers=User, audit=Audited("user", "write"))
@@ -129,7 +138,7 @@ async def put_status(user: str, action: str) -> Response:
     if status is None:
         return message("Route not found.", 404)
     row = await users.resolve_user(context(), subject(), user)
-    return reply(user_views.user_view(await users.set_status(context(), subject(), row, status)))
+    return reply(user_views.user_view(await user_changes.set_status(context(), subject(), row, status)))
 
 
 @route(
@@ -147,7 +156,7 @@ async def put_password(user: str) -> Response:
     """Ends every session of the user."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateUserPasswordRequest)
-    await users.set_password(context(), subject(), row, body.old_password, body.password)
+    await user_passwords.set_password(context(), subject(), row, body.old_password, body.password)
     return no_content()
 
 
@@ -177,7 +186,7 @@ async def get_user_roles(user: str) -> Response:
 async def put_user_roles(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateRoles)
-    return reply(user_views.user_view(await users.set_roles(context(), subject(), row, body.roles)))
+    return reply(user_views.user_view(await user_changes.set_roles(context(), subject(), row, body.roles)))
 
 
 @route(blueprint, "GET", "/<user>/login-type", scope="user:read", answers=UserLoginType)
@@ -211,7 +220,7 @@ async def put_git_ssh_key(user: str) -> Response:
 async def get_user_organizations(user: str) -> Response:
     """Those of a user which the caller may read."""
     row = await users.resolve_user(context(), subject(), user)
-    found = await organizations.organizations_of(context(), subject(), row.id)
+    found = await members.organizations_of(context(), subject(), row.id)
     return reply([organizations.organization_view(one) for one in found])
 
 
@@ -219,7 +228,7 @@ async def get_user_organizations(user: str) -> Response:
 async def get_user_organization(user: str, organization: str) -> Response:
     """Those of a user which the caller may read."""
     row = await users.resolve_user(context(), subject(), user)
-    for one in await organizations.organizations_of(context(), subject(), row.id):
+    for one in await members.organizations_of(context(), subject(), row.id):
         if one.name.lower() == organization.lower():
             return reply(organizations.organization_view(one))
     raise NotFound

@@ -32,8 +32,9 @@ from coder.coderd.services.login import provider_login
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.people import users
-from coder.coderd.services.site import health
-from coder.coderd.services.site.health import HealthReports, require_health
+from coder.coderd.services.site import health_settings
+from coder.coderd.services.site.health import HealthReports
+from coder.coderd.services.site.health_settings import require_health
 from coder.coderd.services.site.profiling import DEFAULT_SECONDS, Profiling
 from coder.coderd.services.telemetry.metrics import Metrics
 
@@ -86,7 +87,7 @@ async def get_health() -> Response:
 @route(blueprint, "GET", "/health/settings", scope="debug_info:read", answers=HealthSettings)
 @_owners
 async def get_settings() -> Response:
-    return reply(await health.settings(context(), subject()))
+    return reply(await health_settings.settings(context(), subject()))
 
 
 @route(
@@ -98,11 +99,11 @@ async def get_settings() -> Response:
     answers=DismissRequest,
     others={204: NOTHING},
     refuses=(500,),
-    audit=Audited("health_settings", "write", "", settings=health.settings),
+    audit=Audited("health_settings", "write", "", settings=health_settings.settings),
 )
 async def put_settings() -> Response:
     body = await read_body(DismissRequest)
-    if not await health.set_dismissed(context(), subject(), body.dismissed_healthchecks):
+    if not await health_settings.set_dismissed(context(), subject(), body.dismissed_healthchecks):
         return no_content()
     return reply(body)
 

@@ -23,7 +23,7 @@ from quart import request
 from coder.api.base import codec
 from coder.coderd.http.server.auth import context, optional_caller
 from coder.coderd.http.site.health_and_version import build_info
-from coder.coderd.services.people import organizations, user_settings, user_views
+from coder.coderd.services.people import members, organizations, user_settings, user_views
 from coder.coderd.services.proxies import workspace_proxies
 from coder.coderd.services.site import deployment
 
@@ -93,7 +93,7 @@ async def _values(ctx: Context) -> dict[str, str]:
 
 
 async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
-    mine = await organizations.organizations_of(ctx, caller.subject, caller.user.id)
+    mine = await members.organizations_of(ctx, caller.subject, caller.user.id)
     return {
         "user": user_views.user_view(caller.user),
         "userAppearance": await user_settings.get_appearance(ctx, caller.user.id),

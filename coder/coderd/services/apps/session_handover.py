@@ -12,7 +12,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Invalid
 from coder.appproxy.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
-from coder.coderd.services.access import keys
+from coder.coderd.services.access import api_tokens, keys, new_keys
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps import app_tokens
@@ -58,11 +58,11 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
     request = await _request_of(ctx, parts.netloc)
     if request is None:  # a proxy's own address, under which all workspaces are
-        allow: Sequence[str] = caller.key.allow_list or keys.ANY
+        allow: Sequence[str] = caller.key.allow_list or new_keys.ANY
     else:
         allow = (f"workspace:{await workspace_named(ctx, request) or NIL}",)
-    keys.check_reach(caller.subject, scopes.combined([SCOPE], allow))
-    row, token = keys.new_key(
+    api_tokens.check_reach(caller.subject, scopes.combined([SCOPE], allow))
+    row, token = new_keys.new_key(
         caller.user.id,
         caller.key.login_type,
         ctx.config.session_duration,
@@ -73,7 +73,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
         user_agent=caller.credentials.user_agent,
     )
     row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
-    await ctx.db.run(keys.pass_on, caller.key, row)
+    await ctx.db.run(new_keys.pass_on, caller.key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
     # The scheme we know for that host, whatever was asked for: the key must not cross the network in the clear.

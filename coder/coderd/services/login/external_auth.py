@@ -1,7 +1,9 @@
-"""External authentication: users linked to git hosts and other providers, their tokens kept fresh.
+"""External authentication: links of users to git hosts and other providers, and their tokens.
 
 A token is renewed when it has expired and the provider allows it, and checked at the provider's validate URL before
 it is given away. Tokens go to the user's workspaces (git's askpass) and builds, never into a page or a log.
+
+`external_auth_device` links an account by the device flow.
 """
 
 from __future__ import annotations
@@ -14,11 +16,10 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.base.refusals import BadGateway, Invalid, NotFound
+from coder.api.base.refusals import NotFound
 from coder.api.login.external_auth import (
     ExternalAuth,
     ExternalAuthAppInstallation,
-    ExternalAuthDevice,
     ExternalAuthLink,
     ExternalAuthLinkProvider,
     ExternalAuthUser,
@@ -28,15 +29,7 @@ from coder.api.login.external_auth import (
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
-from coder.coderd.services.login.oauth_exchange import (
-    ExchangeRefused,
-    Granted,
-    ProviderEndpoint,
-    exchange,
-    granted_of,
-    renew,
-    seconds_of,
-)
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, ProviderEndpoint, exchange, renew
 from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login.external_auth import ExternalLink
 from coder.domain.foundation.zero import ZERO_TIME
@@ -50,10 +43,6 @@ if TYPE_CHECKING:
 
 _Found = TypeVar("_Found")
 _Said = TypeVar("_Said")
-
-_DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-_NO_DEVICE = "Git auth provider does not support device flow."
-_PENDING = frozenset({"authorization_pending", "slow_down"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +84,10 @@ def endpoint_of(ctx: Context, provider: ExternalProvider) -> ProviderEndpoint:
 async def link(ctx: Context, provider: ExternalProvider, user_id: UUID, code: str, verifier: str) -> None:
     """What the callback does. Raises ExchangeRefused."""
     granted = await exchange(ctx, endpoint_of(ctx, provider), code, verifier)
-    await _keep(ctx, provider, user_id, granted)
+    await store_link(ctx, provider, user_id, granted)
 
 
-async def _keep(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> None:
+async def store_link(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> None:
     await ctx.db.run(store.put_link, _row(ctx, provider, user_id, granted))
 
 
@@ -297,50 +286,6 @@ async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
     except NetError as error:
         return False, error.message
     return answer.fine, "" if answer.fine else f"the provider answered with status {answer.status}"
-
-
-# ---- the device flow (RFC 8628)
-
-
-async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
-    """Raises Invalid, BadGateway."""
-    provider = find_provider(ctx, ident)
-    if not provider.device_flow:
-        raise Invalid(_NO_DEVICE)
-    form = {"client_id": provider.client_id, "scope": " ".join(provider.scopes)}
-    try:
-        answer = await fetch("POST", provider.device_code_url, form=form)
-        found = answer.document()
-        return ExternalAuthDevice(
-            device_code=str(found["device_code"]),
-            user_code=str(found["user_code"]),
-            verification_uri=str(found["verification_uri"]),
-            expires_in=seconds_of(found.get("expires_in"), 900),
-            interval=seconds_of(found.get("interval"), 5),
-        )
-    except (NetError, ValueError, KeyError, TypeError) as error:
-        raise BadGateway("The provider gave no device code.", str(error)) from error
-
-
-async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: str) -> None:
-    """Links once the person has agreed. Raises Invalid while not, with the provider's word for it as detail."""
-    provider = find_provider(ctx, ident)
-    if not provider.device_flow:
-        raise Invalid(_NO_DEVICE)
-    form = {
-        "client_id": provider.client_id,
-        "client_secret": provider.client_secret,
-        "device_code": device_code,
-        "grant_type": _DEVICE_GRANT,
-    }
-    try:
-        granted = granted_of(ctx, await fetch("POST", provider.token_url, form=form))
-    except ExchangeRefused as error:
-        word = error.error or "the provider cannot be asked"
-        raise Invalid("Failed to exchange device code.", word if word in _PENDING else error.detail) from error
-    except NetError as error:
-        raise BadGateway("The provider cannot be reached.", error.message) from error
-    await _keep(ctx, provider, user_id, granted)
 
 
 # ---- for templates, builds and agents

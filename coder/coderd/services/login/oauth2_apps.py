@@ -1,6 +1,6 @@
-"""Applications that may ask users for access: made by administrators, with secrets of their own.
+"""OAuth2 applications and their secrets, managed by administrators.
 
-Granting access is `oauth2_grants`, clients that register themselves `oauth2_clients`.
+`oauth2_consent` and `oauth2_grants` give them access, `oauth2_clients` registers clients dynamically.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
-from coder.api.login.oauth2 import OAuth2ProviderSettings, PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
+from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import require
@@ -19,7 +19,6 @@ from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow
 from coder.coderd.store.login.oauth2 import OAuth2SecretRow
-from coder.coderd.store.site import site_settings as site_store
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.login.oauth2 import PREFIX_LENGTH, SECRET_LENGTH, join_secret, may_be_legacy
 
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
 EXPERIMENT = "oauth2"
 _OFF = "OAuth2 Provider Functionality functionality requires enabling the 'oauth2' experiment."
 _ALPHABET = string.ascii_letters + string.digits
-_REGISTRATION = "oauth2_provider_dynamic_registration"
 _APP = Resource("oauth2_app")
 _SECRET = Resource("oauth2_app_secret")
-_SETTINGS = Resource("deployment_config")
 
 
 def require_experiment(ctx: Context) -> None:
@@ -148,26 +145,3 @@ async def delete_secret(ctx: Context, subject: Subject, app_id: UUID, secret_id:
     require(subject, "delete", _SECRET)
     if not await ctx.db.run(store.delete_secret, row.id, secret_id):
         raise NotFound
-
-
-async def dynamic_registration(ctx: Context) -> bool:
-    """May clients register themselves (RFC 7591)? Off until an administrator allows it."""
-    return await ctx.db.read(site_store.get_config, _REGISTRATION) == "true"
-
-
-async def read_settings(ctx: Context, subject: Subject) -> bool:
-    require(subject, "read", _SETTINGS, hidden=False)
-    return await dynamic_registration(ctx)
-
-
-async def audited_settings(ctx: Context, subject: Subject) -> OAuth2ProviderSettings:
-    """As the audit log has them."""
-    return OAuth2ProviderSettings(dynamic_client_registration_enabled=await read_settings(ctx, subject))
-
-
-async def change_settings(ctx: Context, subject: Subject, allowed: bool | None) -> bool:
-    """None leaves the setting as it is."""
-    require(subject, "update", _SETTINGS, hidden=False)
-    if allowed is not None:
-        await ctx.db.run(site_store.put_config, _REGISTRATION, "true" if allowed else "false")
-    return await dynamic_registration(ctx)

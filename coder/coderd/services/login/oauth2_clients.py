@@ -10,8 +10,9 @@ from uuid import UUID
 
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authentication import hash_secret
-from coder.coderd.services.login.oauth2_apps import dynamic_registration, new_secret, secret_row
-from coder.coderd.services.login.oauth2_grants import GrantError
+from coder.coderd.services.login.oauth2_apps import new_secret, secret_row
+from coder.coderd.services.login.oauth2_client_authentication import GrantError
+from coder.coderd.services.login.oauth2_settings import dynamic_registration
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow
 from coder.domain.login.oauth2 import may_be_legacy, redirect_problem

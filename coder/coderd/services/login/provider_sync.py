@@ -14,13 +14,13 @@ from coder.api.base.refusals import Forbidden
 from coder.api.login.oauth2 import OrganizationSyncSettings
 from coder.base.ids import new_uuid
 from coder.coderd.config.settings import struct_value
+from coder.coderd.services.people.members import leave_organization
 from coder.coderd.services.people.organization_settings import (
     has_organization_sync,
     load_group_sync,
     load_organization_sync,
     load_role_sync,
 )
-from coder.coderd.services.people.organizations import leave_organization
 from coder.coderd.store.people import custom_roles as custom_role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as organization_store

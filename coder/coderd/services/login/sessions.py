@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Forbidden, Invalid, Unauthenticated
-from coder.coderd.services.access import keys
+from coder.coderd.services.access import new_keys
 from coder.coderd.services.access.authentication import Caller, hash_secret
 from coder.coderd.services.access.passwords import check_strength, verify_password
-from coder.coderd.services.people import users
+from coder.coderd.services.people import new_users, user_passwords
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
@@ -33,10 +33,10 @@ async def create_first_user(ctx: Context, email: str, username: str, name: str, 
     """The owner of an empty site: (user id, default organization id). Raises Conflict, Invalid."""
     if await has_first_user(ctx):
         raise Conflict(_EXISTS)
-    users.check_names(username, name, email)
+    new_users.check_names(username, name, email)
     check_strength(password)
     organization = await ctx.db.read(organization_store.get_default_organization)
-    wanted = users.NewUser(
+    wanted = new_users.NewUser(
         email=email,
         username=username,
         name=name,
@@ -45,7 +45,7 @@ async def create_first_user(ctx: Context, email: str, username: str, name: str, 
         organization_ids=[organization.id],
         roles=["owner"],
     )
-    row = await users.insert_user(ctx, wanted, guard=_still_empty)
+    row = await new_users.insert_user(ctx, wanted, guard=_still_empty)
     return row.id, organization.id
 
 
@@ -62,11 +62,11 @@ async def login(ctx: Context, email: str, password: str, ip: str, user_agent: st
     right = await verify_password(found.hashed_password if found else "", password)
     user = _admitted(ctx, found if right else None)
     now = ctx.clock.now()
-    row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
+    row, token = new_keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
 
     async def write(tx: Tx) -> None:
         # Hashing takes its time: what the password opened may be closed by now, and its sessions ended.
-        _admitted(ctx, await keys.give_key(tx, user, row))
+        _admitted(ctx, await new_keys.give_key(tx, user, row))
         if user.status == "dormant":
             await user_store.wake_user(tx, user.id, now)
 
@@ -106,5 +106,5 @@ async def change_with_passcode(ctx: Context, email: str, password: str, passcode
         raise Invalid("Incorrect email or one-time passcode.")
     if await verify_password(user.hashed_password, password):
         raise Invalid("New password cannot match old password.")
-    if not await users.replace_password(ctx, user.id, password, hashed):
+    if not await user_passwords.replace_password(ctx, user.id, password, hashed):
         raise Invalid("Incorrect email or one-time passcode.")

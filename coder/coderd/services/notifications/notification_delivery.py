@@ -25,7 +25,7 @@ import trio
 from coder.api.base import codec
 from coder.base.errors import CoderError
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
-from coder.coderd.services.notifications import notifications, web_push
+from coder.coderd.services.notifications import notification_settings, web_push
 from coder.coderd.services.notifications.inbox import tell_followers
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.notifications import notifications as store
@@ -66,7 +66,7 @@ class DeliveryOutcome:
 async def deliver_due(ctx: Context) -> list[DeliveryOutcome]:
     """Sends everything that is due, one by one. Nothing while an administrator paused it."""
     outcomes: list[DeliveryOutcome] = []
-    while not await ctx.db.read(notifications.is_paused):
+    while not await ctx.db.read(notification_settings.is_paused):
         now = ctx.clock.now()
         # Longer than any attempt takes: whoever holds the lease longer than this has died.
         until = now + max(ctx.config.notifications_lease_period, 2 * ctx.config.notifications_dispatch_timeout)
@@ -292,5 +292,5 @@ def _html(payload: dict[str, Any], reader: UserRow) -> str:
 async def rest_until_due(ctx: Context) -> timedelta:
     """How long the loop may rest; `QUEUED` wakes it sooner."""
     longest = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
-    due = None if await ctx.db.read(notifications.is_paused) else await ctx.db.read(store.next_due)
+    due = None if await ctx.db.read(notification_settings.is_paused) else await ctx.db.read(store.next_due)
     return longest if due is None else min(max(due - ctx.clock.now(), timedelta(seconds=1)), longest)

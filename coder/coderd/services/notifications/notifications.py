@@ -1,4 +1,4 @@
-"""Telling people: messages are queued in the transaction of what they speak of, and sent by a loop.
+"""Queue notifications, in the transaction of the event they report. A loop sends them.
 
 `enqueue` fills a template in for one reader and queues a message for each way it goes (inbox, and e-mail or webhook
 where one is set up), unless the reader switched it off. Sending is `notification_delivery.py`; which event tells whom
@@ -7,24 +7,13 @@ is `services/audit/request_events.py`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.base.refusals import Failed, Invalid, NotFound
-from coder.api.notifications.notifications import (
-    CustomNotificationContent,
-    CustomNotificationRequest,
-    NotificationDelivery,
-    NotificationMethodsResponse,
-    NotificationPreference,
-    NotificationsSettings,
-    NotificationTemplate,
-    UpdateNotificationTemplateMethod,
-)
+from coder.api.notifications.notifications import CustomNotificationContent, CustomNotificationRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
@@ -32,23 +21,13 @@ from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.people import users as user_store
-from coder.coderd.store.site import site_settings as site_store
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.foundation.go_uuid import read_uuid
-from coder.domain.notifications.notification_templates import (
-    CUSTOM,
-    ONE_TIME_PASSCODE,
-    TEMPLATES,
-    TEST,
-    MessageTemplate,
-)
-from coder.domain.notifications.notification_texts import BY_ID, METHODS, Reader, render
+from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEST, MessageTemplate
+from coder.domain.notifications.notification_texts import BY_ID, Reader, render
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-
-_SETTINGS = "notifications_settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,108 +102,6 @@ async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
     """Whether such messages reach somebody who cannot sign in: the inbox alone would not."""
     ways = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
     return any(way != "inbox" for way in ways)
-
-
-# ---- what administrators set
-
-
-async def is_paused(tx: Tx) -> bool:
-    stored = await site_store.get_config(tx, _SETTINGS)
-    return bool(stored and json.loads(stored).get("notifier_paused"))
-
-
-async def settings(ctx: Context, _subject: Subject) -> NotificationsSettings:
-    """Whether messages are held back; no secret to anybody signed in."""
-    return NotificationsSettings(notifier_paused=await ctx.db.read(is_paused))
-
-
-async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
-    """False when it was so already, whoever asks (recorded). Raises Forbidden."""
-    if await ctx.db.read(is_paused) == paused:
-        return False
-    require(subject, "update", Resource("deployment_config"), hidden=False)
-
-    async def write(tx: Tx) -> bool:
-        if await is_paused(tx) == paused:
-            return False
-        await site_store.put_config(tx, _SETTINGS, json.dumps({"notifier_paused": paused}))
-        await notify(tx, store.CHANNEL)
-        return True
-
-    return await ctx.db.run(write)
-
-
-async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
-    methods = await ctx.db.read(store.list_methods)
-    found = sorted((template for template in TEMPLATES if template.kind == kind), key=lambda template: template.name)
-    return [
-        NotificationTemplate(
-            id=template.id,
-            name=template.name,
-            title_template=template.title,
-            body_template=template.body,
-            actions=template.actions,
-            group=template.group,
-            method=methods.get(template.id, ""),
-            kind=template.kind,
-            enabled_by_default=template.enabled_by_default,
-        )
-        for template in found
-    ]
-
-
-def dispatch_methods(ctx: Context) -> NotificationMethodsResponse:
-    return NotificationMethodsResponse(available=list(METHODS), default=ctx.config.notifications_method)
-
-
-def delivery(ctx: Context) -> NotificationDelivery:
-    site = site_of(ctx)
-    return NotificationDelivery(methods=sorted(site.methods | ({"inbox"} if site.inbox else set())))
-
-
-_CHOICES = "smtp, webhook, inbox"
-
-
-async def set_template_method(
-    ctx: Context, subject: Subject, template_id: UUID, wanted: UpdateNotificationTemplateMethod
-) -> bool:
-    """False when it was so already. Raises NotFound, Invalid."""
-    require(subject, "update", Resource("notification_template"))
-    if template_id not in BY_ID:
-        raise NotFound
-    check_request(wanted)
-    return await ctx.db.run(store.put_method, template_id, wanted.method or "")
-
-
-# ---- what readers set
-
-
-async def preferences(ctx: Context, user_id: UUID) -> list[NotificationPreference] | None:
-    """None when nothing was ever set (upstream's null)."""
-    rows = await ctx.db.read(store.list_preferences, user_id)
-    return [
-        NotificationPreference(id=row.template_id, disabled=row.disabled, updated_at=row.updated_at) for row in rows
-    ] or None
-
-
-async def set_preferences(
-    ctx: Context, user_id: UUID, disabled: Mapping[str, bool]
-) -> list[NotificationPreference] | None:
-    """Raises Invalid (no UUID), Failed (no such template; upstream's 500)."""
-    wanted: dict[UUID, bool] = {}
-    for text, value in disabled.items():
-        try:
-            wanted[read_uuid(text)] = bool(value)
-        except ValueError as error:
-            raise Invalid("Unable to parse notification template UUID.", str(error)) from error
-    unknown = [str(template_id) for template_id in wanted if template_id not in BY_ID]
-    if unknown:
-        raise Failed("Failed to update user notifications preferences.", f"no such template: {unknown[0]}")
-    await ctx.db.run(store.put_preferences, user_id, wanted, ctx.clock.now())
-    return await preferences(ctx, user_id)
-
-
-# ---- messages on request
 
 
 async def send_test(ctx: Context, subject: Subject) -> None:

@@ -1,4 +1,6 @@
-"""Groups: people of an organization who get access and quota together.
+"""Groups: find, list and present them. `group_changes` creates, changes and deletes them.
+
+Members of a group share access and quota.
 
 Every organization has the group Everyone, which has its id; its members are the organization's and it keeps its
 name. Group members see their groups; who is in them is for those who may read group members.
@@ -11,20 +13,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from coder.api.base.refusals import Conflict, Invalid, InvalidFields, NotFound
-from coder.api.people.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
-from coder.base.ids import new_uuid
+from coder.api.base.refusals import InvalidFields, NotFound
+from coder.api.people.groups import Group, GroupMembersResponse
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
-from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.people.user_views import reduced_user
 from coder.coderd.services.people.users import may_name
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
-from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
-from coder.coderd.store.people.groups import EVERYONE
 from coder.coderd.store.people.groups import GroupRow as GroupRow
 from coder.domain.access.policy import Resource, Subject
 
@@ -45,9 +41,6 @@ def group_resource(row: GroupRow) -> Resource:
 def _may_see_member(subject: Subject, row: GroupRow, user_id: UUID) -> bool:
     resource = Resource("group_member", id=str(user_id), owner_id=user_id, organization_id=row.organization_id)
     return may(subject, "read", resource)
-
-
-# ---- finding
 
 
 async def load_group(ctx: Context, subject: Subject, group_id: UUID, action: str = "read") -> GroupRow:
@@ -112,123 +105,6 @@ async def members_page(
     seen = wanted if everybody else replace(wanted, only_id=subject.user_id)
     people, count = await ctx.db.read(store.page_members, row.id, seen)
     return GroupMembersResponse(users=[reduced_user(user) for user in people], count=count)
-
-
-# ---- changing
-
-
-async def create_group(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: CreateGroupRequest
-) -> Group:
-    """Raises Forbidden, InvalidFields, Conflict."""
-    require(subject, "create", Resource("group", organization_id=organization.id), hidden=False)
-    _check_reserved(wanted.name)
-    values = {
-        "id": new_uuid(),
-        "organization_id": organization.id,
-        "name": wanted.name,
-        "display_name": wanted.display_name,
-        "avatar_url": wanted.avatar_url,
-        "quota_allowance": _allowance(wanted.quota_allowance),
-        "source": "user",
-    }
-
-    async def insert(tx: Tx) -> None:
-        await hold_organization(tx, organization.id)
-        await store.insert_group(tx, values)
-
-    with told_as({_NAME_INDEX: _taken(wanted.name)}):
-        await ctx.db.run(insert)
-    return await show(ctx, subject, await load_group(ctx, subject, cast("UUID", values["id"])))
-
-
-async def update_group(ctx: Context, subject: Subject, group_id: UUID, wanted: PatchGroupRequest) -> Group:
-    """Empty and absent fields stay as they are. Raises Forbidden, Invalid, Conflict, NotFound."""
-    row = await load_group(ctx, subject, group_id, "update")
-    check_request(wanted, {"name": row.name, "display_name": row.display_name})
-    values: dict[str, Any] = {}
-    if wanted.name and wanted.name != row.name:
-        _check_reserved(wanted.name)
-        values["name"] = wanted.name
-    for name in ("display_name", "avatar_url"):
-        if getattr(wanted, name) is not None:
-            values[name] = getattr(wanted, name)
-    if wanted.quota_allowance not in (None, row.quota_allowance):
-        values["quota_allowance"] = _allowance(wanted.quota_allowance)
-    added, removed = _user_ids(wanted.add_users), _user_ids(wanted.remove_users)
-    if row.is_everyone:
-        _refuse_everyone(values, added, removed)
-    with told_as({_NAME_INDEX: _taken(wanted.name)}):
-        await ctx.db.run(_update, row, values, added, removed)
-    return await show(ctx, subject, await load_group(ctx, subject, group_id))
-
-
-async def _update(
-    tx: Tx, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
-) -> None:
-    inside = await organization_store.hold_members(tx, row.organization_id, added)
-    strangers = [user_id for user_id in added if user_id not in inside]
-    if strangers:
-        raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{strangers[0]} is not.")
-    await store.update_group(tx, row.id, values)
-    if await store.add_members(tx, row.id, added) < len(added):
-        raise Invalid("Cannot add the same user to a group twice!")
-    if removed and await store.remove_members(tx, row.id, removed) < len(removed):
-        raise Invalid("Failed to add or remove non-existent group member")
-
-
-def _refuse_everyone(values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]) -> None:
-    if "name" in values:
-        raise Invalid(f'Cannot rename the "{EVERYONE}" group!')
-    if values.get("display_name"):
-        raise Invalid(f'Cannot update the Display Name for the "{EVERYONE}" group!')
-    if added or removed:
-        raise Invalid(
-            f'Cannot add or remove users from the "{EVERYONE}" group!',
-            "Its members are the organization's: add somebody to the organization instead.",
-        )
-
-
-async def delete_group(ctx: Context, subject: Subject, group_id: UUID) -> None:
-    """Raises Forbidden, Invalid (Everyone), NotFound."""
-    row = await load_group(ctx, subject, group_id, "delete")
-    if row.is_everyone:
-        raise Invalid(f'"{EVERYONE}" is a reserved group and cannot be deleted!')
-    await ctx.db.run(store.delete_group, row.id)
-
-
-def _check_reserved(name: str) -> None:
-    if name == EVERYONE:
-        raise InvalidFields(("name", f'"{EVERYONE}" is a reserved group name'), message="Invalid group name.")
-
-
-def _allowance(value: int) -> int:
-    if not 0 <= value < 1 << 31:
-        raise InvalidFields(("quota_allowance", "must be a number of credits, 0 or more"))
-    return value
-
-
-def _user_ids(texts: Sequence[str]) -> list[UUID]:
-    found = []
-    for text in texts:
-        known = name_store.as_uuid(text)
-        if known is None:
-            raise Invalid(f'ID "{text}" must be a valid user UUID.')
-        found.append(known)
-    return found
-
-
-_NAME_INDEX = "uq_groups_organization_id_name"
-
-
-def _taken(name: str) -> Conflict:
-    return Conflict(
-        f'A group named "{name}" already exists.',
-        validations=[("name", "This value is already in use and should be unique.")],
-    )
-
-
-# ---- showing
 
 
 def group_view(subject: Subject, row: GroupRow, members: Sequence[UserRow]) -> Group:

@@ -1,30 +1,21 @@
-"""Settings of an organization, and of how identity providers fill organizations, groups and roles.
+"""Settings of IdP sync: how claims of an identity provider map to organizations, groups and roles.
 
-Only kept here; the login applies them. Each setting is one JSON document in the site's configuration.
+`services/login/provider_sync.py` applies them at each login. Each setting is one JSON document in the site's
+configuration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msgspec import UNSET
-
 from coder.api.base import codec
-from coder.api.base.refusals import BAD_BODY, Forbidden, Invalid
+from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
-from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.people.organizations import (
-    lock_organization,
-    organization_resource,
-    require_assign,
-    require_default_roles,
-)
-from coder.coderd.store.access import acls as acl_store
+from coder.coderd.services.people.role_assignment import require_assign, require_default_roles
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.site import site_settings
@@ -295,43 +286,3 @@ async def claim_values(
         raise Invalid("claimField query parameter is required")
     require_sync(subject, "read", organization)
     return await ctx.db.read(claim_store.claim_values, field, None if organization is None else organization.id) or None
-
-
-# ---- sharing of workspaces
-
-
-def sharing_view(ctx: Context, organization: OrganizationRow) -> WorkspaceSharingSettings:
-    off = ctx.config.disable_workspace_sharing
-    owners: Any = organization.workspace_sharing
-    return WorkspaceSharingSettings(
-        sharing_globally_disabled=off,
-        sharing_disabled=owners == "none",
-        shareable_workspace_owners=owners,
-    )
-
-
-async def change_sharing(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateWorkspaceSharingSettingsRequest
-) -> WorkspaceSharingSettings:
-    """Turning sharing off takes back what was shared. Raises Forbidden, InvalidFields."""
-    require(subject, "update", organization_resource(organization.id))
-    if ctx.config.disable_workspace_sharing:
-        raise Forbidden(
-            "Workspace sharing is disabled for this deployment.",
-            "Start the server without --disable-workspace-sharing to decide it for each organization.",
-        )
-
-    async def write(tx: Tx) -> str:
-        owners = (await lock_organization(tx, organization.id)).workspace_sharing
-        if wanted.shareable_workspace_owners:
-            owners = wanted.shareable_workspace_owners
-        elif wanted.sharing_disabled is not UNSET:
-            owners = "none" if wanted.sharing_disabled else "everyone"
-        await organization_store.update_organization(
-            tx, organization.id, workspace_sharing=owners, updated_at=ctx.clock.now()
-        )
-        if owners != "everyone":
-            await acl_store.clear_workspace_acls(tx, organization.id, people_only=owners == "service_accounts")
-        return owners
-
-    return sharing_view(ctx, replace(organization, workspace_sharing=await ctx.db.run(write)))

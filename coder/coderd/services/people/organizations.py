@@ -1,64 +1,36 @@
-"""Organizations and memberships."""
+"""Organizations: find, list, create, change, delete and lock them. `members` has their members."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.base.refusals import Conflict, Forbidden, Invalid, InvalidFields, NotFound
-from coder.api.people.organizations import (
-    CreateOrganizationRequest,
-    Organization,
-    OrganizationMember,
-    OrganizationMemberWithUserData,
-    UpdateOrganizationRequest,
-)
+from coder.api.base.refusals import Conflict, Invalid, InvalidFields, NotFound
+from coder.api.people.organizations import CreateOrganizationRequest, Organization, UpdateOrganizationRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
-from coder.coderd.services.people.held_roles import hold_roles_of_both
-from coder.coderd.services.people.user_views import slim_roles
-from coder.coderd.store.access import acls as acl_store
+from coder.coderd.services.people.role_assignment import require_assign, unknown_roles
 from coder.coderd.store.engine.names import as_id
-from coder.coderd.store.people import custom_roles as role_store
-from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
-from coder.coderd.store.people import users as user_store
-from coder.coderd.store.people.organizations import MemberRow
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
 from coder.domain.access.policy import Resource, Subject, allowed_organizations, scope_allows
-from coder.domain.access.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-    from coder.coderd.store.people.users import UserFilter, UserRow
 
 _NAME_INDEX = "ix_organizations_name_living"
-
-# What a user-admin may hand out: roles which give nothing over other people's things.
-_HARMLESS = frozenset({"organization-workspace-access", "agents-access", IMPLICIT_ORGANIZATION_ROLE})
 
 
 def organization_resource(organization_id: UUID) -> Resource:
     return Resource("organization", id=str(organization_id), organization_id=organization_id)
-
-
-def member_resource(organization_id: UUID, user_id: UUID | None = None) -> Resource:
-    return Resource(
-        "organization_member",
-        id=None if user_id is None else str(user_id),
-        owner_id=user_id,
-        organization_id=organization_id,
-    )
 
 
 async def resolve_organization(ctx: Context, subject: Subject, reference: str) -> OrganizationRow:
@@ -85,14 +57,6 @@ async def list_organizations(ctx: Context, subject: Subject) -> list[Organizatio
     allowed = allowed_organizations(subject, "read", "organization")
     return await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
 
-
-async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:
-    """Those of a user which the caller may read."""
-    found = await ctx.db.read(store.list_organizations_of, user_id)
-    return [row for row in found if may(subject, "read", organization_resource(row.id))]
-
-
-# ---- made, changed, deleted
 
 _RESERVED = "default"
 """What paths call the default organization by."""
@@ -180,10 +144,8 @@ def _there(row: OrganizationRow | None) -> OrganizationRow:
 
 async def _default_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> list[str]:
     wanted = sorted(set(names))
-    own = await role_store.hold_roles(tx, organization_id, wanted)
-    for name in wanted:
-        if name not in ORGANIZATION_ROLES and name not in own:
-            raise InvalidFields(("default_org_member_roles", f'"{name}" is not a role of this organization'))
+    for name in await unknown_roles(tx, organization_id, wanted):
+        raise InvalidFields(("default_org_member_roles", f'"{name}" is not a role of this organization'))
     return wanted
 
 
@@ -219,163 +181,6 @@ def _taken() -> Conflict:
     )
 
 
-# ---- members
-
-
-async def list_members(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UserFilter
-) -> tuple[list[MemberRow], int]:
-    require(subject, "read", organization_resource(organization.id))
-    return await ctx.db.read(store.list_members, organization.id, wanted)
-
-
-async def get_member(
-    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
-) -> MemberRow:
-    """Members of an organization may see each other. Raises NotFound."""
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
-    if row is None:
-        raise NotFound
-    if action == "read" and may(subject, "read", organization_resource(organization.id)):
-        return row
-    require(subject, action, member_resource(organization.id, user.id))
-    return row
-
-
-async def add_member(
-    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow
-) -> OrganizationMember:
-    """Raises NotFound, Forbidden, Invalid: a member already, or default roles the caller may not give."""
-    require(subject, "create", member_resource(organization.id))
-    now = ctx.clock.now()
-
-    async def write(tx: Tx) -> None:
-        # The person first, as signing in does, which makes memberships, too: the row names both.
-        held = await user_store.get_user(tx, user.id, hold=True)
-        if held is None or held.deleted:
-            raise NotFound
-        require_default_roles(subject, await hold_organization(tx, organization.id))
-        await store.insert_member(tx, organization.id, user.id, now)
-
-    said = f"{user.username} is already a member of {organization.display_name}"
-    with told_as({"pk_organization_members": Invalid("User is already an organization member.", said)}):
-        await ctx.db.run(write)
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
-    if row is None:
-        raise NotFound
-    return member_view(row)
-
-
-async def remove_member(ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow) -> None:
-    """Raises Invalid (oneself), NotFound, Forbidden: a role that denies something is taken away by removing whoever has
-    it and adding them anew, so that removing asks for what taking the role asks for."""
-    if user.id == subject.user_id:
-        raise Invalid("cannot remove self from an organization")
-    await get_member(ctx, subject, organization, user)
-    if not may(subject, "delete", member_resource(organization.id, user.id)):
-        raise NotFound  # recorded: not 403, though members see each other
-
-    async def write(tx: Tx) -> None:
-        await hold_roles_of_both(tx, subject, user.id, organization)
-        member = await store.get_member(tx, organization.id, user.id, lock=True)
-        if member is None:
-            raise NotFound
-        denying = await _denying(tx, organization.id, member.roles)
-        try:
-            if denying:
-                require_assign(subject, organization.id, taken=denying)
-        except (Forbidden, Invalid) as refusal:
-            raise Forbidden(
-                f'"{user.username}" has a role that denies something: {", ".join(denying)}.',
-                "Whoever may take this role away may remove the member.",
-            ) from refusal
-        await leave_organization(tx, organization.id, user.id)
-
-    await ctx.db.run(write)
-
-
-async def _denying(tx: Tx, organization_id: UUID, names: Sequence[str]) -> list[str]:
-    """Those of `names` that are roles which deny something: of them alone somebody is better off without."""
-    found = {name for name in names if name in ORGANIZATION_ROLES and ORGANIZATION_ROLES[name].organization_denied}
-    rows = await role_store.list_roles(tx, organization_id, names) if names else []
-    return sorted(found | {row.name for row in rows if row.permissions.get("organization_denied")})
-
-
-async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
-    # First, and looked at afterwards: what hangs on it is given by those who hold it.
-    await store.lock_member(tx, organization_id, user_id)
-    await group_store.leave_groups(tx, organization_id, user_id)
-    await acl_store.revoke_person(tx, organization_id, user_id)
-    await store.delete_member(tx, organization_id, user_id)
-
-
-async def set_member_roles(
-    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, roles: Sequence[str]
-) -> OrganizationMember:
-    """Raises Invalid: own roles, unknown roles, roles the caller may not give or take."""
-    await get_member(ctx, subject, organization, user)
-    if user.id == subject.user_id:
-        raise Invalid(
-            "You cannot change your own organization roles.",
-            "Another user with the appropriate permissions must change your roles.",
-        )
-    require_assign(subject, organization.id)
-    wanted = sorted(set(roles))
-
-    async def write(tx: Tx) -> MemberRow:
-        own = await role_store.hold_roles(tx, organization.id, wanted)
-        await hold_roles_of_both(tx, subject, user.id, organization)
-        for name in wanted:
-            if name not in ORGANIZATION_ROLES and name not in own:
-                raise Invalid(f'"{name}:{organization.id}" is not a supported role')
-        member = await store.get_member(tx, organization.id, user.id, lock=True)
-        if member is None:
-            raise NotFound
-        # Compared with what they are now: what others just gave is not everybody's to take.
-        before = set(member.roles)
-        require_assign(subject, organization.id, set(wanted) - before, before - set(wanted))
-        await store.update_member_roles(tx, organization.id, user.id, wanted)
-        return replace(member, roles=wanted)
-
-    row = await ctx.db.run(write)
-    return member_view(row, await role_titles(ctx, organization.id, [row]))
-
-
-def require_assign(
-    subject: Subject, organization_id: UUID, given: Iterable[str] = (), taken: Iterable[str] = ()
-) -> None:
-    """May the caller give roles here, give each of `given` and take each of `taken`? Raises Forbidden, Invalid."""
-    roles = Resource("assign_org_role", organization_id=organization_id)
-    if not may(subject, "assign", roles) or (taken and not may(subject, "unassign", roles)):
-        raise Forbidden
-    for name in sorted({*given, *taken}):
-        if not may_assign(subject, organization_id, name):
-            raise Invalid(f'not authorized to assign role "{name}:{organization_id}"')
-
-
-def require_default_roles(subject: Subject, organization: OrganizationRow) -> None:
-    """May the caller make members here, who get the organization's default roles at once?
-
-    Harmless roles come with every membership; each other one is asked for like a role given by hand. Raises
-    Forbidden, Invalid.
-    """
-    given = set(organization.default_member_roles) - _HARMLESS
-    if given:
-        require_assign(subject, organization.id, given)
-
-
-def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:
-    """Owners and organization admins give every role; others only what is harmless. Who gives one takes it, too."""
-    if subject.kind == "system" or subject.is_owner:
-        return True
-    mine = subject.organization_roles.get(organization_id, frozenset())
-    return "organization-admin" in mine or role in _HARMLESS
-
-
-# ---- showing
-
-
 def organization_view(row: OrganizationRow) -> Organization:
     return Organization(
         id=row.id,
@@ -387,44 +192,4 @@ def organization_view(row: OrganizationRow) -> Organization:
         updated_at=row.updated_at,
         is_default=row.is_default,
         default_org_member_roles=list(row.default_member_roles),
-    )
-
-
-async def role_titles(ctx: Context, organization_id: UUID, rows: Sequence[MemberRow]) -> dict[str, str]:
-    """Display names of the organization's own roles among these members' roles; no query when there are none."""
-    own = sorted({name for row in rows for name in row.roles if name not in ORGANIZATION_ROLES})
-    if not own:
-        return {}
-    return {role.name: role.display_name for role in await ctx.db.read(role_store.list_roles, organization_id, own)}
-
-
-def member_view(row: MemberRow, titles: Mapping[str, str] = {}) -> OrganizationMember:
-    return OrganizationMember(
-        user_id=row.user_id,
-        organization_id=row.organization_id,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        roles=slim_roles(row.roles, row.organization_id, titles),
-    )
-
-
-def member_with_user_view(row: MemberRow, titles: Mapping[str, str] = {}) -> OrganizationMemberWithUserData:
-    return OrganizationMemberWithUserData(
-        user_id=row.user_id,
-        organization_id=row.organization_id,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        roles=slim_roles(row.roles, row.organization_id, titles),
-        username=row.username,
-        name=row.name or UNSET,
-        avatar_url=row.avatar_url or UNSET,
-        email=row.email,
-        status=cast("UserStatus", row.status),
-        login_type=cast("LoginType", row.login_type),
-        last_seen_at=row.last_seen_at,
-        user_created_at=row.user_created_at,
-        user_updated_at=row.user_updated_at,
-        global_roles=slim_roles(row.global_roles),
-        has_ai_seat=False,
-        is_service_account=row.is_service_account or UNSET,
     )

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import is_email
-from coder.coderd.services.people import organization_settings, users
+from coder.coderd.services.people import new_users, organization_settings, user_changes
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
@@ -86,9 +86,9 @@ async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
     sync = await ctx.db.read(organization_settings.load_organization_sync)
     if sync.organization_assign_default or not sync.field:
         organizations.append((await ctx.db.read(organization_store.get_default_organization)).id)
-    row = await users.insert_user(
+    row = await new_users.insert_user(
         ctx,
-        users.NewUser(
+        new_users.NewUser(
             email=wanted.email,
             username=name,
             name=wanted.name,
@@ -113,7 +113,7 @@ async def find(ctx: Context, ident: str) -> UserRow:
 async def set_active(ctx: Context, row: UserRow, active: bool | None) -> UserRow:
     """Suspends or wakes; nothing for None or where it is so already. Raises Invalid for an owner."""
     if active is False and row.status != "suspended":
-        return await users.set_status(ctx, SYSTEM, row, "suspended")
+        return await user_changes.set_status(ctx, SYSTEM, row, "suspended")
     if active and row.status == "suspended":
-        return await users.set_status(ctx, SYSTEM, row, "dormant")
+        return await user_changes.set_status(ctx, SYSTEM, row, "dormant")
     return row

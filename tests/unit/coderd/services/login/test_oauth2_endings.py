@@ -17,7 +17,7 @@ from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.login import oauth2_grants
+from coder.coderd.services.login import oauth2_client_authentication, oauth2_grants
 from coder.coderd.services.login.oauth2_grants import _renew as _grant_anew
 from coder.coderd.services.site.retention import purge_due
 from coder.coderd.store.access import keys as key_store
@@ -148,7 +148,7 @@ async def test_an_end_that_meets_a_renewal_ends_what_the_renewal_gives(end: Call
         first = (await it.exchange(code)).json()
         tokens = (await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
         tokens |= {"code": code, "used": first["refresh_token"]}
-        proven = await oauth2_grants.prove_client(it.world.ctx, it.app_id, it.secret)
+        proven = await oauth2_client_authentication.prove_client(it.world.ctx, it.app_id, it.secret)
         prefix, secret = split_secret(tokens["refresh_token"]) or ("", "")
 
         async def renewal(tx: Any) -> None:

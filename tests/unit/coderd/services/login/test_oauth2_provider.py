@@ -19,9 +19,9 @@ import pytest
 import trio
 
 from coder.appproxy.http.rate_limits import RateLimits
-from coder.coderd.services.access import keys
+from coder.coderd.services.access import new_keys
+from coder.coderd.services.login.oauth2_client_authentication import GrantError
 from coder.coderd.services.login.oauth2_clients import _accepted
-from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.domain.access.rate_budgets import REGISTRATION
@@ -112,7 +112,7 @@ async def test_an_application_reaches_no_further_than_the_key_that_let_it_in() -
     async with client() as it:
         names = ["oauth2_app_code_token:create", "workspace:read"]
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
-        row, key = keys.new_key(user_id, "token", timedelta(hours=1), it.world.ctx.clock.now(), scopes=names)
+        row, key = new_keys.new_key(user_id, "token", timedelta(hours=1), it.world.ctx.clock.now(), scopes=names)
         await it.world.ctx.db.run(key_store.insert_key, row)
         for scope in ("", "coder:all", "workspace:read workspace:ssh"):
             refused = await it.world.post(it.query(scope=scope), token=key)

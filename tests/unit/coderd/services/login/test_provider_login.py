@@ -22,7 +22,7 @@ from coder.coderd.http.login.provider_logins import local_path
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.login.oauth_exchange import Granted
 from coder.coderd.services.login.oidc import OidcProvider
-from coder.coderd.services.login.provider_login import Attempt
+from coder.coderd.services.login.provider_accounts import Attempt
 from coder.coderd.services.login.provider_login import sign_in as sign_in_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.login import user_links

@@ -13,7 +13,7 @@ import trio
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from coder.base.secret import Secret
-from coder.coderd.services.notifications import web_push
+from coder.coderd.services.notifications import push_services, web_push
 from coder.coderd.services.notifications.notification_delivery import deliver_due
 from coder.coderd.store.site import site_settings
 from coder.domain.notifications import web_push as law
@@ -46,7 +46,7 @@ KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
     ],
 )
 def test_only_the_public_internet_is_dialled(address: str, public: bool) -> None:
-    assert web_push.is_public(address) is public
+    assert push_services.is_public(address) is public
 
 
 async def test_a_browser_subscribes_hears_and_is_forgotten(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_what_is_no_subscription(tmp_path: Path) -> None:
             answer = await world.post(URL, {**good, **change})
             assert answer.status_code == 400, change
             assert [one["field"] for one in answer.json()["validations"]] == [field], change
-        world.ctx.part(web_push.PushServices).permits = web_push.is_public
+        world.ctx.part(push_services.PushServices).permits = push_services.is_public
         for host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"):
             answer = await world.post(URL, {**good, "endpoint": f"https://{host}:1/x"})
             assert answer.status_code == 400
@@ -179,9 +179,9 @@ async def test_a_message_to_everybody_opens_a_bounded_number_of_connections(
         return 201
 
     ctx: Any = None
-    services = web_push.PushServices(ctx)
+    services = push_services.PushServices(ctx)
     monkeypatch.setattr(services, "_post", post)
     async with trio.open_nursery() as nursery:
         for _number in range(200):
             nursery.start_soon(services.post, "https://push.test/x", [], b"")
-    assert most == web_push.MOST_AT_ONCE
+    assert most == push_services.MOST_AT_ONCE

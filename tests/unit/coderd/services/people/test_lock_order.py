@@ -20,7 +20,8 @@ from coder.base.secret import Secret
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login import provider_sync
 from coder.coderd.services.login.oauth_exchange import Granted
-from coder.coderd.services.login.provider_login import Attempt, sign_in
+from coder.coderd.services.login.provider_accounts import Attempt
+from coder.coderd.services.login.provider_login import sign_in
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine import database
 from coder.coderd.store.login import oauth2 as oauth2_store

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from coder.base.clock import SystemClock
+from coder.coderd.services.people.members import leave_organization
 from coder.coderd.services.people.organization_settings import group_sync_key, role_sync_key
-from coder.coderd.services.people.organizations import leave_organization
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import users as user_store

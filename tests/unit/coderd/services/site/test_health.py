@@ -18,7 +18,8 @@ from coder.appproxy.metrics.metric_families import Family, exposition
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.site import health
-from coder.coderd.services.site.health import SECTIONS, HealthReports
+from coder.coderd.services.site.health import HealthReports
+from coder.coderd.services.site.health_settings import SECTIONS
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.telemetry.metrics_endpoint import MetricsEndpoint
 from coder.net.dial import DialPolicy

@@ -14,7 +14,7 @@ import trio
 from coder.coderd.services.foundation import signing_keys
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.network import relay
-from coder.coderd.services.notifications import web_push
+from coder.coderd.services.notifications import vapid_keys
 from coder.coderd.services.wireguard import wireguard_server
 from coder.coderd.store.engine.database import Database, Tx, open_database
 from coder.coderd.store.site import site_settings
@@ -30,7 +30,7 @@ async def _signing(tx: Tx) -> object:
 
 
 async def _push_keys(tx: Tx) -> object:
-    return await web_push._stored_pair(tx, SEALER)
+    return await vapid_keys._stored_pair(tx, SEALER)
 
 
 @pytest.mark.parametrize("make", [relay._ensure_keys, _push_keys, _signing])

@@ -1,0 +1,132 @@
+"""Create API keys and insert them. The secret exists only in the response that creates the key."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from coder.api.base.refusals import Unauthenticated
+from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.foundation import object_limits
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access.keys import KeyRow
+from coder.coderd.store.login import oauth2 as oauth2_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.object_counts import lock_objects
+from coder.domain.access.user_agents import kept
+from coder.domain.foundation.zero import ZERO_TIME
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.people.users import UserRow
+
+
+_ALPHABET = string.ascii_letters + string.digits
+ANY = ("*:*",)
+
+
+def new_key(
+    user_id: UUID,
+    login_type: str,
+    lifetime: timedelta,
+    now: datetime,
+    *,
+    scopes: Sequence[str] = ("coder:all",),
+    allow_list: Sequence[str] = ANY,
+    token_name: str = "",
+    ip: str = "",
+    user_agent: str = "",
+) -> tuple[KeyRow, str]:
+    """A row to insert and the token that opens it."""
+    key_id, secret = _random(10), _random(22)
+    row = KeyRow(
+        id=key_id,
+        user_id=user_id,
+        hashed_secret=hash_secret(secret),
+        last_used=ZERO_TIME,
+        expires_at=now + lifetime,
+        created_at=now,
+        updated_at=now,
+        login_type=login_type,
+        lifetime_seconds=int(lifetime.total_seconds()),
+        ip_address=ip,
+        token_name=token_name,
+        scopes=tuple(scopes),
+        allow_list=tuple(allow_list),
+        user_agent=kept(user_agent),
+    )
+    return row, f"{key_id}-{secret}"
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
+    """A key for a person who proved to be `user`; returns the user as it is now, held. Raises Unauthenticated: the
+    password was changed meanwhile, or the account deleted, which ends every key."""
+    now = await user_store.get_user(tx, user.id, hold=True)
+    if now is None or now.deleted or now.hashed_password != user.hashed_password:
+        raise Unauthenticated("The account has changed meanwhile. Sign in again.")
+    if row.login_type == "token":
+        await key_store.insert_key(tx, row)
+    else:
+        await insert_session(tx, row)
+    return now
+
+
+async def pass_on(tx: Tx, shown: KeyRow, row: KeyRow) -> None:
+    """Another session for whoever showed a key. Raises Unauthenticated: the key has ended meanwhile, and whatever ends
+    it ends what was passed on of it, too."""
+    async with _made_with(tx, shown.id, shown.user_id, row) as made:
+        await insert_session(tx, made)
+
+
+async def give_made_key(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
+    """`give_key` for whoever showed a key. Raises Unauthenticated."""
+    async with _made_with(tx, shown, user.id, row) as made:
+        await give_key(tx, user, made)
+
+
+@asynccontextmanager
+async def _made_with(tx: Tx, shown: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
+    """The key to insert in the block for `user_id`, by whoever showed one. Raises Unauthenticated: that has ended
+    meanwhile.
+
+    What an application makes by its user's consent ends with the consent, however often it is passed on, and does not
+    slide past its end.
+    """
+    consent = await oauth2_store.consent_of_key(tx, shown)
+    # In the order of those who end them: the application, users, the key. Whoever locks a user ends all keys there
+    # are by then.
+    if consent is not None and await oauth2_store.hold_app(tx, consent.app_id) is None:
+        raise Unauthenticated(_ENDED)
+    for one in sorted({user_id, consent.user_id if consent else user_id}):
+        await user_store.get_user(tx, one, hold=True)
+    # Another key than one that is over at once: who asks is to ask its user again.
+    is_over = consent is not None and consent.expires_at <= row.created_at
+    if is_over or not await key_store.hold_key(tx, shown):
+        raise Unauthenticated(_ENDED)
+    if consent is None:
+        yield row
+        return
+    yield replace(row, expires_at=min(row.expires_at, consent.expires_at), lifetime_seconds=0)
+    await oauth2_store.insert_made_key(tx, row.id, consent)
+
+
+_ENDED = "The session has ended meanwhile. Sign in again."
+
+
+async def insert_session(tx: Tx, row: KeyRow) -> None:
+    """The key of a signing in, for which there is always room. The caller holds the user, or locks them."""
+    await lock_objects(tx, "sessions", row.user_id)  # of two at once the second sees what the first made
+    await key_store.insert_key(tx, row)
+    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS, row.created_at)

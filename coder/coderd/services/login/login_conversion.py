@@ -1,0 +1,71 @@
+"""Change of a user's login type from password to an identity provider."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Unauthenticated
+from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.access.passwords import verify_password
+from coder.coderd.services.foundation.signing_keys import SigningKeys
+from coder.coderd.services.login import sessions
+from coder.coderd.store.people.users import UserRow
+from coder.domain.foundation.signed_tokens import TokenRefused, sign, verify
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.services.foundation.context import Context
+
+
+CONVERSION_LIFETIME = timedelta(minutes=15)
+_CONVERSION = "login_conversion"
+CONVERT = "convert-"
+"What the purpose in a conversion's state begins with; clients know that."
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """Who asked to log in this way from now on, and what stands for the password that proved it."""
+
+    user_id: UUID
+    proof: str
+
+
+async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: str) -> tuple[str, str, datetime]:
+    """(state, cookie, expiry): proof for the provider's callback that the user asked. Raises Unauthenticated."""
+    if not await verify_password(user.hashed_password, password) or user.login_type != "password":
+        raise Unauthenticated(sessions.WRONG)
+    state = f"{CONVERT}{to_type}.{secrets.token_urlsafe(24)}"
+    now = ctx.clock.now()
+    expires = now + CONVERSION_LIFETIME
+    key = await ctx.part(SigningKeys).get(_CONVERSION)
+    claims = {"sub": str(user.id), "to": to_type, "state": state, "by": proof_of(user), "exp": int(expires.timestamp())}
+    return state, sign(key, claims), expires
+
+
+async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) -> Conversion | None:
+    """The conversion that was begun with that state. Raises Unauthenticated for a cookie that does not fit."""
+    if not state.startswith(f"{CONVERT}{login_type}."):
+        return None
+    return await begun_conversion(ctx, cookie, state, login_type)
+
+
+async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: str) -> Conversion:
+    """The same for a state that must be one of a conversion. Raises Unauthenticated."""
+    try:
+        claims = verify(await ctx.part(SigningKeys).get(_CONVERSION), cookie, ctx.clock.now())
+    except TokenRefused as error:
+        raise Unauthenticated("The change of the login type has expired. Begin it anew.", str(error)) from error
+    if claims.get("state") != state or claims.get("to") != login_type:
+        raise Unauthenticated("The change of the login type was begun elsewhere. Begin it anew.")
+    return Conversion(UUID(str(claims["sub"])), str(claims.get("by")))
+
+
+def proof_of(user: UserRow) -> str:
+    """Stands for the password: another one makes another."""
+    return hash_secret(f"{_CONVERSION} {user.id} {user.hashed_password}").hex()

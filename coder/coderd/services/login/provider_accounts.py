@@ -1,0 +1,149 @@
+"""The user that an identity provider's account belongs to: find, create, convert and update it.
+
+The account's id at the provider is looked up first, its email address second. A user with another login type is never
+taken over.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from coder.api.base.refusals import Refusal
+from coder.coderd.services.login.login_conversion import Conversion, proof_of
+from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.people import git_ssh_keys, new_users
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.login import user_links
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserRow
+from coder.domain.login.identity import Person
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.store.engine.database import Tx
+
+
+NAME_TRIES = 10
+
+
+class LoginRefused(Refusal):
+    """Shown to the person as a page: `message` is its heading."""
+
+    kind = "forbidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came back from a provider."""
+
+    login_type: str
+    person: Person
+    granted: Granted
+    claims: Mapping[str, Any]
+    "Stored for the pages about sync: `{id_token_claims, user_info_claims, merged_claims}` for OIDC."
+    allow_signups: bool
+    signups_disabled: str = ""
+    ip: str = ""
+    user_agent: str = ""
+    convert: Conversion | None = None
+
+
+async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> None:
+    taken = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
+    if taken is not None and taken.id != user.id:
+        raise LoginRefused(
+            "Email belongs to somebody else",
+            "The provider gives you an email address that another user has here. Contact an admin.",
+        )
+
+
+async def find_account(tx: Tx, attempt: Attempt) -> UserRow | None:
+    found = await user_links.find_linked_user(tx, attempt.login_type, attempt.person.linked_id)
+    if found is not None:
+        return await user_store.get_user(tx, found)
+    user = await user_store.get_user_by_email(tx, attempt.person.email)
+    if user is None or user.login_type != attempt.login_type:
+        return user
+    link = await user_links.get_link(tx, user.id, attempt.login_type)
+    if link is not None and link.linked_id and link.linked_id != attempt.person.linked_id:
+        # An address that was given to somebody else must not open the account of who had it before.
+        raise LoginRefused(
+            "Account belongs to somebody else",
+            "Your email is that of a user who logs in with another account of the provider. Contact an admin.",
+        )
+    return user
+
+
+def account_changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str, Any]:
+    person = attempt.person
+    changed: dict[str, Any] = {"updated_at": now}
+    if attempt.login_type == "github":
+        changed["github_com_user_id"] = int(person.linked_id)
+    if person.email and person.email.lower() != user.email.lower():
+        changed["email"] = person.email
+    if person.name and person.name != user.name:
+        changed["name"] = person.name
+    if person.picture and person.picture != user.avatar_url:
+        changed["avatar_url"] = person.picture
+    return changed
+
+
+async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | None, now: datetime) -> UserRow:
+    first = not await user_store.count_users(tx)
+    if first:
+        # Two people may race for an empty site: the lock lets one of them be first, the other looks again.
+        await user_store.lock_first_user(tx)
+        first = not await user_store.count_users(tx)
+    if not attempt.allow_signups and not first:
+        raise LoginRefused(
+            "Signups are disabled",
+            attempt.signups_disabled or "Ask an administrator to create an account for you.",
+        )
+    if pair is None:
+        raise LoginRefused("The account is gone", "It was deleted at this moment. Log in again.")
+    organization = await organization_store.get_default_organization(tx)
+    wanted = new_users.NewUser(
+        email=attempt.person.email,
+        username=await _free_name(tx, attempt.person.username),
+        name=attempt.person.name,
+        login_type=attempt.login_type,
+        status="active",
+        organization_ids=[organization.id],
+        roles=["owner"] if first else [],
+    )
+    return await new_users.insert_in(tx, wanted, "", pair, now)
+
+
+async def _free_name(tx: Tx, wanted: str) -> str:
+    for number in range(NAME_TRIES):
+        suffix = f"-{secrets.token_hex(3)}" if number else ""
+        name = wanted[: 32 - len(suffix)].rstrip("-") + suffix
+        if await user_store.get_user_by_name(tx, name) is None:
+            return name
+    raise LoginRefused("No username is free", f"Every name like {wanted!r} is taken. Contact an admin.")
+
+
+async def convert_account(
+    tx: Tx, attempt: Attempt, conversion: Conversion, found: UserRow | None, now: datetime
+) -> UserRow:
+    if found is not None and found.id != conversion.user_id:
+        raise LoginRefused("Account already linked", "Somebody else logs in with that account or has its email.")
+    user = await user_store.get_user(tx, conversion.user_id, lock=True)
+    if user is None or user.deleted:
+        raise LoginRefused("No such user", "The user who asked for this does not exist any more.")
+    if user.login_type != "password":
+        raise LoginRefused("Already changed", "Your login type is no longer a password. Log in the way it is now.")
+    if not hmac.compare_digest(proof_of(user), conversion.proof):
+        raise LoginRefused("Password changed", "Your password was changed since you began. Begin anew.")
+    # The password ends here, with what it opened: two ways in would be one too many to guard.
+    await user_store.update_user(
+        tx, user.id, login_type=attempt.login_type, hashed_password="", one_time_passcode_hash=None, updated_at=now
+    )
+    await key_store.delete_sessions_by(tx, user.id, "password")
+    return replace(user, login_type=attempt.login_type, hashed_password="", updated_at=now)

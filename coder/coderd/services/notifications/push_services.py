@@ -1,0 +1,97 @@
+"""HTTP client for the push services of browsers.
+
+A browser chooses the URL of its push service, so it is untrusted: the server connects only by HTTPS, only to public
+addresses, and dials the very address it has checked.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.net.errors import NetError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+MOST_AT_ONCE = 32
+"""Connections to push services. Ours: a message to everybody must not take all our sockets."""
+
+
+_TIMEOUT = 10.0
+
+
+class PushRefused(CoderError):  # noqa: N818 - named for what it says
+    """A push service did not take a message."""
+
+    def __init__(self, reason: str, *, gone: bool = False) -> None:
+        super().__init__("push_refused", reason)
+        self.gone = gone
+
+
+class PushServices:
+    """Which push services are spoken to, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.permits: Callable[[str], bool] = is_public
+        "May this address be dialled? Changed by tests, whose push service is on loopback."
+        self.ca_file = ""
+        self._together = trio.Semaphore(MOST_AT_ONCE)
+
+    async def post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:
+        """The status a push service answers with. Raises PushRefused."""
+        async with self._together:
+            return await self._post(endpoint, headers, body)
+
+    async def _post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:
+        parts = urlsplit(endpoint)
+        address = await self._address(parts.hostname or "", _port(endpoint))
+        policy = DialPolicy(f"https://{parts.netloc}", ca_file=self.ca_file, address=address)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            with trio.fail_after(_TIMEOUT):
+                async with (
+                    HttpClient(policy) as client,
+                    client.stream("POST", path, body=body, headers=headers) as answer,
+                ):
+                    return answer.status  # what else it says may be endless
+        except (NetError, OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
+            raise PushRefused("the push service cannot be reached") from error
+
+    async def _address(self, host: str, port: int) -> str:
+        try:
+            with trio.fail_after(_TIMEOUT):
+                found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+        except (OSError, UnicodeError, trio.TooSlowError) as error:
+            raise PushRefused(f"the push service {host} is not known") from error
+        addresses = [str(place[0]) for *_, place in found]
+        if not addresses or not all(self.permits(address) for address in addresses):
+            raise PushRefused(f"the push service {host} is not on the public Internet")
+        return addresses[0]
+
+
+def is_public(address: str) -> bool:
+    """Not this machine, not a private network, not a cloud's metadata service."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address):
+        inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo[1] if parsed.teredo else None)
+        if inner is not None or parsed in _NAT64:
+            return inner is not None and is_public(str(inner))
+    return parsed.is_global and not parsed.is_multicast
+
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Leads into the IPv4 network of whoever runs the translator.
+
+
+def _port(endpoint: str) -> int:
+    return urlsplit(endpoint).port or 443

@@ -1,0 +1,80 @@
+"""Subscriptions of browsers to Web Push (RFC 8030): create, test and delete them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from coder.api.base.refusals import BadGateway, Invalid, InvalidFields, NotFound
+from coder.api.notifications.notifications import WebpushSubscription
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.made_by_applications import refuse_applications
+from coder.coderd.services.notifications.push_services import PushRefused
+from coder.coderd.services.notifications.web_push import TEST_MESSAGE, push, push_to_browser
+from coder.coderd.store.notifications import web_push as store
+from coder.coderd.store.notifications.web_push import SubscriptionRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.notifications import web_push as law
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+MAX_SUBSCRIPTIONS = 20
+"""A user. Ours: more browsers than people have; the oldest goes when another comes."""
+
+
+async def subscribe(ctx: Context, subject: Subject, user_id: UUID, wanted: WebpushSubscription) -> None:
+    """Stores the browser once its push service took a first message. Raises Forbidden, Invalid."""
+    require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
+    await refuse_applications(ctx, subject, "webpush_subscription")
+    _check(wanted)
+    row = SubscriptionRow(
+        new_uuid(), user_id, ctx.clock.now(), wanted.endpoint, wanted.p256dh_key.strip(), wanted.auth_key.strip()
+    )
+    try:
+        await push_to_browser(ctx, row, TEST_MESSAGE)
+    except PushRefused as refused:
+        raise Invalid("Failed to test webpush subscription", refused.message) from refused
+    await ctx.db.run(store.put_subscription, row, MAX_SUBSCRIPTIONS)
+
+
+def _check(wanted: WebpushSubscription) -> None:
+    faults = []
+    try:
+        parts = urlsplit(wanted.endpoint)
+        good = parts.scheme == "https" and bool(parts.hostname) and not parts.username and parts.port != 0
+        good = good and wanted.endpoint.isascii() and wanted.endpoint.isprintable() and " " not in wanted.endpoint
+    except ValueError:
+        good = False
+    if not good:
+        faults.append(("endpoint", "must be the https URL of a push service"))
+    for name, text, length in (
+        ("auth_key", wanted.auth_key, law.AUTH_BYTES),
+        ("p256dh_key", wanted.p256dh_key, law.POINT_BYTES),
+    ):
+        try:
+            data = law.decode_key_untrusted(text, length)
+            if name == "p256dh_key":
+                law.check_point_untrusted(data)
+        except ValueError as error:
+            faults.append((name, f"cannot be used: {error}"))
+    if faults:
+        raise InvalidFields(*faults, message="Failed to test webpush subscription")
+
+
+async def unsubscribe(ctx: Context, subject: Subject, user_id: UUID, endpoint: str) -> None:
+    """Raises Forbidden, NotFound."""
+    require(subject, "delete", Resource("webpush_subscription", owner_id=user_id), hidden=False)
+    if not await ctx.db.run(store.delete_subscription, user_id, endpoint):
+        raise NotFound("Webpush subscription not found.")
+
+
+async def send_test(ctx: Context, subject: Subject, user_id: UUID) -> None:
+    """To all browsers of a user. Raises Forbidden, and BadGateway when none of them could be told."""
+    require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
+    told, refused = await push(ctx, user_id, TEST_MESSAGE)
+    if refused and not told:
+        raise BadGateway("Failed to send test notification", refused[0])

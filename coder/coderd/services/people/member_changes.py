@@ -1,0 +1,119 @@
+"""Add and remove members of an organization, and set their roles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from coder.api.base.refusals import Forbidden, Invalid, NotFound
+from coder.api.people.organizations import OrganizationMember
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.people.members import (
+    get_member,
+    leave_organization,
+    member_resource,
+    member_view,
+    role_titles,
+)
+from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.role_assignment import (
+    denying_roles,
+    hold_roles_of_both,
+    require_assign,
+    require_default_roles,
+    unknown_roles,
+)
+from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
+from coder.domain.access.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.people.users import UserRow
+
+
+async def add_member(
+    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow
+) -> OrganizationMember:
+    """Raises NotFound, Forbidden, Invalid: a member already, or default roles the caller may not give."""
+    require(subject, "create", member_resource(organization.id))
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> None:
+        # The person first, as signing in does, which makes memberships, too: the row names both.
+        held = await user_store.get_user(tx, user.id, hold=True)
+        if held is None or held.deleted:
+            raise NotFound
+        require_default_roles(subject, await hold_organization(tx, organization.id))
+        await store.insert_member(tx, organization.id, user.id, now)
+
+    said = f"{user.username} is already a member of {organization.display_name}"
+    with told_as({"pk_organization_members": Invalid("User is already an organization member.", said)}):
+        await ctx.db.run(write)
+    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    if row is None:
+        raise NotFound
+    return member_view(row)
+
+
+async def remove_member(ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow) -> None:
+    """Raises Invalid (oneself), NotFound, Forbidden: a role that denies something is taken away by removing whoever has
+    it and adding them anew, so that removing asks for what taking the role asks for."""
+    if user.id == subject.user_id:
+        raise Invalid("cannot remove self from an organization")
+    await get_member(ctx, subject, organization, user)
+    if not may(subject, "delete", member_resource(organization.id, user.id)):
+        raise NotFound  # recorded: not 403, though members see each other
+
+    async def write(tx: Tx) -> None:
+        await hold_roles_of_both(tx, subject, user.id, organization)
+        member = await store.get_member(tx, organization.id, user.id, lock=True)
+        if member is None:
+            raise NotFound
+        denying = await denying_roles(tx, organization.id, member.roles)
+        try:
+            if denying:
+                require_assign(subject, organization.id, taken=denying)
+        except (Forbidden, Invalid) as refusal:
+            raise Forbidden(
+                f'"{user.username}" has a role that denies something: {", ".join(denying)}.',
+                "Whoever may take this role away may remove the member.",
+            ) from refusal
+        await leave_organization(tx, organization.id, user.id)
+
+    await ctx.db.run(write)
+
+
+async def set_member_roles(
+    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, roles: Sequence[str]
+) -> OrganizationMember:
+    """Raises Invalid: own roles, unknown roles, roles the caller may not give or take."""
+    await get_member(ctx, subject, organization, user)
+    if user.id == subject.user_id:
+        raise Invalid(
+            "You cannot change your own organization roles.",
+            "Another user with the appropriate permissions must change your roles.",
+        )
+    require_assign(subject, organization.id)
+    wanted = sorted(set(roles))
+
+    async def write(tx: Tx) -> MemberRow:
+        unknown = await unknown_roles(tx, organization.id, wanted)
+        await hold_roles_of_both(tx, subject, user.id, organization)
+        if unknown:
+            raise Invalid(f'"{unknown[0]}:{organization.id}" is not a supported role')
+        member = await store.get_member(tx, organization.id, user.id, lock=True)
+        if member is None:
+            raise NotFound
+        # Compared with what they are now: what others just gave is not everybody's to take.
+        before = set(member.roles)
+        require_assign(subject, organization.id, set(wanted) - before, before - set(wanted))
+        await store.update_member_roles(tx, organization.id, user.id, wanted)
+        return replace(member, roles=wanted)
+
+    row = await ctx.db.run(write)
+    return member_view(row, await role_titles(ctx, organization.id, [row]))

@@ -1,0 +1,112 @@
+"""Members of organizations: list, load and present them, and end a membership."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.base.refusals import NotFound
+from coder.api.people.organizations import OrganizationMember, OrganizationMemberWithUserData
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.people.organizations import organization_resource
+from coder.coderd.services.people.user_views import slim_roles
+from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.people import custom_roles as role_store
+from coder.coderd.store.people import groups as group_store
+from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.roles import ORGANIZATION_ROLES
+
+if TYPE_CHECKING:
+    from coder.api.base.enums import LoginType, UserStatus
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.people.users import UserFilter, UserRow
+
+
+def member_resource(organization_id: UUID, user_id: UUID | None = None) -> Resource:
+    return Resource(
+        "organization_member",
+        id=None if user_id is None else str(user_id),
+        owner_id=user_id,
+        organization_id=organization_id,
+    )
+
+
+async def list_members(
+    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UserFilter
+) -> tuple[list[MemberRow], int]:
+    require(subject, "read", organization_resource(organization.id))
+    return await ctx.db.read(store.list_members, organization.id, wanted)
+
+
+async def get_member(
+    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
+) -> MemberRow:
+    """Members of an organization may see each other. Raises NotFound."""
+    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    if row is None:
+        raise NotFound
+    if action == "read" and may(subject, "read", organization_resource(organization.id)):
+        return row
+    require(subject, action, member_resource(organization.id, user.id))
+    return row
+
+
+async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:
+    """Those of a user which the caller may read."""
+    found = await ctx.db.read(store.list_organizations_of, user_id)
+    return [row for row in found if may(subject, "read", organization_resource(row.id))]
+
+
+async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
+    # First, and looked at afterwards: what hangs on it is given by those who hold it.
+    await store.lock_member(tx, organization_id, user_id)
+    await group_store.leave_groups(tx, organization_id, user_id)
+    await acl_store.revoke_person(tx, organization_id, user_id)
+    await store.delete_member(tx, organization_id, user_id)
+
+
+async def role_titles(ctx: Context, organization_id: UUID, rows: Sequence[MemberRow]) -> dict[str, str]:
+    """Display names of the organization's own roles among these members' roles; no query when there are none."""
+    own = sorted({name for row in rows for name in row.roles if name not in ORGANIZATION_ROLES})
+    if not own:
+        return {}
+    return {role.name: role.display_name for role in await ctx.db.read(role_store.list_roles, organization_id, own)}
+
+
+def member_view(row: MemberRow, titles: Mapping[str, str] = {}) -> OrganizationMember:
+    return OrganizationMember(
+        user_id=row.user_id,
+        organization_id=row.organization_id,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        roles=slim_roles(row.roles, row.organization_id, titles),
+    )
+
+
+def member_with_user_view(row: MemberRow, titles: Mapping[str, str] = {}) -> OrganizationMemberWithUserData:
+    return OrganizationMemberWithUserData(
+        user_id=row.user_id,
+        organization_id=row.organization_id,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        roles=slim_roles(row.roles, row.organization_id, titles),
+        username=row.username,
+        name=row.name or UNSET,
+        avatar_url=row.avatar_url or UNSET,
+        email=row.email,
+        status=cast("UserStatus", row.status),
+        login_type=cast("LoginType", row.login_type),
+        last_seen_at=row.last_seen_at,
+        user_created_at=row.user_created_at,
+        user_updated_at=row.user_updated_at,
+        global_roles=slim_roles(row.global_roles),
+        has_ai_seat=False,
+        is_service_account=row.is_service_account or UNSET,
+    )

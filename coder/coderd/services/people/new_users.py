@@ -1,0 +1,155 @@
+"""Create users: on request, at the first start and for identity providers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Conflict, Invalid, NotFound
+from coder.api.field_rules.rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.passwords import check_strength, hash_password
+from coder.coderd.services.foundation.field_checks import check_fields
+from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.people import git_ssh_keys
+from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.role_assignment import require_default_roles
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.foundation.zero import ZERO_TIME
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+NAME_INDEX, _EMAIL_INDEX = "ix_users_username_living", "ix_users_email_living"
+_STATUSES = ("active", "dormant", "suspended")
+_WITHOUT_PASSWORD = ("github", "oidc", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """What somebody is created with, checked already for form."""
+
+    email: str
+    username: str
+    name: str = ""
+    password: str = ""
+    login_type: str = "password"
+    status: str = "dormant"
+    organization_ids: Sequence[UUID] = ()
+    roles: Sequence[str] = ()
+    is_service_account: bool = False
+
+
+def check_names(username: str, name: str, email: str | None = None) -> None:
+    """Of somebody who comes by another way than a request. Raises InvalidFields."""
+    fields = [("username", username, (REQUIRED, USERNAME)), ("name", name, (REAL_NAME,))]
+    check_fields(*([] if email is None else [("email", email, (REQUIRED, EMAIL))]), *fields)
+
+
+async def create_user(ctx: Context, subject: Subject, wanted: NewUser) -> UserRow:
+    """Raises Forbidden, Invalid (also default roles the caller may not give), Conflict, NotFound (an organization)."""
+    require(subject, "create", Resource("user"), hidden=False)
+    if wanted.login_type not in ("password", "") and wanted.password:
+        raise Invalid(f'Password cannot be set for non-password ("{wanted.login_type}") authentication.')
+    if wanted.login_type == "none" and not wanted.is_service_account:
+        raise Invalid("Login type 'none' is reserved for service accounts.")
+    if not wanted.organization_ids:
+        raise Invalid(
+            "No organization specified to place the user as a member of. It is required to specify at least one "
+            "organization id to place the user in.",
+            "required at least 1 value for the array 'organization_ids'",
+            [("organization_ids", "Missing values, this cannot be empty")],
+        )
+    await ctx.db.read(_check_free, wanted)
+    if wanted.login_type == "password":
+        check_strength(wanted.password)
+    elif wanted.login_type == "oidc" and not ctx.config.oidc_client_id:
+        raise Invalid("You must configure OIDC before creating OIDC users.")
+    elif wanted.login_type not in _WITHOUT_PASSWORD:
+        raise Invalid(f'Unsupported login type "{wanted.login_type}" for manually creating new users.')
+    if wanted.status not in _STATUSES:
+        detail = f'"{wanted.status}" is none of: {", ".join(_STATUSES)}.'
+        raise Invalid(f'User status "{wanted.status}" is not valid.', detail, [("user_status", detail)])
+    return await insert_user(ctx, wanted, partial(_require_default_roles, subject, wanted.organization_ids))
+
+
+async def _require_default_roles(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+    for organization_id in sorted(organization_ids):
+        require_default_roles(subject, await hold_organization(tx, organization_id))
+
+
+async def _check_free(tx: Tx, wanted: NewUser) -> None:
+    for organization_id in wanted.organization_ids:
+        if await organization_store.get_organization(tx, organization_id) is None:
+            raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
+    taken = await user_store.get_user_by_name(tx, wanted.username)
+    if taken is None and wanted.email:
+        taken = await user_store.get_user_by_email(tx, wanted.email)
+    if taken is not None:
+        raise Conflict("User already exists.")
+
+
+async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Awaitable[None]] | None = None) -> UserRow:
+    """Without any check but uniqueness: for first users and identity providers, too.
+
+    `guard` runs first in the same transaction and may refuse.
+    """
+    hashed = await hash_password(wanted.password) if wanted.password else ""
+    pair = await git_ssh_keys.generate(ctx)
+    with told_as(dict.fromkeys((NAME_INDEX, _EMAIL_INDEX), Conflict("User already exists."))):
+        return await ctx.db.run(_insert_guarded, wanted, hashed, pair, ctx.clock.now(), guard)
+
+
+async def _insert_guarded(
+    tx: Tx,
+    wanted: NewUser,
+    hashed: str,
+    pair: git_ssh_keys.KeyPair,
+    now: datetime,
+    guard: Callable[[Tx], Awaitable[None]] | None,
+) -> UserRow:
+    if guard is not None:
+        await guard(tx)
+    return await insert_in(tx, wanted, hashed, pair, now)
+
+
+async def insert_in(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.KeyPair, now: datetime) -> UserRow:
+    """The same as part of the caller's transaction. Raises IntegrityError, after which that is lost."""
+    user_id = new_uuid()
+    await user_store.insert_user(
+        tx,
+        {
+            "id": user_id,
+            "email": wanted.email,
+            "username": wanted.username,
+            "name": wanted.name,
+            "hashed_password": hashed,
+            "created_at": now,
+            "updated_at": now,
+            "last_seen_at": ZERO_TIME,
+            "status": wanted.status,
+            "login_type": wanted.login_type,
+            "rbac_roles": list(wanted.roles),
+            "is_service_account": wanted.is_service_account,
+        },
+    )
+    for organization_id in sorted(wanted.organization_ids):
+        if await organization_store.get_organization(tx, organization_id, hold=True) is None:
+            raise NotFound  # deleted meanwhile
+        await organization_store.insert_member(tx, organization_id, user_id, now)
+    await git_ssh_keys.insert(tx, user_id, pair, now)
+    row = await user_store.get_user(tx, user_id)
+    if row is None:  # inserted above, in this transaction
+        raise NotFound
+    return row

@@ -1,0 +1,157 @@
+"""Changes to users: profile, status, site roles, deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
+from uuid import UUID
+
+from coder.api.base.refusals import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
+from coder.api.people.user_requests import UpdateUserProfileRequest
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.foundation.field_checks import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.people.new_users import NAME_INDEX
+from coder.coderd.services.people.role_assignment import hold_roles_of_both
+from coder.coderd.services.people.users import lock_user, user_resource
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.roles import SITE_ROLES
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserProfileRequest) -> UserRow:
+    """Members may change their full name, but not what others know them by."""
+    check_request(wanted, {"username": user.username, "name": user.name})
+    require(subject, "update_personal", user_resource(user.id))
+    username, name = wanted.username, wanted.name
+    if username != user.username:
+        if not may(subject, "update", user_resource(user.id)):
+            raise NotFound
+        taken = await ctx.db.read(user_store.get_user_by_name, username)
+        if taken is not None and taken.id != user.id:
+            raise _name_taken()
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> UserRow:
+        # Compared with what they are called now: an old name is not theirs to take back.
+        if username != (await lock_user(tx, user.id)).username and not may(subject, "update", user_resource(user.id)):
+            raise NotFound
+        return await _change(tx, user.id, username=username, name=name, updated_at=now)
+
+    with told_as({NAME_INDEX: _name_taken()}):  # somebody was faster to take it
+        return await ctx.db.run(write)
+
+
+def _name_taken() -> Conflict:
+    return Conflict(
+        "A user with this username already exists.",
+        validations=[("username", "This username is already in use.")],
+    )
+
+
+async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str) -> UserRow:
+    """Suspends or activates. Raises Invalid for an owner or oneself, Forbidden for who lost the right meanwhile."""
+    if status == "suspended":
+        if user.id == subject.user_id:
+            raise Invalid("You cannot suspend yourself.")
+        _refuse_owner(user)
+    require(subject, "update", user_resource(user.id))
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> UserRow:
+        if status == "suspended":
+            await hold_roles_of_both(tx, subject, user.id)
+            _refuse_owner(await lock_user(tx, user.id))  # one may have become an owner meanwhile
+            await key_store.notify_user_out(tx, user.id)
+        return await _change(tx, user.id, status=status, updated_at=now)
+
+    return await ctx.db.run(write)
+
+
+def _refuse_owner(user: UserRow) -> None:
+    if "owner" in user.rbac_roles:
+        raise Invalid('You cannot suspend a user with the "owner" role. You must remove the role first.')
+
+
+async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequence[str]) -> UserRow:
+    """Raises Invalid: own roles, an unknown role, one the caller may not give or take, the last owner's."""
+    if user.id == subject.user_id:
+        raise Invalid("You cannot change your own roles.")
+    require(subject, "read", user_resource(user.id))
+    if not may(subject, "assign", Resource("assign_role")):
+        raise Forbidden
+    wanted = sorted(set(roles))
+    for name in wanted:
+        if name not in SITE_ROLES:
+            raise Invalid(f'"{name}" is not a supported role')
+
+    async def write(tx: Tx) -> UserRow:
+        await hold_roles_of_both(tx, subject, user.id)
+        before = (
+            await lock_user(tx, user.id)
+        ).rbac_roles  # as they are now: what others just gave is not theirs to take
+        for name in sorted(set(wanted).symmetric_difference(before)):
+            if not may_assign(subject, name):
+                raise Invalid(f'not authorized to assign role "{name}"')
+        if "owner" not in wanted:
+            await _keep_an_owner(tx, user.id)
+        return await _change(tx, user.id, rbac_roles=wanted)  # what somebody may do is no part of the profile
+
+    return await ctx.db.run(write)
+
+
+def may_assign(subject: Subject, role: str) -> bool:
+    """Site roles are the owners' to give; `member` is everybody's anyway."""
+    return subject.kind == "system" or subject.is_owner or role == "member"
+
+
+async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
+    """Soft: names are free again, sessions end. Raises Forbidden (self), ExpectationFailed (has workspaces)."""
+    if user.id == subject.user_id:
+        raise Forbidden("You cannot delete yourself!")
+    require(subject, "delete", user_resource(user.id))
+    if user.deleted:
+        return
+
+    async def write(tx: Tx) -> None:
+        await hold_roles_of_both(tx, subject, user.id)
+        await _keep_an_owner(tx, user.id)
+        if await _owns_workspaces(tx, user.id):
+            raise ExpectationFailed(
+                "You cannot delete a user that has workspaces. Delete their workspaces and try again!"
+            )
+        await user_store.update_user(tx, user.id, deleted=True)
+        await user_store.remove_memberships(tx, user.id)
+        await key_store.delete_keys_of(tx, user.id)
+
+    await ctx.db.run(write)
+
+
+async def _keep_an_owner(tx: Tx, user_id: UUID) -> None:
+    """Before somebody is an owner no more. Two who do it to each other were both allowed to when they began.
+
+    Raises Invalid.
+    """
+    user = await lock_user(tx, user_id)
+    if "owner" in user.rbac_roles and not await user_store.has_other_owner(tx, user_id):
+        raise Invalid("The last owner must stay.", "Make somebody else an owner first.")
+
+
+async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:
+    from coder.coderd.store.workspaces import workspaces
+
+    return await workspaces.count_owned(tx, user_id) > 0
+
+
+async def _change(tx: Tx, user_id: UUID, **values: Unpack[user_store.UserChanges]) -> UserRow:
+    await user_store.update_user(tx, user_id, **values)
+    row = await user_store.get_user(tx, user_id)
+    if row is None:
+        raise NotFound
+    return row

@@ -1,0 +1,223 @@
+"""The checks of the health report, one for each section except the relays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import trio
+from msgspec import UNSET
+
+from coder.api.site.health import (
+    AccessURLReport,
+    DatabaseReport,
+    HealthCode,
+    HealthMessage,
+    HealthSeverity,
+    ProvisionerDaemonsReport,
+    ProvisionerDaemonsReportItem,
+    WebsocketReport,
+    WorkspaceProxyReport,
+)
+from coder.base.duration import format_duration
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services.apps.session_handover import app_host
+from coder.coderd.services.foundation.outgoing_requests import SMALL
+from coder.coderd.services.provisioning import provisioners
+from coder.coderd.services.proxies import workspace_proxies
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.site import site_settings
+from coder.domain.access.policy import SYSTEM
+from coder.net.errors import HttpError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from coder.net.websocket import connect_websocket
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+_PINGS = 5
+
+
+_BIG: HealthSeverity = "error"
+
+
+def _message(code: HealthCode, text: str) -> HealthMessage:
+    return HealthMessage(code=code, message=text)
+
+
+async def check_access_url(ctx: Context) -> AccessURLReport:
+    """Does `/healthz` answer where people are sent?"""
+    parts = urlsplit(ctx.access_url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return access_url_failure(ctx, f"EACS02: {ctx.access_url!r} is no URL")
+    try:
+        async with HttpClient(DialPolicy(url=ctx.access_url)) as client:
+            answer = await client.request("GET", "/healthz", expect=tuple(range(200, 600)), limit=SMALL)
+    except (CoderError, OSError, trio.BrokenResourceError) as error:
+        return access_url_failure(ctx, f"EACS03: {error}")
+    healthy = answer.status == 200
+    return AccessURLReport(
+        access_url=ctx.access_url,
+        dismissed=False,
+        healthy=healthy,
+        healthz_response=answer.body.decode(errors="replace")[:1000],
+        reachable=True,
+        severity="ok" if healthy else "warning",
+        status_code=answer.status,
+        warnings=[] if healthy else [_message("EACS04", f"/healthz answered {answer.status}")],
+    )
+
+
+def access_url_failure(ctx: Context, error: str) -> AccessURLReport:
+    return AccessURLReport(
+        access_url=ctx.access_url,
+        dismissed=False,
+        healthy=False,
+        healthz_response="",
+        reachable=False,
+        severity=_BIG,
+        status_code=0,
+        warnings=[],
+        error=error,
+    )
+
+
+async def check_websocket(ctx: Context, token: Secret) -> WebsocketReport:
+    """Do WebSockets get through, and come their messages back?"""
+    policy = DialPolicy(url=ctx.access_url, token=token)
+    try:
+        stream = await connect_websocket(policy, "/api/v2/debug/ws")
+        async with stream:
+            for number in range(3):
+                await stream.send_message(str(number))
+                if await stream.receive_message() != str(number):
+                    return websocket_failure("EWS03: what was sent did not come back")
+    except HttpError as error:
+        report = websocket_failure(f"EWS01: {error}")
+        report.code = error.status
+        return report
+    except (CoderError, OSError, trio.BrokenResourceError) as error:
+        return websocket_failure(f"EWS02: {error}")
+    return WebsocketReport(body="", code=101, dismissed=False, healthy=True, severity="ok", warnings=[])
+
+
+def websocket_failure(error: str) -> WebsocketReport:
+    return WebsocketReport(body="", code=0, dismissed=False, healthy=False, severity=_BIG, warnings=[], error=error)
+
+
+async def check_database(ctx: Context) -> DatabaseReport:
+    """How long does the smallest question take?"""
+    threshold = ctx.config.health_check_threshold_database
+    times = []
+    try:
+        for _ in range(_PINGS):
+            started = trio.current_time()
+            await ctx.db.read(site_settings.ping)
+            times.append(trio.current_time() - started)
+    except Exception as error:
+        return database_failure(ctx, f"EDB01: {error}")
+    latency = timedelta(seconds=median(times))
+    slow = latency >= threshold
+    text = f"Median database ping over {_PINGS} pings is {latency / timedelta(milliseconds=1):.1f} ms"
+    return DatabaseReport(
+        dismissed=False,
+        healthy=not slow,
+        latency=format_duration(latency),
+        latency_ms=int(latency / timedelta(milliseconds=1)),
+        reachable=True,
+        severity="warning" if slow else "ok",
+        threshold_ms=int(threshold / timedelta(milliseconds=1)),
+        warnings=[_message("EDB02", text)] if slow else [],
+    )
+
+
+def database_failure(ctx: Context, error: str) -> DatabaseReport:
+    return DatabaseReport(
+        dismissed=False,
+        healthy=False,
+        latency="0s",
+        latency_ms=0,
+        reachable=False,
+        severity=_BIG,
+        threshold_ms=int(ctx.config.health_check_threshold_database / timedelta(milliseconds=1)),
+        warnings=[],
+        error=error,
+    )
+
+
+async def check_daemons(ctx: Context) -> ProvisionerDaemonsReport:
+    """Is there anybody who can build?"""
+    items: list[ProvisionerDaemonsReportItem] = []
+    for organization in await ctx.db.read(organization_store.list_organizations):
+        everybody = provisioners.DaemonFilter(limit=0)
+        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, everybody):
+            daemon.key_name = daemon.status = daemon.current_job = daemon.previous_job = None
+            current = daemon.version == BUILD_VERSION
+            warnings = [] if current else [_message("EPD02", f"Mismatched version {daemon.version!r}")]
+            items.append(ProvisionerDaemonsReportItem(provisioner_daemon=daemon, warnings=warnings))
+    return daemons_report(items)
+
+
+def daemons_report(items: list[ProvisionerDaemonsReportItem], error: str = "") -> ProvisionerDaemonsReport:
+    severity: HealthSeverity = "warning" if any(item.warnings for item in items) else "ok"
+    if not items and not error:
+        error = "EPD01: No active provisioner daemons found!"
+    return ProvisionerDaemonsReport(
+        dismissed=False, items=items, severity="error" if error else severity, warnings=[], error=error or UNSET
+    )
+
+
+async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
+    """This server, and how each proxy was when it was last asked."""
+    proxies = (await workspace_proxies.everything(ctx))[1:]
+    report = proxies_report({"regions": [_primary(ctx), *proxies]})
+    for proxy in proxies:
+        status = proxy.status
+        if not status or status.status in {"ok", "unregistered"}:
+            continue
+        words = "; ".join(status.report.errors) if status.report else ""
+        code: Any = "EWP04" if status.status == "unhealthy" else "EWP02"
+        report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {words}"))
+    if report.warnings:
+        serving = [proxy for proxy in proxies if proxy.path_app_url] or proxies  # where all are relays, they count
+        report.severity = "error" if not any(proxy.healthy for proxy in serving) else "warning"
+        report.healthy = report.severity != "error"
+    return report
+
+
+def _primary(ctx: Context) -> dict[str, Any]:
+    """This server as a region, in the words of this report (recorded)."""
+    now = ctx.clock.now()
+    return {
+        "id": ctx.deployment_id,
+        "name": "primary",
+        "display_name": "Default",
+        "icon_url": "/emojis/1f3e1.png",
+        "healthy": True,
+        "path_app_url": ctx.access_url,
+        "wildcard_hostname": app_host(ctx),
+        "derp_enabled": False,
+        "derp_only": False,
+        "status": {"status": "ok", "report": {"errors": [], "warnings": []}, "checked_at": now},
+        "created_at": now,
+        "updated_at": now,
+        "deleted": False,
+        "version": "",
+    }
+
+
+def proxies_report(proxies: Any, error: str = "") -> WorkspaceProxyReport:
+    return WorkspaceProxyReport(
+        dismissed=False,
+        healthy=not error,
+        severity="error" if error else "ok",
+        warnings=[],
+        workspace_proxies=proxies,
+        error=error or UNSET,
+    )

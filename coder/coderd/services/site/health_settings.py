@@ -1,0 +1,51 @@
+"""Sections of the health report that an administrator dismissed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from coder.api.base.refusals import Failed
+from coder.api.site.health import HealthSection, HealthSettings
+from coder.coderd.services.access.authorization import require
+from coder.coderd.store.site import site_settings
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+SECTIONS: tuple[str, ...] = cast("Any", HealthSection).__args__
+_SETTINGS = "health_settings"
+
+
+def require_health(subject: Subject, action: str = "read") -> None:
+    """Health concerns those who run the deployment. Raises Forbidden."""
+    require(subject, action, Resource("debug_info"), hidden=False)
+
+
+async def settings(ctx: Context, subject: Subject) -> HealthSettings:
+    """Which sections nobody wants to hear of. Raises Forbidden."""
+    require_health(subject)
+    return HealthSettings(dismissed_healthchecks=cast("list[HealthSection]", await dismissed(ctx)))
+
+
+async def dismissed(ctx: Context) -> list[str]:
+    stored = await ctx.db.read(site_settings.get_config, _SETTINGS)
+    return list(json.loads(stored) or ()) if stored else []
+
+
+async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | None) -> bool:
+    """False when it was so already; None is kept apart from an empty list, and means as much.
+
+    Raises Forbidden, Failed (no such section: upstream's 500).
+    """
+    require(subject, "update", Resource("deployment_config"), hidden=False)
+    unknown = [section for section in sections or () if section not in SECTIONS]
+    if unknown:
+        raise Failed("Failed to validate health settings.", f"unknown healthcheck section: {unknown[0]}")
+    wanted = json.dumps(sections)
+    if await ctx.db.read(site_settings.get_config, _SETTINGS) == wanted:
+        return False
+    await ctx.db.run(site_settings.put_config, _SETTINGS, wanted)
+    return True
