@@ -1,6 +1,6 @@
 """Logs of agents: read by users, written by agents, with their sources.
 
-Following logs is `services/workspaces/subscriptions.py`.
+Following logs is `services/workspaces/agent_streams.py`.
 """
 
 from __future__ import annotations
