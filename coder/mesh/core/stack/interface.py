@@ -72,8 +72,8 @@ class Stack:
         self._demux.input_batch(packets, now)
 
     def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
-        """Fill the superbuffer with TCP data for one peer; return None when there is no more. Connections take turns.
-        """
+        """Fill the superbuffer with TCP data for one peer, or return None when there is none. Connections take
+        turns."""
         return self._transmit.emit(txbuf, now)
 
     def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:

@@ -45,8 +45,7 @@ class LossDetector:
         "Duplicate acknowledgements in a row, without SACK: with SACK the blocks say more than their number."
 
     def take_blocks(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
-        """Record what SACK blocks report. `ack`: this acknowledgement's number; `echoed`: when its timestamp was ours.
-        """
+        """Record SACK blocks. `ack`: this acknowledgement's number; `echoed`: when we sent the timestamp it echoes."""
         una = self._sender.snd_una
         # At most four blocks fit into a header (RFC 2018 section 3), so a hostile peer cannot make this loop long.
         for index, (left32, right32) in enumerate(blocks):
