@@ -1,9 +1,8 @@
-"""A segment's way out: from what may be sent to packets in the superbuffer.
+"""Segment output: from the data that may be sent to packets in the superbuffer.
 
-Lives here: the order (lost data, new data, acknowledgements), the decision how much, FIN. Lost data is sent again by
-`_resend_lost`; that it is lost was decided by loss_detection.py.
-Does not live here: how a segment is built (segments.py), the window and the scoreboard (recovery.py), SYNs
-(handshake.py).
+Lives here: the order (lost data, new data, acknowledgements), the amount, FIN. `_resend_lost` retransmits lost data,
+which loss_detection.py marked.
+Does not live here: building segments (segments.py), the window and the scoreboard (recovery.py), SYNs (handshake.py).
 Obeys: RFC 9293 sections 3.8.6 (windows, silly window avoidance) and 3.10.2; RFC 5681 section 4.2.
 """
 
@@ -17,14 +16,14 @@ from coder.mesh.core.wire import tcp
 from coder.mesh.core.wire.batch import HEADER, Batch, TxBuf
 
 _LONE_LIMIT = 1024
-"""Ours: bytes; far below every tunnel's MTU, so that such a packet needs no thought about its size."""
+"""Ours: bytes; far below every tunnel's MTU, so that such a packet needs no size check."""
 _ACK = tcp.ACK
 
 
 def lone(c: TcpSocket, now: float) -> bytes | None:
-    """The packet, when one small segment is all a connection has to send and nothing needs thinking about; else None.
+    """Return the packet when one small segment is all that is queued and no limit is near; else None.
 
-    Every keystroke and every small request. As a packet of its own it costs half of what a batch of one does.
+    Every keystroke and every small request. As a single packet it costs half of a batch of one.
     """
     sender = c.sender
     queue = sender.queue
@@ -49,19 +48,19 @@ def lone(c: TcpSocket, now: float) -> bytes | None:
 
 
 def emit(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
-    """Fill the superbuffer with what may be sent now: lost data first, then new. None: nothing (left)."""
+    """Fill the superbuffer with what may be sent now: lost data first, then new data. None: nothing is left."""
     if c.state not in SYNCHRONIZED or c.state is TcpState.TIME_WAIT:
         return None
     # The oldest hole first: the peer can deliver nothing behind it.
     if c.recovery.scoreboard.lost:
         batch = _resend_lost(c, txbuf, now)
         if batch is not None or c.recovery.scoreboard.lost:
-            return batch  # RFC 6675 section 4, NextSeg: what is lost (rule 1) goes before anything new (rule 2)
+            return batch  # RFC 6675 section 4, NextSeg: lost data (rule 1) before new data (rule 2)
     return _emit_new(c, txbuf, now)
 
 
 def _resend_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
-    """Send lost ranges again, as far as the window lets us; segments are cut to today's size."""
+    """Retransmit lost ranges as far as the window allows; segments are cut to the current size."""
     sender, recovery, builder = c.sender, c.recovery, c.builder
     layout = txbuf.layout(builder.slot)
     # Lost data obeys the window as well (RFC 6675 section 5, step C): `pipe` no longer counts it.
@@ -98,7 +97,7 @@ def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     finish = sender.write_closed and not sender.fin_sent and c.state in SENDING
     if left <= 0 and not finish:
         return None
-    # Only a pause of ours counts as idle: while something is under way acknowledgements keep the window true.
+    # Only a pause of our own counts as idle: while data is in flight acknowledgements keep the window valid.
     if sender.snd_nxt == sender.snd_una and left > 0:
         c.recovery.wake_window(now)
     size = _allowance(c, left)
@@ -106,7 +105,7 @@ def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
         finish = False
         if size == 0:
             return None
-    # Data that fits takes the FIN along: one segment less, and the peer learns of the end with the last byte.
+    # Data with room for it carries the FIN: one segment less, and the peer learns of the end with the last byte.
     elif finish and sender.snd_una + sender.snd_wnd <= sender.snd_nxt + left:
         finish = False  # the FIN waits for room like a byte (RFC 9293 3.4: it occupies a number)
         if left == 0:
@@ -115,24 +114,24 @@ def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
 
 
 def _allowance(c: TcpSocket, left: int) -> int:
-    """How many of the `left` queued bytes may go out now; whole segments unless it is all."""
+    """Return how many of the `left` queued bytes may be sent now; whole segments unless it is all."""
     sender = c.sender
     recovery = c.recovery
     peer_room = sender.snd_una + sender.snd_wnd - sender.snd_nxt
     own_room = recovery.room()
-    # RFC 9438 section 5.8: a window the application does not fill must not grow, or it would say nothing about the
+    # RFC 9438 section 5.8: a window that the application does not fill must not grow, or it would say nothing about the
     # path.
     recovery.note_limit(left if left < peer_room else peer_room)
     room = own_room if own_room < peer_room else peer_room
-    # No Nagle (RFC 9293 section 3.7.4 leaves switching it off to the application): ours are shells and forwarded
-    # connections, whose own ends have batched what they wanted batched.
+    # No Nagle (RFC 9293 section 3.7.4 lets the application switch it off): the traffic is shells and forwarded
+    # connections, whose own ends have already done their batching.
     if room >= left:
         return left
     mss = c.builder.mss
     if room >= mss:
         return room - room % mss
-    # Less than a segment goes out only when it is the peer's window that is so small, never because our own is nearly
-    # used up (RFC 9293 3.8.6.2.1: the silly window).
+    # A smaller segment is sent only when the peer's window is that small, never because our own is nearly used up (RFC
+    # 9293 3.8.6.2.1: silly window syndrome).
     if peer_room <= own_room and room > 0 and sender.takes_little(room):
         return room
     return 0
@@ -150,7 +149,7 @@ def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Ba
     seq = start
     # All full ones go by the hot loop, which writes no flags but ACK.
     full = size // mss
-    # What is left is shorter, and last: slots are equal but for the last one (wire/batch.py).
+    # The rest is shorter, and last: slots are equal except for the last one (wire/batch.py).
     rest = size - full * mss
     if full and not rest and start + size == sender.queue.end:
         full -= 1  # the last one is written with PSH (RFC 9293 3.9.1.2: when nothing more is queued), and FIN
@@ -161,7 +160,7 @@ def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Ba
         offset = builder.fill(txbuf.buf, layout.stride, sender.queue, seq, full, now)
         seq += full * mss
     if rest or finish:
-        # RFC 9293 section 3.9.1.2: PSH with the last that is queued, so that a reader of another make is woken.
+        # RFC 9293 section 3.9.1.2: PSH with the last queued byte, so that a reader of another stack is woken.
         flags = _ACK | (tcp.PSH if rest else 0) | (tcp.FIN if finish else 0)
         last = builder.write(txbuf, offset, builder.segment(seq, flags, sender.queue.slice(seq, rest), now))
         seq += rest
@@ -177,15 +176,15 @@ def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Ba
 
 
 def _carried_ack(c: TcpSocket) -> None:
-    """Data carries the acknowledgement, unless there are blocks to report."""
+    """Record the acknowledgement that data carries, unless there are blocks to report."""
     receiver = c.receiver
-    # Full segments have no room for blocks, and a peer that waits for them repairs in the dark.
+    # Full segments have no room for blocks, and a peer that waits for them repairs without information.
     if not receiver.rx.waiting and receiver.dsack is None:
         receiver.acknowledged()
 
 
 def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
-    """The pure acknowledgements owed, repeated where duplicates are (RFC 5681 4.2: one per segment out of order)."""
+    """Return the pure acknowledgements owed, repeated for duplicates (RFC 5681 4.2: one per segment out of order)."""
     receiver = c.receiver
     owed = receiver.acks_owed
     if not owed:
@@ -194,25 +193,27 @@ def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
     receiver.acknowledged()
     receiver.reported()
     c.sender.count(owed)
-    # The same bytes: equal timestamps and blocks are what a duplicate is.
-    # No more than three (`Receiver.take`).
+    # The same bytes: a duplicate has equal timestamps and blocks. No more than three (`Receiver.take`).
     return [packet] * owed
 
 
 def probe_packet(c: TcpSocket, now: float) -> bytes:
-    """An empty segment below the window: the peer must answer with an acknowledgement and its window (keepalive,
-    zero window). Linux's way; the byte RFC 9293 3.8.6.1 would send into a closed window could not be taken back."""
+    """Return an empty segment below the window: the peer must answer it with an acknowledgement and its window.
+
+    Used for keepalive and zero-window probes, as in Linux; the byte that RFC 9293 3.8.6.1 would send into a closed
+    window could not be taken back.
+    """
     # RFC 9293 section 3.8.4 describes such a segment for keepalive: outside the window, so it has to be answered.
     return c.builder.segment(c.sender.snd_una - 1, _ACK, b"", now)
 
 
 def watch_window(c: TcpSocket, now: float) -> None:
-    """The connection has sent what it may: arm the persist timer if only the peer's window holds it back."""
+    """Arm the persist timer if only the peer's window holds back data."""
     timers = c.timers
     if c.sender.is_stalled_by_window and c.state in SENDING and c.recovery.phase is Phase.OPEN:
         if timers.persist_at == NEVER:
             # RFC 9293 section 3.8.6.1: the first probe after a retransmission timeout, later ones further apart.
             timers.start_persist(now + c.recovery.rtt.persist_delay(timers.persist_count))
-    # Something is under way again, or nothing waits: its acknowledgement or the next write asks by itself.
+    # Data is in flight again, or nothing waits: an acknowledgement or the next write brings the window.
     elif timers.persist_at != NEVER or timers.persist_count:
         timers.stop_persist()
