@@ -1,4 +1,4 @@
-"""What a coordinator says of a peer, in the core's terms."""
+"""Translation of a coordinator's peer into the core's types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.mesh.description import AllowedIp, PeerConfig
 
 
 def peer_parameters(config: PeerConfig) -> PeerParameters:
-    """ValueError when it claims more than single addresses."""
+    """Return the parameters. Raises ValueError when the peer claims more than single addresses."""
     return PeerParameters(
         config.public_key,
         config.disco_key,
@@ -25,7 +25,7 @@ def peer_parameters(config: PeerConfig) -> PeerParameters:
 
 
 def _overlay_address(ip: AllowedIp) -> bytes:
-    """16 bytes; those of an IPv4 address are its mapped ones."""
+    """Return 16 bytes; an IPv4 address is mapped."""
     if isinstance(ip, IPv6Address | IPv4Address):
         return ip4.address16(ip.packed)
     network = ip_network(ip)

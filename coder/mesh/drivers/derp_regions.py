@@ -1,7 +1,7 @@
-"""What a node knows of the relays' regions, and how it gets to one: dialling and the login.
+"""Regions of relays: their nodes, dialling and the login.
 
-Lives here: the map, the home region, which node of a region answered last, how much silence its network bears. What is
-done with a connection is derp_connection.py's. Dialling itself is injected (transport.py): HTTP is not ours.
+Lives here: the map, the home region, the node of a region that answered last, the silence its network allows.
+derp_connection.py uses the connections. Dialling itself is injected (transport.py): HTTP is outside of the mesh.
 Obeys docs/protocol/derp.md, "What a client does".
 """
 
@@ -28,7 +28,7 @@ CONNECT_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A node that knows us."""
+    """A node after our login."""
 
     node: str
     transport: DerpTransport
@@ -36,12 +36,12 @@ class Reached:
     shared: SharedBox
 
     async def drop(self) -> None:
-        """Another was faster."""
+        """Close the connection: another node was faster."""
         await trio.aclose_forcefully(self.transport.stream)
 
 
 class RelayRegions:
-    """The regions of one node; outlives connections."""
+    """The regions of a node; outlives connections."""
 
     def __init__(
         self, dialer: DerpDialer, private_key: PrivateKey, derp_map: DerpMap, random_bytes: Callable[[int], bytes]
@@ -52,19 +52,20 @@ class RelayRegions:
         self._dialer = dialer
         self._private = private_key
         self._worked: dict[int, str] = {}
-        """The node of each region that welcomed us last."""
+        """The node of each region that sent its welcome last."""
         self._keepalives: dict[int, Keepalive] = {}
 
     def keepalive(self, region: int) -> Keepalive:
-        """What is known of silences on the way to a region."""
+        """Return the keepalive interval learnt for a region."""
         return self._keepalives.setdefault(region, Keepalive())
 
     def welcomed(self, region: int, node: str) -> None:
-        """A node of the region let us in: it is asked first next time."""
+        """Record that a node of the region let us in: it is tried first next time."""
         self._worked[region] = node
 
     async def reach(self, number: int, unproven: str) -> Reached:
-        """Dial and log in: to the node that worked last, else to another, `unproven` after all others. RelayError."""
+        """Dial and log in: to the node that worked last, else to another, `unproven` after all others. Raises
+        RelayError."""
         region = self.derp_map.regions.get(number)
         nodes = region.relay_nodes() if region else ()
         if region is None or not nodes:

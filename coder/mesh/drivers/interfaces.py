@@ -1,4 +1,4 @@
-"""The addresses this machine has, which of them it speaks from, and waiting until either changes.
+"""Addresses of this machine, its source addresses, and waiting until either changes.
 
 Lives here: a netlink dump on Linux, the source addresses of default routes elsewhere. Obeys rtnetlink(7).
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 import trio
 
 POLL = 5.0
-"""Seconds between looks where the system cannot tell us."""
+"""Seconds between polls where the system sends no notifications."""
 _SETTLE = 0.2
-"""A change of network arrives as several messages; wait for the last of them."""
+"""A network change comes as several messages; wait for the last of them."""
 
 _RTM_GETADDR = 22
 _RTM_NEWADDR = 20
@@ -36,7 +36,7 @@ _ATTRIBUTE = struct.Struct("=HH")
 
 
 def local_addresses() -> list[str]:
-    """Unicast addresses of interfaces that are up, loopback included, link-local IPv6 not; IPv4 first."""
+    """Return unicast addresses of interfaces that are up, loopback included, link-local IPv6 not; IPv4 first."""
     try:
         found = _netlink_addresses() if sys.platform.startswith("linux") else _default_addresses()
     except OSError:
@@ -54,11 +54,11 @@ class Interface:
     mtu: int
     """0: unknown."""
     addresses: tuple[str, ...]
-    """With prefix lengths where they are known."""
+    """With prefix lengths where known."""
 
 
 def list_interfaces() -> list[Interface]:
-    """Interfaces that have addresses, by their order in the system; empty where it cannot be asked."""
+    """Return interfaces with addresses, in the system's order; empty where the system has no such interface list."""
     found: dict[int, list[str]] = {}
     try:
         for index, address, prefix in _dump() if sys.platform.startswith("linux") else ():
@@ -82,23 +82,23 @@ def _mtu(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Where this machine is, as far as it knows itself."""
+    """Network position of this machine, as far as the system knows it."""
 
     addresses: tuple[str, ...]
-    """As `local_addresses`."""
+    """Same as `local_addresses`."""
     sources: tuple[str, ...]
-    """The addresses it speaks to the world from: those of its default routes."""
+    """Source addresses towards the Internet: those of its default routes."""
 
 
 def current_network() -> Network:
-    """How it is now."""
+    """Return the current network."""
     return Network(tuple(local_addresses()), tuple(_default_sources()))
 
 
 async def wait_network_changed(known: Network) -> Network:
     """Return as soon as addresses or default routes differ from the known ones.
 
-    Routes matter by themselves: a cable plugged in beside a wireless network takes over while no address goes.
+    Routes matter separately: a cable plugged in next to a wireless network takes over while no address is removed.
     """
     watch = _open_watch()
     try:
@@ -139,7 +139,7 @@ def _drain(watch: socket.socket) -> None:
         while watch.recv(65536):
             pass
     except OSError:
-        pass  # empty, or it overflowed: either way the addresses are read anew
+        pass  # empty, or it overflowed: the addresses are read again either way
 
 
 def _netlink_addresses() -> list[str]:
@@ -147,7 +147,7 @@ def _netlink_addresses() -> list[str]:
 
 
 def _dump() -> list[tuple[int, str, int]]:
-    """(index of the interface, address, prefix length) of everything that is up."""
+    """Yield (index of the interface, address, prefix length) of every interface that is up."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE) as sock:
         sock.settimeout(1.0)
         sock.bind((0, 0))
@@ -160,7 +160,7 @@ def _dump() -> list[tuple[int, str, int]]:
 
 
 def _read_dump(data: bytes, found: list[tuple[int, str, int]]) -> bool:
-    """Collect addresses of one datagram of the answer; -> whether it was the last."""
+    """Collect the addresses of one datagram of the answer; return whether it was the last."""
     at = 0
     while at + _HEADER.size <= len(data):
         length, kind, _, _, _ = _HEADER.unpack_from(data, at)
@@ -194,7 +194,7 @@ def _read_address(body: bytes) -> str:
 
 
 def _default_addresses() -> list[str]:
-    # Asking for the addresses of our own host name may wait for a name server, and everything else with it.
+    # Resolving our own host name may wait for a name server, and block everything else.
     return [*_default_sources(), "127.0.0.1"]
 
 

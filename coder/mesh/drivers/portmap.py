@@ -1,7 +1,7 @@
-"""Finding the router and talking to it about a port: the socket of `core/paths/portmapping.py`.
+"""Port mapping on trio: the router's address and the socket of `core/paths/portmapping.py`.
 
-Lives here: the default gateway, a socket only that gateway can answer to, and the loop. Asked is only a router that
-hides us: our own address is private and the world sees another one (a server with an address of its own asks nobody).
+Lives here: the default gateway, a socket connected to that gateway, and the loop. Only a router that translates us is
+asked: our own address is private and servers see another one (a server with a public address asks no router).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Place = tuple[str, str]
 
 
 def find_gateway() -> Place | None:
-    """The IPv4 default gateway, the best one by metric; None where there is none or the system cannot be asked."""
+    """Return the IPv4 default gateway, the best one by metric; None where there is none or it is unknown."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -44,7 +44,7 @@ def find_gateway() -> Place | None:
 
 
 def _best_gateway(table: str) -> str:
-    """From the text of /proc/net/route: addresses are hexadecimal in the machine's byte order."""
+    """Parse /proc/net/route: addresses are hexadecimal in the machine's byte order."""
     best, found = inf, ""
     for line in table.splitlines()[1:]:
         fields = line.split()
@@ -56,15 +56,15 @@ def _best_gateway(table: str) -> str:
 
 
 def is_hidden(own: str, observed: Sequence[Address]) -> bool:
-    """Whether a router translates us: the address we have is private, and nobody who saw us saw that one."""
+    """Return whether a router translates us: our address is private, and no server saw it."""
     ip = ip_address(own)
-    # Who sees us by loopback is on this machine and knows nothing of the router.
+    # A server that sees us by loopback is on this machine and knows nothing of the router.
     seen = [address for address, _ in observed if ":" not in address and not ip_address(address).is_loopback]
     return bool(seen) and ip.is_private and not ip.is_loopback and own not in seen
 
 
 class PortMapper:
-    """Keeps one UDP port mapped while somebody wants it. `external` is the outcome; `speaks` names the protocol."""
+    """Keeps one UDP port mapped while it is requested. `external` is the result; `speaks` names the protocol."""
 
     def __init__(self, on_change: Callable[[], None], find: Callable[[], Place | None] | None = None) -> None:
         self._on_change = on_change
@@ -75,31 +75,31 @@ class PortMapper:
 
     @property
     def external(self) -> Address | None:
-        """Where the router lets others reach us; None without a mapping."""
+        """Address by which the router lets others reach us; None without a mapping."""
         return self._mapping.external
 
     @property
     def speaks(self) -> str:
-        """`PCP`, `NAT-PMP`, or nothing while no router has answered."""
+        """`PCP`, `NAT-PMP`, or empty while no router has answered."""
         return self._mapping.speaks
 
     @property
     def was_asked(self) -> bool:
-        """Whether there is a router that was worth asking."""
+        """Whether a router was asked."""
         return self._wanted is not None
 
     def look(self, port: int, observed: Sequence[Address]) -> None:
-        """The network may have changed, or this is what others see of us: ask the router if it hides this port."""
+        """Request a mapping if the router translates this port, after a network change or new observed addresses."""
         place = self._find() if port else None
         wanted = (place, port) if place is not None and is_hidden(place[1], observed) else None
         if wanted is None and place is not None and not observed and self._wanted == (place, port):
-            return  # a round nobody answered says nothing about a router that is still there
+            return  # a round without an answer says nothing about a router that is still there
         if wanted != self._wanted:
             self._wanted = wanted
             self._woken.set()
 
     async def run(self) -> None:
-        """Ask, renew, and give back at the end."""
+        """Request and renew mappings; release them at the end."""
         while True:
             self._woken = trio.Event()
             if self._wanted is None:
@@ -109,14 +109,14 @@ class PortMapper:
             try:
                 await self._keep(place, port)
             except OSError:
-                await self._woken.wait()  # that router cannot be sent to; another network may come
+                await self._woken.wait()  # this router is unreachable; another network may come
 
     async def _keep(self, place: Place, port: int) -> None:
         gateway, own = place
         mapping = self._mapping = PortMapping(os.urandom)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
-            # A connected socket hears the router alone: RFC 6887 section 8.3 wants the source checked.
+            # A connected socket receives from the router alone: RFC 6887 section 8.3 requires checking the source.
             sock.connect((gateway, portmap.PORT))
             try:
                 _send(sock, mapping.want(own, port, trio.current_time()))
@@ -143,7 +143,7 @@ class PortMapper:
         try:
             datagram = sock.recv(portmap.MAX_SIZE + 1)
         except OSError:
-            return  # the router's ICMP error: it has no such service; the repetitions find that out
+            return  # the router's ICMP error: it has no such service; the repetitions detect that
         try:
             _send(sock, mapping.on_answer_untrusted(datagram, trio.current_time()))
         except WireError:
@@ -155,4 +155,4 @@ def _send(sock: socket.socket, datagrams: Sequence[bytes]) -> None:
         try:
             sock.send(datagram)
         except OSError:
-            continue  # lost like anywhere else on the way; also an ICMP error of an earlier one
+            continue  # lost on the way; or an ICMP error of an earlier request

@@ -1,4 +1,4 @@
-"""Can two clients of a relay talk to each other, and how long does it take? The relay's own protocol, by hand."""
+"""Message exchange of two clients through a relay, with its latency. Uses the relay protocol directly."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ class _Client:
             pass
 
     async def say(self, to: PublicKey) -> None:
-        """Again and again, until cancelled. Only the writer repeats: not every stream survives a read cut short."""
+        """Send again and again, until cancelled. Only the writer repeats: not every stream survives a cancelled
+        read."""
         message = derp.encode_send_packet(to, _MESSAGE)
         while True:
             await self.stream.send_all(message)
             await trio.sleep(_REPEAT)
 
     async def hear(self) -> None:
-        """Until the other's message has come."""
+        """Wait for the other's message."""
         while True:
             frame = await self.inbox.frame()
             if isinstance(frame, derp.RecvPacket) and frame.packet == _MESSAGE:
@@ -51,7 +52,8 @@ class _Client:
 
 
 async def exchange(one: DerpTransport, two: DerpTransport) -> float:
-    """Seconds of a message from one to two and back. Closes both. Raises WireError, BrokenResourceError, OSError.
+    """Return the seconds of a message to the second client and back. Closes both. Raises WireError,
+    BrokenResourceError, OSError.
 
     Messages are repeated until they arrive: the caller sets the limit.
     """
