@@ -26,7 +26,7 @@ class HttpAnswer:
     body: bytes
 
     def json(self, kind: Any = Any) -> Any:
-        """Raises NetError when the answer is no JSON of that kind."""
+        """Decode the body. Raises NetError when it is no JSON of that type."""
         import msgspec
 
         try:
@@ -57,7 +57,8 @@ class BlockingClient:
         headers: tuple[tuple[str, str], ...] = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
     ) -> HttpAnswer:
-        """Raises HttpError for a status not in `expect`, NetError when there is no usable connection."""
+        """Send a request. Raises HttpError for a status not in `expect`, NetError when there is no usable
+        connection."""
         fields = dict(common_headers(self.policy)) | dict(headers)
         if json is not None:
             import msgspec
@@ -88,7 +89,7 @@ class BlockingClient:
                 # The server closed a kept connection meanwhile; a fresh one decides.
                 return self._exchange(method, target, body, fields)
             failure = _failure(self.policy, f'{method.title()} "{_shown(self.policy, target)}"', error)
-            raise failure from (None if failure.code == "unreachable" else error)  # that one has told it all
+            raise failure from (None if failure.code == "unreachable" else error)  # its message says everything
         if not is_kept:
             self.close()
         return HttpAnswer(status, headers, data)
@@ -109,11 +110,11 @@ class BlockingClient:
         def tls() -> ssl.SSLContext:
             return tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
 
-        tls()  # files that cannot be used are found out before anything is dialled
+        tls()  # unusable files are reported before dialling
         return HttpConnection(address, timeout=REQUEST_TIMEOUT, tls=tls, tunnel=tunnel, server_name=host)
 
     def _exchange_patiently(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
-        """Through a proxy that itself speaks TLS: http.client cannot do TLS inside of TLS, our own client can."""
+        """Send through a proxy that itself uses TLS: http.client cannot do TLS inside of TLS, our own client can."""
         from coder.base.threads import run_trio
         from coder.net.http1 import HttpClient
 
@@ -140,7 +141,7 @@ def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:
 
 
 def _shown(policy: DialPolicy, target: str) -> str:
-    """The address asked, without a login or another secret that stands in it."""
+    """Return the URL without a login or other secrets in it."""
     from coder.net.masking import masked
 
     return masked(f"{policy.origin.scheme}://{policy.origin.netloc.rpartition('@')[2]}{target}")
@@ -168,7 +169,7 @@ def _failure(policy: DialPolicy, asked: str, error: Exception) -> NetError:
 
 
 def _dialled(host: str, port: int, error: OSError) -> str:
-    """A failed connection in the words of Go's net package, which scripts look for."""
+    """Describe a failed connection in the words of Go's net package, which scripts match."""
     import os
     import socket
 

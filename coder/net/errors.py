@@ -1,4 +1,4 @@
-"""What can go wrong between us and a server."""
+"""Errors between this process and a server."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class NetError(CoderError):
 
 
 def not_an_answer(content_type: str) -> NetError:
-    """A success whose body is not what the API sends: a captive portal, a proxy's page, another program."""
+    """Return the error for a success whose body is not the API's: a captive portal, a proxy's page, another program."""
     shown = "a web page" if content_type.startswith("text/html") else "something else"
     hint = "Is the URL that of a Coder deployment, and is there a proxy or sign-in page in between?"
     return NetError("protocol", f"the server answered with {shown} where the API answers with JSON", hint)
 
 
 def proxy_refusal(proxy: str, target: str, said: str) -> NetError:
-    """A proxy that answered CONNECT with anything but success; `said` is its status line."""
+    """Return the error for a proxy that did not accept CONNECT; `said` is its status line."""
     wants_login = " 407" in f" {said}"
     hint = (
         "Put user and password into the proxy URL: http://user:password@proxy:port, special characters as %40."
@@ -35,12 +35,12 @@ _OUT_OF_TIME = {
     10: "If that is not the time, set the clock of this machine; if it is, the certificate has expired, and whoever "
     "runs the server has to renew it.",
 }
-"""OpenSSL's numbers for certificates that do not hold now (X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED), and what to
-do: a machine that woke in 1970 trusts nobody, whatever authority it is given."""
+"""OpenSSL's codes for certificates that are not valid now (X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED), and the
+remedy: a machine whose clock says 1970 trusts no certificate, whatever its authority."""
 
 
 def tls_failure(host: str, error: BaseException, clock: Clock | None = None) -> NetError | None:
-    """What went wrong with TLS, in words; None when none of the causes of `error` is about TLS."""
+    """Describe a TLS failure; return None when no cause of `error` is about TLS."""
     import ssl
 
     cause = next((one for one in causes(error, with_context=True) if isinstance(one, ssl.SSLError)), None)
@@ -79,7 +79,7 @@ _NEXT_STEPS = {
     404: "Check the spelling, and that it was shared with you.",
     429: "Wait a minute and try again.",
 }
-"What somebody at a terminal can do about an answer that says no."
+"Advice for a person at a terminal, by the status of a refusal."
 
 
 class HttpError(CoderError):
@@ -102,7 +102,7 @@ class HttpError(CoderError):
         self.detail = detail
         self.validations = validations or []
         self.is_enveloped = is_enveloped
-        "The body was the API's own error: nothing on the way said it."
+        "Whether the body was the API's own error: the server itself sent it, no proxy."
 
     def __str__(self) -> str:
         parts = [self.message or f"HTTP {self.status}"]
@@ -113,7 +113,7 @@ class HttpError(CoderError):
 
 
 def error_from_body(status: int, body: bytes) -> HttpError:
-    """Reads the JSON error envelope if there is one; a short text body becomes the message."""
+    """Read the JSON error envelope if there is one; a short text body becomes the message."""
     import json
 
     try:
