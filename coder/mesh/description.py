@@ -29,14 +29,14 @@ class NodeConfig:
     derp_map: DerpMap
     derp_dialer: DerpDialer
     private_key: PrivateKey | None = None
-    """None: a fresh one, as for every process."""
+    """Private key; None: a fresh one, as for every process."""
     mtu: int = 1280
     direct: bool = True
     """Whether UDP paths may be used at all."""
     listen_port: int = 0
     """UDP port, 0: any."""
     latency_probe: LatencyProbe | None = None
-    """None: the dialer's `probe` method, if it has one; else regions are not measured."""
+    """Measures regions; None: the dialer's `probe` method, if it has one; else regions are not measured."""
     trace: Callable[[str, Mapping[str, object]], None] | None = None
     """Called with events on paths: an event's name and its fields."""
     tap: Tap | None = None
@@ -59,7 +59,7 @@ class PeerConfig:
 
 @dataclass(frozen=True)
 class SelfInfo:
-    """This node's information for its peers."""
+    """Information about this node for its peers."""
 
     public_key: PublicKey
     disco_key: PublicKey
@@ -97,7 +97,7 @@ class PeerStatus:
     region: int
     latency_s: float | None
     last_handshake: float | None
-    """On the node's clock (trio.current_time)."""
+    """Time on the node's clock (trio.current_time)."""
     rx_bytes: int
     tx_bytes: int
     direct_bytes: int

@@ -86,7 +86,7 @@ class HttpConnection:
             if status >= 200:
                 break
         else:
-            raise BadAnswerError("too many answers before the answer")
+            raise BadAnswerError("too many interim answers")
         is_kept = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
         if method == "HEAD" or status in {204, 304}:
             return status, headers, b"", is_kept
@@ -126,7 +126,7 @@ class HttpConnection:
     def _status_line(self) -> tuple[str, int, str]:
         first = self._reader.peek(1)
         if not first:
-            raise DisconnectedError("nothing came")
+            raise DisconnectedError("no answer")
         version, _, rest = self._line().partition(" ")
         status, _, reason = rest.partition(" ")
         if not version.startswith("HTTP/1.") or len(status) != 3 or not status.isdigit():

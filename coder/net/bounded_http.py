@@ -73,7 +73,7 @@ class BoundedHttp(h11.Connection):
             self._hints += 1
             if self._hints > HINTS:
                 self._process_error(self.their_role)
-                raise h11.RemoteProtocolError("too many answers before the answer")
+                raise h11.RemoteProtocolError("too many interim answers")
         elif type(event) is h11.Response:
             self._hints = 0
         return event

@@ -24,9 +24,9 @@ from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 CARRY = "Coder-Carry"
-"On the opening request: the protocol that would have been the target of the upgrade."
+"Header of the opening request: the protocol that would have been the target of the upgrade."
 CARRIER = "Coder-Carrier"
-"On its answer: the stream's id, which also authorizes its use."
+"Header of the opening answer: the stream's id, which also authorizes its use."
 OFFSET = "Coder-Carrier-Offset"
 RECEIVED = "Coder-Carrier-Received"
 "Number of bytes from the server that the client has: the server may discard them."
@@ -112,7 +112,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
 
     @property
     def mode(self) -> str:
-        """How bytes are transferred down at present: `stream` or `poll`."""
+        """Mode in which bytes are transferred down: `stream` or `poll`."""
         return "poll" if self._polls else "stream"
 
     # ---- up

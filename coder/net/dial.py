@@ -70,7 +70,7 @@ async def _tcp_by_family(policy: DialPolicy, host: str, port: int) -> trio.Socke
     ]
     if not places:
         raise NetError(
-            "unreachable", f"{host} is to be reached neither by IPv4 nor by IPv6", "The relay map says `none` for both."
+            "unreachable", f"{host} can be reached neither by IPv4 nor by IPv6", "The relay map says `none` for both."
         )
     streams: list[trio.SocketStream] = []
     failures: list[NetError] = []

@@ -21,19 +21,19 @@ def not_an_answer(content_type: str) -> NetError:
 
 def proxy_refusal(proxy: str, target: str, said: str) -> NetError:
     """Return the error for a proxy that did not accept CONNECT; `said` is its status line."""
-    wants_login = " 407" in f" {said}"
+    requires_login = " 407" in f" {said}"
     hint = (
         "Put user and password into the proxy URL: http://user:password@proxy:port, special characters as %40."
-        if wants_login
-        else "Ask who runs the proxy to allow CONNECT there, or name the host in NO_PROXY if it is reached without."
+        if requires_login
+        else "Ask the administrator of the proxy to allow CONNECT there, or add the host to NO_PROXY."
     )
     return NetError("proxy", f"the proxy {proxy} refused the connection to {target} ({said})", hint)
 
 
 _OUT_OF_TIME = {
-    9: "Set the clock of this machine: by it the certificate begins in the future.",
-    10: "If that is not the time, set the clock of this machine; if it is, the certificate has expired, and whoever "
-    "runs the server has to renew it.",
+    9: "The certificate is not valid yet by the clock of this machine: set the clock.",
+    10: "Check the clock of this machine. If it is right, the certificate has expired, and the administrator of the "
+    "server has to renew it.",
 }
 """OpenSSL's codes for certificates that are not valid now (X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED), and the
 remedy: a machine whose clock says 1970 trusts no certificate, whatever its authority."""
@@ -43,7 +43,7 @@ def tls_failure(host: str, error: BaseException, clock: Clock | None = None) -> 
     """Describe a TLS failure; return None when no cause of `error` is about TLS."""
     import ssl
 
-    cause = next((one for one in causes(error, with_context=True) if isinstance(one, ssl.SSLError)), None)
+    cause = next((each for each in causes(error, with_context=True) if isinstance(each, ssl.SSLError)), None)
     if cause is None:
         return None
     if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _OUT_OF_TIME:
@@ -58,18 +58,18 @@ def tls_failure(host: str, error: BaseException, clock: Clock | None = None) -> 
         return NetError(
             "tls",
             f"the certificate of {host} is not trusted ({cause.verify_message})",
-            "For an authority of your own give its certificate by --client-tls-ca-file or SSL_CERT_FILE; "
+            "For a private certificate authority set --client-tls-ca-file or SSL_CERT_FILE; "
             "a proxy that inspects TLS has one too.",
         )
     reason = (cause.reason or "").upper()
     if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
         return NetError(
             "tls",
-            f"{host} wants a client certificate it accepts",
-            "Give one by --client-tls-cert-file and --client-tls-key-file.",
+            f"{host} requires a valid client certificate",
+            "Set --client-tls-cert-file and --client-tls-key-file.",
         )
     if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason:
-        return NetError("tls", f"{host} does not speak TLS there", "Is this an HTTPS address and port?")
+        return NetError("tls", f"{host} does not use TLS on this port", "Is this an HTTPS address and port?")
     return NetError("tls", f"no secure connection to {host}", "Is this an HTTPS address and port?")
 
 

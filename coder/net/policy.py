@@ -127,8 +127,8 @@ def proxy_for(policy: DialPolicy, host: str, scheme: str) -> str:
     if kind.lower() not in {"http", "https"}:
         raise NetError(
             "proxy",
-            f"proxies of the kind {kind} are not spoken",
-            f"Set {scheme.upper()}_PROXY to an HTTP proxy, or name {host} in NO_PROXY to go without.",
+            f"{kind} proxies are not supported",
+            f"Set {scheme.upper()}_PROXY to an HTTP proxy, or add {host} to NO_PROXY.",
         )
     return proxy
 

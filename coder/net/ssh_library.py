@@ -149,7 +149,7 @@ def _keep_one_timer() -> None:
 
     plain = SSHConnection._keepalive_timer_callback
     if not hasattr(SSHConnection, "_reset_keepalive_timer"):
-        raise ImportError("asyncssh has another name for what is called when a packet has come")
+        raise ImportError("asyncssh has renamed its method for received packets")
 
     def _reset_keepalive_timer(self: Any) -> None:
         if self._auth_complete and self._keepalive_interval:

@@ -20,7 +20,7 @@ class StreamAnswer:
     status: int
     body: bytes
     kind: str = ""
-    "Its Content-Type."
+    "Content-Type of the answer."
 
 
 async def exchange(

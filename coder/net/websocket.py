@@ -61,7 +61,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self._receive_lock = trio.Lock()
         self._buffer = b""
         self._partial = bytearray()
-        "One buffer, of text as UTF-8: separate pieces cost fifty times their content."
+        "Buffer of a partial message, of text as UTF-8: separate pieces cost fifty times their content."
         self._partial_size = self._partial_frames = 0
         self._events = 0
         self._pongs: dict[bytes, trio.Event] = {}

@@ -31,7 +31,7 @@ class RelayStatus:
     connected: bool
     is_home: bool
     problem: str
-    """Why it is not connected, or what the relay complains about; empty when healthy."""
+    """Reason for a missing connection, or the relay's health message; empty when healthy."""
     forced_websocket: str
     dropped: int
     transport: str = ""

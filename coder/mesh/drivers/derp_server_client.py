@@ -18,7 +18,7 @@ PAUSE = 0.05
 """Ours: seconds for which a sender that fills a receiver's queue is not read at a time, because other receivers of that
 sender wait with it ..."""
 READS_WITHIN = 0.5
-"""... and not for a receiver to which nothing could be written for so many seconds."""
+"""Seconds without a write to a receiver after which its senders are read again."""
 CONTROL_FRAMES = 256
 """Ours: pongs and notices that wait for one reader; a client that floods pings without reading loses answers."""
 WATCHED_FRAMES = 1 << 20
@@ -49,13 +49,13 @@ class RelayCounters:
     throttled: int = 0
     """Times a sender had to wait for its rate limit."""
     forwarded_in: int = 0
-    """From another relay of the mesh."""
+    """Packets from another relay of the mesh."""
     forwarded_out: int = 0
-    """To another relay of the mesh."""
+    """Packets to another relay of the mesh."""
     received_disco: int = 0
-    """Of `received`: probes for a direct path."""
+    """Probes for a direct path among `received`."""
     dropped_disco: int = 0
-    """Of the dropped packets, for any reason: probes for a direct path."""
+    """Probes for a direct path among the dropped packets, for any reason."""
     pings: int = 0
     """Pings; each was answered."""
     unknown_frames: int = 0
@@ -130,7 +130,7 @@ class ConnectedClient:
         self._burst = burst
         self._tokens = float(burst)
         self._tokens_at = trio.current_time()
-        """For the bytes it may send; those of the notices about absent peers are `gone_tokens`."""
+        """Time of the last refill for the bytes it may send; the notices about absent peers have `gone_tokens`."""
 
     def put_control(self, frame: bytes) -> None:
         """Queue a frame before packets; dropped for a client that does not read."""

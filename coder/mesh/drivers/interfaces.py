@@ -54,7 +54,7 @@ class Interface:
     mtu: int
     """0: unknown."""
     addresses: tuple[str, ...]
-    """With prefix lengths where known."""
+    """Addresses, with prefix lengths where known."""
 
 
 def list_interfaces() -> list[Interface]:

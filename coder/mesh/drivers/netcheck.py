@@ -38,7 +38,8 @@ SLEPT = 20.0
 FIRST_ANSWER_WAIT = 0.5
 """Ours: a peer that waits for our endpoints gets the local ones after this time, the rest when they are known."""
 NO_STUN_FRESH = 3600.0
-"""Without STUN servers our endpoints are the interfaces' addresses, whose changes the system reports."""
+"""Seconds for which endpoints are fresh without STUN servers: they are the interfaces' addresses, whose changes the
+system reports."""
 
 
 def elapsed() -> float:

@@ -27,7 +27,7 @@ class _Lane:
 
 
 class PipeStream(trio.abc.HalfCloseableStream):
-    """One end of a pair; see `pipe_pair`."""
+    """End of a pair; see `pipe_pair`."""
 
     def __init__(self, outgoing: _Lane, incoming: _Lane, capacity: int) -> None:
         self._out = outgoing

@@ -27,7 +27,7 @@ attacks, since requests can be smaller than the answers."""
 
 
 class StunRound:
-    """One round of binding requests to several servers, sent through the caller's socket."""
+    """A round of binding requests to several servers, sent through the caller's socket."""
 
     def __init__(self, random: Callable[[int], bytes], send: Callable[[bytes, Address], object]) -> None:
         self._random = random

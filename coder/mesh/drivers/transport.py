@@ -22,7 +22,7 @@ class DerpTransport:
     leftover: bytes = b""
     """Bytes that were read together with the HTTP answer."""
     forced_websocket: str = ""
-    """Why the dialer could not use the plain upgrade; empty when it worked."""
+    """Reason why the dialer could not use the plain upgrade; empty when it worked."""
     kind: str = "upgrade"
     """Kind of connection to the relay: `upgrade`, `websocket` or `stream`."""
 

@@ -95,9 +95,9 @@ class GatewayStats:
     """Counts of dropped packets by reason."""
 
     refused: int = 0
-    """For (or from) a peer the client may not reach."""
+    """Packets to or from a peer the client may not reach."""
     unasked: int = 0
-    """From a peer, without a flow that the client opened."""
+    """Packets from a peer, without a flow that the client opened."""
     malformed: int = 0
     dropped: int = 0
     """Queues were full, or the peer was never installed."""

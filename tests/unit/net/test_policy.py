@@ -61,7 +61,7 @@ def test_proxies_of_other_kinds() -> None:
     env = {"ALL_PROXY": "http://box:3128", "all_proxy": "socks5://box:1080"}
     assert environment_proxies(env) == {"http": "http://box:3128", "https": "http://box:3128"}
     policy = DialPolicy("https://x.test", proxies=environment_proxies({"HTTPS_PROXY": "socks5://box:1080"}))
-    with pytest.raises(NetError, match="of the kind socks5 are not spoken") as caught:
+    with pytest.raises(NetError, match="socks5 proxies are not supported") as caught:
         proxy_for(policy, "x.test", "https")
     assert "HTTPS_PROXY" in caught.value.hint and "NO_PROXY" in caught.value.hint
 

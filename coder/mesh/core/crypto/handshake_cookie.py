@@ -112,7 +112,7 @@ class CookieJar:
         """Keep the cookie of a reply to our last message. Raises CryptoError when forged or nothing was sent."""
         # A flood of replies is refused before any cryptography.
         if not self._mac1:
-            raise CryptoError("no_message_sent", "a cookie reply to nothing")
+            raise CryptoError("no_message_sent", "an unexpected cookie reply")
         if not self._key:
             self._key = cookie_key(self._remote)
         # The next initiation comes with its retry, not now (paper, section 6.6): a cookie triggers no message.

@@ -49,11 +49,11 @@ class Candidate:
     source: Source
     # Three times, each for another throttle: our probing, the peer's life, our echoes.
     last_ping: float | None = None
-    """When we last pinged it."""
+    """Time of our last ping to it."""
     last_heard: float | None = None
-    """When a ping from it last arrived."""
+    """Arrival of the last ping from it."""
     last_echo: float | None = None
-    """When we last answered a ping from it with a ping of our own."""
+    """Time of our last ping that answered one from it."""
     # The last one, not the best or a mean: a path that has become slow is to be left.
     latency: float | None = None
     """Round trip of the last pong, seconds."""

@@ -83,7 +83,7 @@ class MtuSearch:
         self.ceiling = self._limit + 1
         "The smallest size believed to be too large."
         self.at = now
-        "When `due` may have a result."
+        "Time from which `due` may have a result."
         self._pending = 0
         self._tries = 0
 

@@ -25,7 +25,7 @@ class Purpose(NamedTuple):
 
     heartbeat: bool = False
     token: int = 0
-    """Not 0: a person or program waits for this answer."""
+    """Token of the person or program that waits for this answer; not 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class PingAnswered:
     token: int
     latency: float
     to: Address | None
-    """None: it came by relay."""
+    """Source of the answer; None: by relay."""
 
 
 class PeerPaths:

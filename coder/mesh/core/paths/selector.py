@@ -152,7 +152,7 @@ class Selector:
         # None in RELAYED and only there: the table's `forget` keeps it so.
         self.best: Measured | None = None
         self.until = 0.0
-        """When trust (DIRECT) or doubt (DOUBTFUL) ends."""
+        """End of trust (DIRECT) or doubt (DOUBTFUL)."""
         # For people: how long the path has been what it is.
         self.changed_at = 0.0
 

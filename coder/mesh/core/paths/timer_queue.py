@@ -14,7 +14,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class TimerQueue(Generic[Key]):
-    """At most one deadline per key."""
+    """Queue with at most one deadline per key."""
 
     __slots__ = ("_at", "_count", "_heap")
 

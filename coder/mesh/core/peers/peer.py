@@ -24,7 +24,7 @@ class PeerParameters:
     disco_key: PublicKey
     """All zero: the peer has no disco."""
     allowed_ips: tuple[bytes, ...]
-    """Its overlay addresses, 16 bytes each."""
+    """The peer's overlay addresses, 16 bytes each."""
     home_derp: int = 0
     endpoints: tuple[Address, ...] = ()
     keepalive: bool = False
@@ -38,7 +38,7 @@ class Peer:
     tunnel: Tunnel
     paths: PeerPaths
     box: SharedBox | None
-    """None: the peer has no disco."""
+    """Box for disco messages; None: the peer has no disco."""
     last_ping: tuple[bytes, Address | int] | None = None
     """Transaction and source of the last ping answered: duplicates are not answered again."""
     relayed_bytes: int = 0

@@ -9,7 +9,7 @@ _TEXTS = {
     "refused": "the peer refused the connection",
     "timeout": "the peer did not answer",
     "aborted": "the connection was aborted here",
-    "unreachable": "the peer is gone",
+    "unreachable": "the peer was removed",
     "closed": "the connection is closed for writing",
     "port_in_use": "the port is in use",
     "no_ports": "no free port is left",

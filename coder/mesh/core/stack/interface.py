@@ -111,7 +111,7 @@ class Stack:
 
     @property
     def addresses(self) -> list[bytes]:
-        """This host's addresses, 16 bytes each."""
+        """Addresses of this host, 16 bytes each."""
         return self._routes.addresses
 
     @property

@@ -37,9 +37,9 @@ class TcpSettings:
     max_rto: float = 60.0
     "RFC 6298."
     delayed_ack: float = 0.04
-    "As Linux: RFC 1122 allows 0.5."
+    "Same as Linux: RFC 1122 allows 0.5."
     syn_retries: int = 5
-    "As upstream; 63 s with first_rto 1."
+    "Same as upstream; 63 s with first_rto 1."
     give_up: float = 924.0
     """Seconds of silence after which unacknowledged data kills a connection (Linux: 15 retries). A laptop may sleep for
     minutes."""
@@ -53,7 +53,7 @@ class TcpSettings:
     time_wait: float = 60.0
     "Duration of TIME_WAIT, and how long a closed socket waits for the peer's FIN."
     hold_syn: float = 75.0
-    "How long a fallback may take to decide about a SYN."
+    "Seconds a fallback may take to decide about a SYN."
     max_held_syns: int = 1024
     max_write: int = 256 << 10
     "A single write may overshoot the send buffer by this much before it is cut; cutting copies."

@@ -67,9 +67,9 @@ class DeviceStats:
     """Counts of dropped datagrams by reason."""
 
     malformed: int = 0
-    "Not WireGuard by size or type, or handshakes with a wrong mac1."
+    "Wrong size or type for WireGuard, or handshakes with a wrong mac1."
     unknown_receiver: int = 0
-    "For an unknown or expired index."
+    "Datagrams for an unknown or expired index."
     refused: int = 0
     "Handshakes of strangers, forged, replayed or too fast."
     cookies_sent: int = 0
@@ -118,7 +118,7 @@ class Device:
         """Add a peer with these overlay addresses (16 bytes each). Raises CryptoError when its key is unusable."""
         # A defect of the caller, not of the peer: hence no WireError.
         if remote in self.peers:
-            raise ValueError("the peer is already there")
+            raise ValueError("the peer already exists")
 
         # Entries are never moved: a nearer deadline gets its own entry, and `next_wake` drops stale entries when they
         # surface.

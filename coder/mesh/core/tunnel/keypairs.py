@@ -38,7 +38,7 @@ _NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
 
 def _seal_nothing(*_: object, **__: object) -> Any:
-    raise AssertionError("a retired keypair seals nothing")
+    raise AssertionError("a retired keypair cannot seal")
 
 
 class KeyOwner:
@@ -93,7 +93,7 @@ class Keypair(Generic[Owner]):
         self.created = now
         # Also the nonce (WireGuard paper, section 5.4.6): never set back, never shared.
         self.counter = 0
-        "Of the next datagram sent."
+        "Counter of the next datagram to send."
         # One window per keypair: counters restart with the keys.
         self.replay = ReplayWindow()
         self.forged = 0

@@ -1,4 +1,4 @@
-"""One peer's tunnel: sealing, opening, and renewing keys.
+"""Tunnel of a peer: sealing, opening, and renewing keys.
 
 Lives here: the reaction to each event and each due timer.
 Does not live here: assigning datagrams to peers, cookies for strangers (device.py); paths to the peer.
@@ -44,7 +44,7 @@ class TunnelStats:
     "Genuine datagrams, UDP payload bytes."
     tx_bytes: int = 0
     last_handshake: float | None = None
-    "When the last handshake completed, caller's clock."
+    "Time of the last completed handshake, caller's clock."
     staged_lost: int = 0
     "Packets dropped because no session was established."
 
@@ -54,7 +54,7 @@ class Outcome:
     """Result of a step of a tunnel."""
 
     datagrams: list[bytes]
-    "To be sent to the peer."
+    "Datagrams for the peer."
     events: list[Event]
 
 

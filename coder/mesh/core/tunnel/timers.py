@@ -38,7 +38,7 @@ class Timer(IntEnum):
     NEW_HANDSHAKE = 4
     "Data went out and nothing came in."
     PERSISTENT_KEEPALIVE = 5
-    "Nothing at all went either way."
+    "No packet was sent or received."
 
 
 _ARM: Final = 0  # unless it is armed already

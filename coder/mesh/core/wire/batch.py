@@ -74,7 +74,7 @@ class Batch(NamedTuple):
     destination: bytes
     "Overlay address, 16 bytes."
     packets: int
-    "At least one."
+    "Number of packets, at least one."
     size: int
     "Padded plaintext bytes of every packet but the last: `txbuf.layout(size)` has their slices."
     last: int

@@ -73,7 +73,7 @@ class DiscoPong:
 
     tx_id: bytes
     # Only this number ties a pong to a ping; see `OutstandingPings`.
-    "Of the ping."
+    "Transaction of the ping."
     source: UdpAddress
     # Sent and not used: our own addresses come from STUN (paths/netcheck.py), which peers cannot influence.
     "Source address of the ping; 127.3.3.40:<region> when by relay."

@@ -96,7 +96,7 @@ class Segment:
     ack: int
     flags: int
     window: int
-    "As sent, not scaled."
+    "Window field of the header, not scaled."
     options: Options = Options()
     payload: bytes | memoryview = b""
     urgent: int = 0

@@ -26,7 +26,7 @@ class Reassembly:
     def __init__(self, start: int) -> None:
         self.next = start
         self.parts: list[Piece] = []
-        "In order, unread; the hot path appends views directly."
+        "Unread data in order; the hot path appends views directly."
         self.unread = 0
         # Two parallel lists: only the numbers are searched.
         self._starts: list[int] = []

@@ -76,14 +76,14 @@ class Receiver:
         self.irs = 0
         "Initial receive sequence number: that of the peer's SYN."
         self.rx = Reassembly(0)
-        "Its `next` is RCV.NXT."
+        "Reassembly queue; the attribute `next` is RCV.NXT."
         self.rcv_wnd = settings.receive_buffer
         self.rcv_adv = 0
         "Right edge of the advertised window; never moves left."
         self.fin_at = -1
         "Sequence number of the peer's FIN, once known."
         self.discards = False
-        "The application is gone: arriving data resets the connection."
+        "Whether the application has closed: arriving data then resets the connection."
         self.acks_owed = 0
         "Acknowledgements to send now; more than one only to repeat duplicates."
         self.segments_unacked = 0
@@ -98,7 +98,7 @@ class Receiver:
         self._challenges = 0
         self._challenges_at = 0.0
         self.last_heard = 0.0
-        "When an acceptable segment arrived last."
+        "Arrival of the last acceptable segment."
         self.received = 0
         self.segments_in = 0
         # Header prediction: the expected header of the next segment of a run.

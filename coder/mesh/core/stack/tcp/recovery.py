@@ -42,7 +42,7 @@ class Phase(Enum):
     """
 
     OPEN = "open"
-    """Nothing is being repaired."""
+    """No loss is under repair."""
     RECOVERY = "recovery"
     """Acknowledgements showed a loss; ends when everything outstanding then is acknowledged."""
     LOSS = "loss"

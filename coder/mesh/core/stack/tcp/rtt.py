@@ -39,7 +39,7 @@ class RoundTrip:
     def __init__(self, settings: TcpSettings) -> None:
         # RFC 6298 rule 2.1.
         self.rto = settings.first_rto
-        "Without backoff."
+        "The timeout without backoff."
         self.smoothed = 0.0
         "0 until the first sample."
         self._variance = 0.0

@@ -23,7 +23,7 @@ _MIN_DELAY = 0.01
 
 
 class TailProbe:
-    """At most one probe at a time."""
+    """State of the tail loss probe; at most one at a time."""
 
     __slots__ = ("_board", "_rtt", "_sender", "end", "is_new")
 

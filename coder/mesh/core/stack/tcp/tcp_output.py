@@ -29,8 +29,7 @@ def lone(c: TcpSocket, now: float) -> bytes | None:
     queue = sender.queue
     start = sender.snd_nxt
     left = queue.end - start
-    # A FIN to come, blocks to report, a window being probed: each wants the careful way, and is rare while somebody
-    # types.
+    # A pending FIN, blocks to report, a window under probe: each needs the slow path, and is rare in interactive use.
     if not 0 < left <= _LONE_LIMIT or c.state is not TcpState.ESTABLISHED or sender.write_closed:
         return None
     receiver = c.receiver

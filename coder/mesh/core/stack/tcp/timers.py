@@ -37,22 +37,22 @@ class Timers:
 
     def __init__(self) -> None:
         self.syn_at = NEVER
-        "When the SYN has to be sent (again)."
+        "Time to send the SYN (again)."
         # The next two timers cover everything in flight, rather than one timer per segment. Progress restarts them (RFC
         # 6298 section 5, RFC 8985 section 7.2), so they expire only after a silence.
         self.rto_at = NEVER
-        "When everything in flight counts as lost."
+        "Time at which everything in flight counts as lost."
         self.probe_at = NEVER
         "Earlier: when the last segment is sent once more. No later segment can show that it is missing."
         self.reorder_at = NEVER
-        "When segments in the reordering window count as lost."
+        "Time at which segments in the reordering window count as lost."
         self.ack_at = NEVER
-        "When a delayed acknowledgement is due."
+        "Time to send a delayed acknowledgement."
         self.persist_at = NEVER
         self.persist_count = 0
         "Window probes in a row."
         self.time_wait_at = NEVER
-        "When TIME_WAIT ends, or the wait of a closed socket for the peer's FIN."
+        "End of TIME_WAIT, or of a closed socket's wait for the peer's FIN."
         # RFC 9293 section 3.8.4: off by default; most dead peers are noticed when data is sent to them.
         self.keepalive: tuple[float, float, int] | None = None
         "(seconds of silence before the first probe, seconds between probes, probes)."
