@@ -16,7 +16,7 @@ from coder.mesh.drivers.derp_server_queue import FairQueue
 
 PAUSE = 0.05
 """Ours: seconds for which a sender that fills a receiver's queue is not read at a time, because other receivers of that
-sender wait with it ..."""
+sender wait with it."""
 READS_WITHIN = 0.5
 """Seconds without a write to a receiver after which its senders are read again."""
 CONTROL_FRAMES = 256

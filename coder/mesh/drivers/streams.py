@@ -189,7 +189,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
                     data = socket.read_nowait(READ_LIMIT if max_bytes is None else max_bytes)
                 except StackError as error:
                     raise trio.BrokenResourceError(error.message) from error
-                if data and socket.acks_owed:  # reading opened the window wide enough for an update
+                if data and socket.acks_pending:  # reading opened the window wide enough for an update
                     self._kick()
                 return data  # empty: the end
         finally:

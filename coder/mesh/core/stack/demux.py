@@ -36,7 +36,7 @@ _QUOTED_SEQUENCE_END = ip.HEADER_SIZE + 8
 _HARD_CODES = (icmp.CODE_PROHIBITED, icmp.CODE_PORT_UNREACHABLE)
 
 
-def _nothing(_: StackEvent) -> None:
+def _ignore(_: StackEvent) -> None:
     """Default hook; does nothing."""
 
 
@@ -64,7 +64,7 @@ class Demux:
         self._table = table
         self._transmit = transmit
         self._random = random
-        self._on_stack_event: Callable[[StackEvent], None] = _nothing
+        self._on_stack_event: Callable[[StackEvent], None] = _ignore
         self.listeners: dict[int, ListeningSocket] = {}
         self.udp_sockets: dict[int, UdpSocket] = {}
         self.held: dict[bytes, PendingConnection] = {}
@@ -170,7 +170,7 @@ class Demux:
         if listener is not None:
             if listener.has_room:  # else dropped, not refused: the peer retries when there may be room
                 self._accept(source, destination, segment, now).wait_in(listener)
-                listener.opens()
+                listener.handshake_started()
             return
         if self._tcp_fallback is None:
             self._refuse(source, destination, segment)
@@ -243,7 +243,7 @@ class Demux:
                 self._transmit.notifier.touched[socket] = None
         elif self._udp_fallback is not None:
             self._udp_fallback(arrived)
-        elif self._transmit.may_complain(now):
+        elif self._transmit.may_send_error(now):
             # RFC 4443 section 3.1, code 4: the sender learns it immediately instead of timing out.
             error = icmp.port_unreachable(raw, packet.destination, packet.source)
             self._transmit.send_control(packet.source, error)
@@ -278,7 +278,7 @@ class Demux:
             if is_too_big:
                 if self._narrow(destination, message.parameter, now):
                     socket.recovery.on_too_big(now)
-                    self._transmit.make_ready(socket)
+                    self._transmit.mark_ready(socket)
             # RFC 5927 section 5.2: on an established connection even a hard error is treated as a soft one. Otherwise
             # an attacker who guesses a sequence number ends connections, and so does a router that fails for a moment.
             elif socket.state is TcpState.SYN_SENT and message.code in _HARD_CODES:
@@ -297,7 +297,7 @@ class Demux:
         if not self._routes.narrow(destination, mtu, now):
             return False
         for socket in self._table.to(destination):
-            socket.retune()
+            socket.update_mss()
         return True
 
     def _on_tsmp(self, packet: ip.Packet) -> None:

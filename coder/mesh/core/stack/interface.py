@@ -246,7 +246,7 @@ class Stack:
         """
         self._routes.set_mtu(destination, mtu)
         for socket in self._table.to(destination):
-            socket.retune()
+            socket.update_mss()
 
     def is_paused(self, destination: bytes) -> bool:
         """Return whether output to the peer is paused: a router should drop its packets for this peer."""

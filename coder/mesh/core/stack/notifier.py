@@ -49,10 +49,10 @@ class Notifier:
         # The listener is closed, so no application can accept it: without the reset the peer would believe itself
         # connected.
         if listener.closed:
-            listener.opened(None)
+            listener.handshake_ended(None)
             socket.abort()
         elif socket.state is TcpState.CLOSED:
-            listener.opened(None)
+            listener.handshake_ended(None)
         else:
-            listener.opened(socket)
+            listener.handshake_ended(socket)
             self.touched[listener] = None

@@ -20,7 +20,7 @@ from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.wire import ip, ip4
 from coder.mesh.core.wire.batch import Batch, TxBuf
 
-_MAX_COMPLAINTS = 100
+_MAX_ERRORS = 100
 """Ours: ICMP errors a second."""
 
 
@@ -28,7 +28,7 @@ class Transmitter(Host):
     """Output side of a host."""
 
     __slots__ = (
-        "_complaints",
+        "_errors_sent",
         "_out",
         "_paused",
         "_random",
@@ -59,7 +59,7 @@ class Transmitter(Host):
         self._paused: dict[bytes, dict[TcpSocket, None]] = {}
         "Peer -> connections with data that wait because the peer's outer queue is full."
         self._out: dict[bytes, list[bytes]] = {}
-        self._complaints = (0.0, 0)
+        self._errors_sent = (0.0, 0)
         self._spare: TxBuf | None = None
 
     # Output
@@ -77,7 +77,7 @@ class Transmitter(Host):
                 held[socket] = None
                 self._settle(socket, now)  # acknowledgements are small and keep the other direction flowing
                 continue
-            packet = tcp_output.lone(socket, now)
+            packet = tcp_output.small_segment(socket, now)
             if packet is not None:
                 self._out.setdefault(socket.remote, []).append(packet)
                 self.deadlines.schedule(socket)
@@ -103,7 +103,7 @@ class Transmitter(Host):
             if syn is not None:
                 self.send_control(socket.remote, syn)
         # The SYN's acknowledgement is in the SYN-ACK, hence one or the other.
-        elif socket.receiver.acks_owed:
+        elif socket.receiver.acks_pending:
             self._out.setdefault(socket.remote, []).extend(tcp_output.acknowledgements(socket, now))
         tcp_output.watch_window(socket, now)
         self.deadlines.schedule(socket)
@@ -154,7 +154,7 @@ class Transmitter(Host):
 
     # Interface of connections
 
-    def make_ready(self, socket: TcpSocket) -> None:
+    def mark_ready(self, socket: TcpSocket) -> None:
         """Note that the connection may have something to send."""
         self._ready[socket] = None
 
@@ -162,7 +162,7 @@ class Transmitter(Host):
         """Note that the connection may have an earlier deadline than before."""
         self.deadlines.schedule(socket)
 
-    def make_touched(self, socket: TcpSocket) -> None:
+    def mark_touched(self, socket: TcpSocket) -> None:
         """Note that the application should check the connection."""
         self.notifier.touched[socket] = None
 
@@ -197,13 +197,13 @@ class Transmitter(Host):
         for piece in pieces:
             self.send_control(destination, piece)
 
-    def may_complain(self, now: float) -> bool:
+    def may_send_error(self, now: float) -> bool:
         """Return whether another ICMP error may be sent now (RFC 4443 2.4 f: their rate is bounded)."""
-        since, count = self._complaints
+        since, count = self._errors_sent
         if now - since >= 1.0:
             since, count = now, 0
-        self._complaints = (since, count + 1)
-        return count < _MAX_COMPLAINTS
+        self._errors_sent = (since, count + 1)
+        return count < _MAX_ERRORS
 
     # Back-pressure
 
@@ -220,7 +220,7 @@ class Transmitter(Host):
         # In the order in which they stopped, so that no connection overtakes another.
         for socket in self._paused.pop(destination, ()):
             if socket.state is not TcpState.CLOSED:
-                self.make_ready(socket)
+                self.mark_ready(socket)
 
     def drop_output(self, destination: bytes) -> None:
         """Drop the queued output of a removed peer."""

@@ -56,7 +56,7 @@ class Host:
         self.routes = routes
         self.settings = settings
 
-    def make_ready(self, socket: TcpSocket) -> None:
+    def mark_ready(self, socket: TcpSocket) -> None:
         """Note that the connection may have something to send."""
         raise NotImplementedError
 
@@ -64,7 +64,7 @@ class Host:
         """Note that the connection has nothing to send now, but may have an earlier deadline than before."""
         raise NotImplementedError
 
-    def make_touched(self, socket: TcpSocket) -> None:
+    def mark_touched(self, socket: TcpSocket) -> None:
         """Note that the application should check the connection when the current batch is done."""
         raise NotImplementedError
 
@@ -155,13 +155,13 @@ class TcpSocket:
         """Whether the peer finished and everything it sent was read."""
         receiver = self.receiver
         # A FIN behind a hole is known and not yet reached.
-        return not receiver.rx.unread and 0 <= receiver.fin_at < receiver.rx.next
+        return not receiver.rx.unread and 0 <= receiver.fin_seq < receiver.rx.next
 
     @property
     def readable(self) -> bool:
         """Whether `read_nowait` has a result: data, EOF, or an error."""
         receiver = self.receiver
-        return bool(receiver.rx.unread) or 0 <= receiver.fin_at < receiver.rx.next or self.error is not None
+        return bool(receiver.rx.unread) or 0 <= receiver.fin_seq < receiver.rx.next or self.error is not None
 
     @property
     def send_limit(self) -> int:
@@ -206,9 +206,9 @@ class TcpSocket:
         return self.receiver.received
 
     @property
-    def acks_owed(self) -> int:
+    def acks_pending(self) -> int:
         """Acknowledgements that the next output of this connection will send."""
-        return self.receiver.acks_owed
+        return self.receiver.acks_pending
 
     @property
     def mss(self) -> int:
@@ -226,7 +226,7 @@ class TcpSocket:
             segments_in=receiver.segments_in,
             retransmitted=recovery.retransmitted,
             timeouts=recovery.timeouts,
-            round_trip=recovery.rtt.smoothed,
+            round_trip=recovery.rtt.srtt,
             window=recovery.cubic.window,
             mss=self.builder.mss,
             skips_checksums=self.builder.skip_checksums,
@@ -262,7 +262,7 @@ class TcpSocket:
             data = data[:room]
         # A caller may change a bytearray before it is acknowledged: only that type is copied.
         queue.append(data if type(data) is bytes else bytes(data))
-        self.host.make_ready(self)
+        self.host.mark_ready(self)
         return len(data)
 
     def read_nowait(self, limit: int = 65_536) -> bytes:
@@ -273,14 +273,14 @@ class TcpSocket:
         receiver = self.receiver
         rx = receiver.rx
         if not rx.unread:
-            if self.error is not None and not 0 <= receiver.fin_at < rx.next:
+            if self.error is not None and not 0 <= receiver.fin_seq < rx.next:
                 raise self.error
             return b""
         data = rx.read(limit)
-        if self.state in RECEIVING and receiver.opened(self.builder.mss):
+        if self.state in RECEIVING and receiver.is_update_due(self.builder.mss):
             # A peer whose data filled the window sends nothing that could carry an update: send it one.
-            receiver.owe_ack()
-            self.host.make_ready(self)
+            receiver.request_ack()
+            self.host.mark_ready(self)
         return data
 
     def shutdown_write(self) -> None:
@@ -292,7 +292,7 @@ class TcpSocket:
             self.die(None)
             return
         self.sender.finish()
-        self.host.make_ready(self)
+        self.host.mark_ready(self)
 
     def close(self) -> None:
         """Close the connection for its application: finish our side, and reset if the peer continues to send (RFC 2525
@@ -314,8 +314,8 @@ class TcpSocket:
         self.shutdown_write()
         if self.state is TcpState.FIN_WAIT_2:
             # RFC 9293 has no limit for FIN-WAIT-2. A peer that never finishes must not keep the connection for ever.
-            self.timers.linger(self.receiver.last_heard + self.host.settings.time_wait)
-        self.host.make_ready(self)
+            self.timers.set_time_wait(self.receiver.last_heard + self.host.settings.time_wait)
+        self.host.mark_ready(self)
 
     def abort(self) -> None:
         """Drop everything and reset the peer."""
@@ -328,7 +328,7 @@ class TcpSocket:
     def set_keepalive(self, idle: float | None, interval: float = 75.0, probes: int = 9) -> None:
         """Probe the peer after `idle` seconds of silence, then every `interval`; give up after `probes`. None: off."""
         self.timers.set_keepalive(None if idle is None else (idle, interval, probes), self.receiver.last_heard)
-        self.host.make_ready(self)
+        self.host.mark_ready(self)
 
     # What the listener, the handshake and the way in decide
 
@@ -348,7 +348,7 @@ class TcpSocket:
     def take(self, event: TcpEvent) -> None:
         """Move to the next state."""
         self.state = step(self.state, event)
-        self.host.make_touched(self)
+        self.host.mark_touched(self)
         if self.state is TcpState.CLOSED:
             self.sender.stop()
             self.recovery.stop()
@@ -369,23 +369,23 @@ class TcpSocket:
         # well.
         if self.state in (TcpState.SYN_SENT, TcpState.CLOSED, TcpState.TIME_WAIT):
             return
-        self.host.send_control(self.remote, self.builder.reset(self.sender.number_for_bare()))
+        self.host.send_control(self.remote, self.builder.reset(self.sender.control_seq()))
 
     def begin_time_wait(self, now: float) -> None:
         """Enter TIME-WAIT: stay to acknowledge a retransmitted FIN of the peer (RFC 9293 3.6.1)."""
-        self.timers.stop_waiting()
-        self.timers.linger(now + self.host.settings.time_wait)
+        self.timers.stop_all_but_time_wait()
+        self.timers.set_time_wait(now + self.host.settings.time_wait)
 
-    def retune(self) -> None:
+    def update_mss(self) -> None:
         """Set the segment size after a change of path or peer."""
         agreed = self.agreed
         # The smaller of the peer's announced MSS and the current path limit (RFC 9293 section 3.7.1).
         limit = self.host.routes.segment_limit(self.remote, agreed.peer_mss, agreed.peer_packet)
-        self.builder.retune(limit)
+        self.builder.update_mss(limit)
         self.recovery.resize(self.builder.mss)
 
     def choose_checksums(self) -> None:
         """Decide whether segments carry checksums; the peer's SYN is known."""
         # Left out only where both ends run this stack (docs/decisions/tcp.md): the tunnel has authenticated every byte.
         self.builder.skip(self.host.settings.skip_checksums and self.agreed.peer_packet > 0)
-        self.retune()
+        self.update_mss()

@@ -53,8 +53,8 @@ def _begin(c: TcpSocket, now: float) -> None:
     c.sender.send_syn()
     c.receiver.start_clock(now)
     c.timers.send_syn(-NEVER)  # due whatever the clock says
-    c.retune()
-    c.host.make_ready(c)
+    c.update_mss()
+    c.host.mark_ready(c)
 
 
 def read_offer(c: TcpSocket, syn: Segment, now: float) -> None:
@@ -117,5 +117,5 @@ def syn_packet(c: TcpSocket, now: float) -> bytes | None:
 
 def resend_syn(c: TcpSocket, now: float) -> None:
     """Retransmit the SYN after its timer expired."""
-    c.recovery.syn_unanswered()
+    c.recovery.on_syn_timeout()
     c.timers.send_syn(now)

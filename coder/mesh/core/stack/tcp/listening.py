@@ -36,12 +36,12 @@ class ListeningSocket:
         # not needed, as only an authenticated tunnel delivers SYNs.
         return self.opening + len(self.queue) < self.backlog
 
-    def opens(self) -> None:
+    def handshake_started(self) -> None:
         """Count a handshake that starts."""
         # Handshakes in progress and finished ones together are bounded by `backlog`.
         self.opening += 1
 
-    def opened(self, socket: TcpSocket | None) -> None:
+    def handshake_ended(self, socket: TcpSocket | None) -> None:
         """Record the end of a handshake; None: it failed."""
         self.opening -= 1
         if socket is not None:

@@ -44,7 +44,7 @@ class LossDetector:
         self.dup_acks = 0
         "Duplicate acknowledgements in a row, without SACK: with SACK the blocks say more than their number."
 
-    def take_blocks(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
+    def on_sack(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
         """Record SACK blocks. `ack`: this acknowledgement's number; `echoed`: when we sent the timestamp it echoes."""
         una = self._sender.snd_una
         # At most four blocks fit into a header (RFC 2018 section 3), so a hostile peer cannot make this loop long.
@@ -84,7 +84,7 @@ class LossDetector:
         self.dup_acks = 0
         self._reordering.recovered()
 
-    def forget_duplicates(self) -> None:
+    def reset_dup_acks(self) -> None:
         """Reset the count of duplicate acknowledgements."""
         self.dup_acks = 0
 
@@ -96,7 +96,7 @@ class LossDetector:
         data.
         """
         if self._agreed.sack:
-            return self.look_again(now, mss, is_open=is_open)
+            return self.on_reordering_timer(now, mss, is_open=is_open)
         una = self._sender.snd_una
         if is_open:
             # RFC 5681 section 3.2: the third duplicate. Fewer may come from two reordered packets.
@@ -113,22 +113,22 @@ class LossDetector:
             return 0
         # Without SACK nothing is known beyond the first hole (RFC 6582 section 3.2). One segment is marked; the next
         # partial acknowledgement shows the next hole.
-        return self._board.lose_first()
+        return self._board.mark_first_lost()
 
-    def look_again(self, now: float, mss: int, *, is_open: bool) -> int:
+    def on_reordering_timer(self, now: float, mss: int, *, is_open: bool) -> int:
         """Mark segments whose reordering window has passed, and set the timer for the others; return the bytes newly
         marked."""
         # RFC 8985 section 6.2, step 5: the timer is for the segment that has longest to wait; an acknowledgement checks
         # earlier.
-        news, wait = self._board.detect(now, self.patience(mss, is_open=is_open))
+        news, wait = self._board.detect(now, self.reordering_window(mss, is_open=is_open))
         self._timers.set_reordering(now + wait if wait > 0 else NEVER)
         return news
 
-    def patience(self, mss: int, *, is_open: bool) -> float:
+    def reordering_window(self, mss: int, *, is_open: bool) -> float:
         """Return the reordering window in seconds."""
         return self._reordering.size(is_open, mss)
 
-    def all_in_order(self) -> None:
+    def stop_reordering_timer(self) -> None:
         """Stop the reordering timer: no hole is left."""
         self._board.in_order()
         self._timers.set_reordering(NEVER)

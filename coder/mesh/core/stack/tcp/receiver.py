@@ -30,7 +30,7 @@ _PIECE_BYTES = 1024
 for small ones. A peer that sends single bytes must not fill the memory; a full window of ordinary segments fits."""
 _HEADER_STAMPED = tcp.HEADER_SIZE + len(tcp.ESTABLISHED_OPTIONS) + 8
 """A header with timestamps and nothing else."""
-WORTH_PREDICTING = 512
+MIN_PREDICTED = 512
 """Ours: payloads from which a run of equal sizes is likely; smaller ones are copied together (reassembly.py)."""
 
 
@@ -45,10 +45,10 @@ class Receiver:
         "_delayed_ack",
         "_rtt",
         "_timers",
-        "acks_owed",
+        "acks_pending",
         "discards",
         "dsack",
-        "fin_at",
+        "fin_seq",
         "irs",
         "last_ack_sent",
         "last_heard",
@@ -80,11 +80,11 @@ class Receiver:
         self.rcv_wnd = settings.receive_buffer
         self.rcv_adv = 0
         "Right edge of the advertised window; never moves left."
-        self.fin_at = -1
+        self.fin_seq = -1
         "Sequence number of the peer's FIN, once known."
         self.discards = False
         "Whether the application has closed: arriving data then resets the connection."
-        self.acks_owed = 0
+        self.acks_pending = 0
         "Acknowledgements to send now; more than one only to repeat duplicates."
         self.segments_unacked = 0
         self.quick_acks = QUICK_ACKS
@@ -158,7 +158,7 @@ class Receiver:
             self.rcv_adv = self.rx.next + window
         return window
 
-    def opened(self, mss: int) -> bool:
+    def is_update_due(self, mss: int) -> bool:
         """Return whether the window opened enough for an update, after a read.
 
         RFC 9293 3.8.6.2.2: half of the buffer or a segment. Two segments here, as an acknowledgement goes out for every
@@ -175,7 +175,7 @@ class Receiver:
 
     # Acceptance tests
 
-    def is_old(self, stamp: int, now: float) -> bool:
+    def fails_paws(self, stamp: int, now: float) -> bool:
         """Return whether PAWS (RFC 7323 5.3) rejects the timestamp: an older one belongs to an earlier lap of the
         numbers."""
         # RFC 7323 section 5.2 compares like sequence numbers; by section 5.5 the comparison is void after 24 days of
@@ -194,7 +194,7 @@ class Receiver:
             return self.rx.next <= seq <= edge
         return seq + size > self.rx.next and seq <= edge
 
-    def note_stamp(self, seq: int, stamp: int, now: float) -> None:
+    def update_ts_recent(self, seq: int, stamp: int, now: float) -> None:
         """Update TS.Recent, by RFC 7323 4.3 step 2: from the first segment since the last acknowledgement."""
         if seq <= self.last_ack_sent:  # newer, or ours is out of date (5.5)
             self.ts_recent = stamp
@@ -209,8 +209,8 @@ class Receiver:
         self.segments_in += 1
 
     def heard_in_order(self, segments: int, stamp: int, now: float) -> None:
-        """Record predicted segments, whose sequence number is RCV.NXT. Called before `took_run` and `take_one`."""
-        if self.last_ack_sent == self.rx.next:  # as `note_stamp`
+        """Record predicted segments at RCV.NXT. Called before `received_run` and `receive_segment`."""
+        if self.last_ack_sent == self.rx.next:  # as `update_ts_recent`
             self.ts_recent = stamp
             self.ts_recent_at = now
         self.last_heard = now
@@ -218,26 +218,26 @@ class Receiver:
 
     # Data
 
-    def took_run(self, segments: int, size: int, now: float) -> None:
+    def received_run(self, segments: int, size: int, now: float) -> None:
         """Account for a run of full segments that was appended to `rx.parts`."""
         self.rx.appended(size)
-        self._owe_for(segments, size, now)
+        self._schedule_ack(segments, size, now)
 
-    def take_one(self, packet: bytes, start: int, end: int, now: float) -> None:
+    def receive_segment(self, packet: bytes, start: int, end: int, now: float) -> None:
         """Accept packet[start:end], the next data in order, while nothing is held out of order."""
         rx = self.rx
         size = end - start
         # An empty queue and a small payload, a keystroke: kept as bytes, which a reader of one part gets without
         # another copy.
-        if rx.parts or size >= WORTH_PREDICTING:
+        if rx.parts or size >= MIN_PREDICTED:
             rx.deliver(memoryview(packet)[start:end])
         else:
             rx.parts.append(packet[start:end])
             rx.appended(size)
-        if size >= WORTH_PREDICTING:
+        if size >= MIN_PREDICTED:
             self.run_prefix = packet[4:44]
             self.run_size = len(packet)
-        self._owe_for(1, size, now)
+        self._schedule_ack(1, size, now)
 
     def take(self, seq: int, data: Piece, now: float) -> int:
         """Accept data anywhere in the window; return how many bytes became readable."""
@@ -256,12 +256,12 @@ class Receiver:
         if seq > before or had_hole:
             # A hole opened, is still open, or closed: the sender must learn it immediately, once per segment (RFC 5681
             # 4.2). More than three duplicates would add nothing.
-            self.acks_owed = min(self.acks_owed + 1, DUPLICATE_THRESHOLD)
+            self.acks_pending = min(self.acks_pending + 1, DUPLICATE_THRESHOLD)
         if size:
-            self._owe_for(1, size, now)
+            self._schedule_ack(1, size, now)
         return size
 
-    def _owe_for(self, segments: int, size: int, now: float) -> None:
+    def _schedule_ack(self, segments: int, size: int, now: float) -> None:
         """Decide when in-order data is acknowledged (RFC 9293 3.8.6.3).
 
         At least every second segment immediately, a single one after a delay. The first ones of a connection
@@ -273,32 +273,32 @@ class Receiver:
         # one moment, and growth counts bytes (RFC 3465), not acknowledgements.
         if self.quick_acks > 0:
             self.quick_acks -= segments
-            if not self.acks_owed:
-                self.acks_owed = 1
+            if not self.acks_pending:
+                self.acks_pending = 1
         elif self.segments_unacked >= 2:
-            if not self.acks_owed:
-                self.acks_owed = 1
+            if not self.acks_pending:
+                self.acks_pending = 1
         elif self._timers.ack_at == NEVER:
             self._timers.delay_ack(now + self._delayed_ack)
 
     def cut(self, seq: int, payload: memoryview | bytes) -> memoryview | bytes:
         """Return the part of a payload inside the advertised window."""
-        self.owe_ack()  # a peer that probes the window waits for an acknowledgement
+        self.request_ack()  # a peer that probes the window waits for an acknowledgement
         room = self.rcv_adv - seq
         return payload[: room if room > 0 else 0]
 
-    def learn_fin(self, at: int) -> None:
+    def set_fin(self, at: int) -> None:
         """Record the sequence number of the peer's FIN; it counts when everything before it has arrived."""
-        if self.fin_at < 0:
-            self.fin_at = at
+        if self.fin_seq < 0:
+            self.fin_seq = at
 
-    def take_fin(self) -> None:
+    def receive_fin(self) -> None:
         """Advance over the FIN, which takes a sequence number (RFC 9293 3.4)."""
         self.rx.skip(1)
         # The FIN's number lies behind the window it may have filled (RFC 9293 section 3.4 reserves room for it).
         if self.rcv_adv < self.rx.next:
             self.rcv_adv = self.rx.next
-        self.owe_ack()
+        self.request_ack()
 
     def repeated(self, seq: int, size: int) -> None:
         """Acknowledge data that lies entirely below RCV.NXT or beyond the window."""
@@ -309,7 +309,7 @@ class Receiver:
         """Expect more segments like this one, which took the slow path."""
         options = segment.options
         # Only what the run's comparison covers: SACK blocks and other header lengths would be read as timestamps.
-        if len(segment.payload) < WORTH_PREDICTING or options.timestamps is None or options.sack:
+        if len(segment.payload) < MIN_PREDICTED or options.timestamps is None or options.sack:
             return
         prefix = packet[4:44]
         if (prefix[0] << 8 | prefix[1]) == len(segment.payload) + _HEADER_STAMPED:
@@ -318,10 +318,10 @@ class Receiver:
 
     # Acknowledgements owed
 
-    def owe_ack(self) -> None:
+    def request_ack(self) -> None:
         """Acknowledge immediately."""
-        if not self.acks_owed:
-            self.acks_owed = 1
+        if not self.acks_pending:
+            self.acks_pending = 1
 
     def challenge(self, now: float) -> None:
         """Send a challenge ACK for a segment that may be forged, at a limited rate (RFC 5961 section 7)."""
@@ -332,11 +332,11 @@ class Receiver:
             self._challenges = 0
         self._challenges += 1
         if self._challenges <= _MAX_CHALLENGES:
-            self.owe_ack()
+            self.request_ack()
 
     def acknowledged(self) -> None:
         """Record that an acknowledgement of everything so far was sent."""
-        self.acks_owed = 0
+        self.acks_pending = 0
         self.segments_unacked = 0
         if self._timers.ack_at != NEVER:
             self._timers.delay_ack(NEVER)
@@ -356,4 +356,4 @@ class Receiver:
 
     def stop(self) -> None:
         """Drop the state of a closed connection; data that arrived can still be read."""
-        self.acks_owed = 0
+        self.acks_pending = 0

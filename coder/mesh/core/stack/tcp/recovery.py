@@ -63,8 +63,8 @@ class Recovery:
         "_timers",
         "_undo",
         "cubic",
+        "is_cwnd_limited",
         "last_sent",
-        "limited",
         "phase",
         "probe",
         "recovery_point",
@@ -96,7 +96,7 @@ class Recovery:
         "RFC 6582 calls it recover, RFC 6675 RecoveryPoint: SND.NXT when the loss was found."
         self._extra = 0
         "Bytes that may be sent regardless of the congestion window: probes, the first retransmission."
-        self.limited = False
+        self.is_cwnd_limited = False
         "Whether the congestion window was the limit: only then may it grow (RFC 9438 section 5.8)."
         self._undo = SpuriousLoss()
         self.probe = TailProbe(sender, self.scoreboard, rtt)
@@ -130,14 +130,14 @@ class Recovery:
             # RFC 5681 section 3.1 begins with one segment after a lost SYN. RFC 6928 section 2 asks to refrain from
             # that after a single repetition, as a first timeout of one second is spurious more often; three is between.
             self.cubic.shrink_to(_WINDOW_AFTER_LOST_SYN)
-        rtt.progressed()
+        rtt.on_progress()
 
     def sent_syn(self, now: float) -> None:
         """Record the transmission of a SYN."""
         self._syns += 1
         self.last_sent = now
 
-    def syn_unanswered(self) -> None:
+    def on_syn_timeout(self) -> None:
         """Back off after the SYN's timer expired."""
         self.rtt.back_off()
         self.timeouts += 1
@@ -163,13 +163,13 @@ class Recovery:
         room = (window if window < cap else cap) - self.pipe
         return room if room > self._extra else self._extra
 
-    def note_limit(self, wanted: int) -> None:
+    def note_cwnd_limited(self, wanted: int) -> None:
         """Record which limit stops us: application and peer would allow `wanted` more bytes."""
         window = self.cubic.window
         # Where the burst limit stops us the window says nothing about the path, and growing it would have no effect.
-        self.limited = window <= self._burst.within(self.rtt.minimum) and window - self.pipe < wanted
+        self.is_cwnd_limited = window <= self._burst.within(self.rtt.minimum) and window - self.pipe < wanted
 
-    def fits_lone(self, size: int, now: float) -> bool:
+    def may_send_small(self, size: int, now: float) -> bool:
         """Return whether a small segment may be sent without checking every limit."""
         sender = self._sender
         board = self.scoreboard
@@ -186,7 +186,7 @@ class Recovery:
             and now - self.last_sent <= self.rtt.rto
         )
 
-    def wake_window(self, now: float) -> None:
+    def restart_idle_window(self, now: float) -> None:
         """Shrink the window when sending resumes after a silence: an old window says nothing about the path (RFC 5681
         4.1)."""
         idle = now - self.last_sent
@@ -196,9 +196,9 @@ class Recovery:
 
     # What was sent
 
-    def sent_lone(self, start: int, end: int, now: float) -> None:
-        """Record a segment that passed `fits_lone`."""
-        self.limited = False
+    def sent_small(self, start: int, end: int, now: float) -> None:
+        """Record a segment that passed `may_send_small`."""
+        self.is_cwnd_limited = False
         self._extra = 0
         self.scoreboard.sent(start, end, now, self._builder.mss)
         self._after_send(now)
@@ -209,11 +209,11 @@ class Recovery:
         self.scoreboard.sent(start, end, now, self._builder.mss)
         self._after_send(now)
 
-    def take_lost(self, limit: int, now: float) -> tuple[int, int] | None:
+    def next_lost(self, limit: int, now: float) -> tuple[int, int] | None:
         """Return the next lost range, at most `limit` bytes of it, and mark it as retransmitted; None: no range is
         left."""
         sender = self._sender
-        taken = self.scoreboard.take_lost(limit, now, sender.snd_una + sender.snd_wnd)
+        taken = self.scoreboard.next_lost(limit, now, sender.snd_una + sender.snd_wnd)
         if taken is not None:
             self.retransmitted += taken[1] - taken[0]
         return taken
@@ -267,16 +267,16 @@ class Recovery:
         if not delivered:
             return False
         sender.acknowledged(ack)
-        self.rtt.progressed()
+        self.rtt.on_progress()
         self.rtt.sample(sample, now)
         cubic = self.cubic
         if cubic.window < cubic.ssthresh:
             # A round ends here: with nothing in flight SND.UNA and SND.NXT are equal.
             cubic.round_trip(sample, ack, ack)
-        if self.limited:
-            cubic.acked(delivered, now, self.rtt.smoothed)
+        if self.is_cwnd_limited:
+            cubic.acked(delivered, now, self.rtt.srtt)
         # RFC 6298 rule 5.2: nothing outstanding, no timer.
-        self._timers.all_arrived()
+        self._timers.stop_retransmission()
         return True
 
     def on_ack(self, ack: int, blocks: Blocks, tsecr: int, now: float, duplicate: bool = False) -> None:
@@ -287,11 +287,11 @@ class Recovery:
         sender = self._sender
         board = self.scoreboard
         delivered = board.delivered
-        echoed = self._builder.moment(tsecr, now) if tsecr >= 0 else -1.0
+        echoed = self._builder.sent_time(tsecr, now) if tsecr >= 0 else -1.0
         # Before anything is removed: RFC 5681 section 3.2 reduces the window by the flight at the time of the loss.
         in_flight = sender.in_flight
         if blocks:
-            self._detector.take_blocks(ack, blocks, echoed, now)
+            self._detector.on_sack(ack, blocks, echoed, now)
         progress = ack - sender.snd_una
         if progress:
             self._advance(ack, echoed, now)
@@ -299,11 +299,11 @@ class Recovery:
             # Without SACK only the third duplicate shows a hole (RFC 5681 section 3.2); with SACK the blocks locate it.
             self._detector.duplicate()
         if self.probe.end >= 0:
-            self._judge_probe(ack, tsecr, progress == 0 and not blocks)
+            self._process_probe_ack(ack, tsecr, progress == 0 and not blocks)
         # Only with progress: an old duplicate echoes old stamps as well (RFC 3522 section 3.2 requires an acceptable
         # acknowledgement).
         if progress and tsecr >= 0 and self._undo.undo(tsecr, self.cubic):
-            self._was_spurious()
+            self._undo_spurious_loss()
         # After the scoreboard has all of this segment: RACK compares times, and needs the newest delivered segment (RFC
         # 8985 section 6.2, steps 2 to 5 in their order). With nothing out of order and nothing retransmitted RACK could
         # find nothing, and scanning the flight for every acknowledgement would be most of its cost. An acknowledgement
@@ -321,17 +321,17 @@ class Recovery:
             self._leave_recovery()
         # In recovery the window is the reduced one; growth restarts with the first full acknowledgement. In LOSS it is
         # slow start, which retransmits the rest of the flight (RFC 5681 section 3.1).
-        if delivered and self.limited and self.phase is not Phase.RECOVERY:
-            self.cubic.acked(delivered, now, self.rtt.smoothed)
+        if delivered and self.is_cwnd_limited and self.phase is not Phase.RECOVERY:
+            self.cubic.acked(delivered, now, self.rtt.srtt)
         # RFC 6298 rule 5.3 speaks of new data acknowledged; a new SACK shows as well that the path is alive.
         if progress or delivered:
-            self._restart(now)
+            self._restart_timers(now)
 
     def _advance(self, ack: int, echoed: float, now: float) -> None:
         board = self.scoreboard
         sample = board.acknowledge(ack, now, echoed, self.rtt.minimum)
         self._sender.acknowledged(ack)
-        self.rtt.progressed()
+        self.rtt.on_progress()
         if sample >= 0:
             self.rtt.sample(sample, now)
             self.cubic.round_trip(sample, ack, self._sender.snd_nxt)
@@ -341,9 +341,9 @@ class Recovery:
             # timestamps the backoff has to grow beyond the round trip first. A tick more, as `echoed` is rounded up.
             self.rtt.sample(now - echoed + _TICK, now)
         if not board.sacked and not board.lost and (self.phase is Phase.OPEN or ack >= self.recovery_point):
-            self._detector.all_in_order()
+            self._detector.stop_reordering_timer()
         if self.phase is Phase.OPEN:
-            self._detector.forget_duplicates()
+            self._detector.reset_dup_acks()
 
     # Losses
 
@@ -351,7 +351,7 @@ class Recovery:
         """Mark segments lost whose reordering window has passed."""
         in_flight = self._sender.in_flight
         is_open = self.phase is Phase.OPEN
-        if self._detector.look_again(now, self.cubic.mss, is_open=is_open) and is_open:
+        if self._detector.on_reordering_timer(now, self.cubic.mss, is_open=is_open) and is_open:
             self._enter_recovery(in_flight)
 
     def _enter_recovery(self, in_flight: int) -> None:
@@ -370,13 +370,13 @@ class Recovery:
         self._undo.end()
         board = self.scoreboard
         if not board.sacked and not board.lost:
-            self._detector.all_in_order()
+            self._detector.stop_reordering_timer()
 
-    def _was_spurious(self) -> None:
+    def _undo_spurious_loss(self) -> None:
         """Undo the reduction: the original arrived, so the data believed lost is still in flight."""
         self.phase = Phase.OPEN
         self._detector.recovered()
-        self.scoreboard.forgive()
+        self.scoreboard.clear_lost()
 
     def on_too_big(self, now: float) -> None:
         """Retransmit what a router dropped as too big; the segment size has been changed.
@@ -384,7 +384,7 @@ class Recovery:
         No sign of congestion (RFC 8201 section 5.4), so the window stays.
         """
         sender = self._sender
-        self.scoreboard.lose_all(sender.snd_una, sender.snd_nxt)
+        self.scoreboard.mark_for_retransmission(sender.snd_una, sender.snd_nxt)
         self._allow_segment()
         self._timers.watch(now + self.rtt.timeout(), self._timers.probe_at)
 
@@ -400,7 +400,7 @@ class Recovery:
         `heard`: when the peer was heard last.
         """
         # A closed window that the peer confirms is no silence (RFC 9293 section 3.8.6.1).
-        if self.rtt.is_in_vain(self.rtt.timeout(), now, -1.0 if self._sender.snd_wnd else heard):
+        if self.rtt.should_give_up(self.rtt.timeout(), now, -1.0 if self._sender.snd_wnd else heard):
             return False
         self.timeouts += 1
         if self.phase is not Phase.LOSS:
@@ -412,9 +412,9 @@ class Recovery:
             self.cubic.shrink_to(1)
         self.phase = Phase.LOSS
         self.recovery_point = self._sender.snd_nxt
-        self._detector.forget_duplicates()
+        self._detector.reset_dup_acks()
         self.scoreboard.expire(
-            now, self._detector.patience(self.cubic.mss, is_open=False) if self._agreed.sack else -NEVER
+            now, self._detector.reordering_window(self.cubic.mss, is_open=False) if self._agreed.sack else -NEVER
         )
         # The timer retransmits what the probe would have covered.
         self.probe.cancel()
@@ -446,15 +446,15 @@ class Recovery:
             self._undo.begin()
         self._timers.watch(now + self.rtt.timeout(), NEVER)
 
-    def _judge_probe(self, ack: int, tsecr: int, bare: bool) -> None:
+    def _process_probe_ack(self, ack: int, tsecr: int, bare: bool) -> None:
         """Process the acknowledgement of a tail loss probe; a loss that it repaired reduces the window like any
         other."""
         was_again = not self.probe.is_new and self.phase is Phase.OPEN
-        if self.probe.repaired(ack, tsecr, self._undo.sent_at if was_again else -1, bare):
+        if self.probe.repaired(ack, tsecr, self._undo.retransmit_ts if was_again else -1, bare):
             # The lost segment was in flight too, and is acknowledged by now.
             self.cubic.lost(self._sender.in_flight + self.cubic.mss)
 
-    def _restart(self, now: float) -> None:
+    def _restart_timers(self, now: float) -> None:
         """Restart both timers after progress (RFC 6298 5.3), or stop them when nothing is outstanding (5.2)."""
         if self._sender.snd_nxt == self._sender.snd_una:
             self._timers.watch(NEVER, NEVER)

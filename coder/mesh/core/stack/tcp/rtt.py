@@ -26,23 +26,23 @@ class RoundTrip:
         "_min_at",
         "_min_rto",
         "_orphan_give_up",
+        "_rttvar",
         "_silence",
         "_stalled",
-        "_variance",
         "_waits_since",
         "minimum",
         "retries",
         "rto",
-        "smoothed",
+        "srtt",
     )
 
     def __init__(self, settings: TcpSettings) -> None:
         # RFC 6298 rule 2.1.
         self.rto = settings.first_rto
         "The timeout without backoff."
-        self.smoothed = 0.0
+        self.srtt = 0.0
         "0 until the first sample."
-        self._variance = 0.0
+        self._rttvar = 0.0
         self.minimum = float("inf")
         self._min_at = 0.0
         self._min_rto = settings.min_rto
@@ -64,22 +64,22 @@ class RoundTrip:
 
     def sample(self, rtt: float, now: float) -> None:
         """Add a measurement of a segment that was sent once (section 3, Karn's algorithm)."""
-        if self.smoothed == 0.0:
-            self.smoothed = rtt  # section 2.2
+        if self.srtt == 0.0:
+            self.srtt = rtt  # section 2.2
             # RFC 6298 rule 2.2: with four variances the first timeout is three round trips.
-            self._variance = rtt / 2
+            self._rttvar = rtt / 2
         else:
             # Section 2.3, alpha = 1/8 and beta = 1/4; the variance first, as it uses the old mean.
-            self._variance += (abs(self.smoothed - rtt) - self._variance) / 4
-            self.smoothed += (rtt - self.smoothed) / 8
+            self._rttvar += (abs(self.srtt - rtt) - self._rttvar) / 4
+            self.srtt += (rtt - self.srtt) / 8
         # `<=` updates the moment as well: the minimum of a path of constant length never expires.
         if rtt <= self.minimum or now - self._min_at > _MIN_WINDOW:
             self.minimum = rtt
             self._min_at = now
         # Linux's reading of section 2.4: the variance term has the minimum, so that a steady long path keeps a margin.
         # With the minimum under the sum, a path of 300 ms that never varies would time out on the first late segment.
-        spread = 4 * self._variance
-        rto = self.smoothed + (spread if spread > self._min_rto else self._min_rto)
+        spread = 4 * self._rttvar
+        rto = self.srtt + (spread if spread > self._min_rto else self._min_rto)
         self.rto = rto if rto < self._max_rto else self._max_rto
         # Section 5, after rule 5.7: only a new measurement ends the backoff. Progress alone does not (Karn): it may
         # come from the copy, and the next segment would time out as early as the last.
@@ -111,7 +111,7 @@ class RoundTrip:
         """Back off after a timeout."""
         self.retries += 1
 
-    def progressed(self) -> None:
+    def on_progress(self) -> None:
         """Reset the silence: new data was acknowledged. Backoff stays until `sample`."""
         self._silence = self._stalled = 0.0
 
@@ -125,7 +125,7 @@ class RoundTrip:
         """Forget the timeouts of the previous path."""
         self.retries = 0
 
-    def is_in_vain(self, delay: float, now: float, heard: float) -> bool:
+    def should_give_up(self, delay: float, now: float, heard: float) -> bool:
         """Record the end of a wait of `delay` seconds; return whether to give up.
 
         The sum of the waits counts, not the clock: a laptop that slept for hours and needs half a minute to find its

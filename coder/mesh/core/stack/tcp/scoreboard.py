@@ -76,12 +76,12 @@ class Scoreboard:
     __slots__ = (
         "_lost_from",
         "delivered",
-        "furthest",
+        "fack",
         "lost",
-        "rack_end",
+        "rack_end_seq",
         "rack_rtt",
-        "rack_time",
-        "reordered",
+        "rack_xmit_ts",
+        "reordering_seen",
         "retransmissions",
         "runs",
         "sacked",
@@ -94,18 +94,18 @@ class Scoreboard:
         self.lost = 0
         "Bytes that count as lost and wait for retransmission."
         self._lost_from = 0
-        "No run that ends at or before this number is lost: `take_lost` starts there."
+        "No run that ends at or before this number is lost: `next_lost` starts there."
         self.retransmissions = 0
         "Retransmissions since the flight was last in order; with 0 RACK has nothing to find."
         self.delivered = 0
         "Total bytes that arrived."
-        self.furthest = 0
+        self.fack = 0
         "Highest sequence number known to have arrived."
-        self.reordered = False
+        self.reordering_seen = False
         "Whether a segment sent once ever arrived after a later segment."
         # RACK.xmit_ts, RACK.end_seq and RACK.rtt of RFC 8985: of the segment sent last among all that have arrived.
-        self.rack_time = -1.0
-        self.rack_end = 0
+        self.rack_xmit_ts = -1.0
+        self.rack_end_seq = 0
         self.rack_rtt = 0.0
 
     def sent(self, start: int, end: int, now: float, size: int) -> None:
@@ -156,15 +156,15 @@ class Scoreboard:
         if len(runs) != 1:
             return -1.0, 0
         run = runs[0]
-        # `rack_time`: an older run that arrives after a newer one shows reordering, which only `acknowledge` records.
-        if run.retransmitted or run.sacked or run.lost or run.end != end or run.time < self.rack_time:
+        # `rack_xmit_ts`: an older run that arrives after a newer one shows reordering; only `acknowledge` records it.
+        if run.retransmitted or run.sacked or run.lost or run.end != end or run.time < self.rack_xmit_ts:
             return -1.0, 0
         sample = now - run.time
         size = end - run.start
         runs.clear()
         self.delivered += size
-        self.furthest = self.rack_end = end
-        self.rack_time = run.time
+        self.fack = self.rack_end_seq = end
+        self.rack_xmit_ts = run.time
         self.rack_rtt = sample
         self.retransmissions = 0
         return sample, size
@@ -191,8 +191,8 @@ class Scoreboard:
                 if not run.retransmitted:
                     sample = now - run.time
                     # RFC 8985 section 6.2, step 3: sent once, and later segments came first.
-                    if end < self.furthest:
-                        self.reordered = True
+                    if end < self.fack:
+                        self.reordering_seen = True
                 self._rack(run, end, now, echoed, shortest)
             # A partly acknowledged run keeps its time: RFC 8985 keeps one per segment, here the rest was sent at the
             # same moment.
@@ -203,7 +203,7 @@ class Scoreboard:
         if gone:
             del self.runs[:gone]
         # RACK.fack of RFC 8985.
-        self.furthest = max(self.furthest, una)
+        self.fack = max(self.fack, una)
         return sample
 
     def _rack(self, run: Run, end: int, now: float, echoed: float, shortest: float) -> None:
@@ -211,9 +211,9 @@ class Scoreboard:
         rtt = now - run.time
         if run.retransmitted and (rtt < shortest or 0 <= echoed < run.time):
             return  # probably the first copy arrived, not the retransmission
-        if run.time > self.rack_time or (run.time == self.rack_time and end > self.rack_end):
-            self.rack_time = run.time
-            self.rack_end = end
+        if run.time > self.rack_xmit_ts or (run.time == self.rack_xmit_ts and end > self.rack_end_seq):
+            self.rack_xmit_ts = run.time
+            self.rack_end_seq = end
         # RFC 8985 section 6.2, step 2: RACK.rtt is that of the newest delivery, also where RACK.xmit_ts stays.
         self.rack_rtt = rtt
 
@@ -252,9 +252,9 @@ class Scoreboard:
                 self.lost -= size
                 run.lost = False
             # As for acknowledgements: the order of sending is known only for data that was sent once.
-            if not run.retransmitted and run.end < self.furthest:
-                self.reordered = True
-            self.furthest = max(self.furthest, run.end)
+            if not run.retransmitted and run.end < self.fack:
+                self.reordering_seen = True
+            self.fack = max(self.fack, run.end)
             self._rack(run, run.end, now, echoed, shortest)
             # RFC 2018 section 8: the receiver may renege on a SACK, so the bytes stay in the send queue until the
             # cumulative acknowledgement.
@@ -297,7 +297,7 @@ class Scoreboard:
         wait = 0.0
         # RFC 8985 6.2 step 5: data sent before the newest arrival, and longer ago than that one took, is overdue.
         limit = self.rack_rtt + window
-        time, last = self.rack_time, self.rack_end
+        time, last = self.rack_xmit_ts, self.rack_end_seq
         for run in self.runs:
             if run.sacked or run.lost:
                 continue
@@ -345,7 +345,7 @@ class Scoreboard:
                 self._mark_lost(run)
         self.retransmissions += 1
 
-    def lose(self, start: int, end: int) -> int:
+    def mark_lost(self, start: int, end: int) -> int:
         """Mark [start, end) lost where it is neither sacked nor lost; return the bytes."""
         news = 0
         index = bisect_right(self.runs, start, key=_end_of)
@@ -365,32 +365,32 @@ class Scoreboard:
             index += 1
         return news
 
-    def lose_first(self) -> int:
+    def mark_first_lost(self) -> int:
         """Mark the oldest segment lost unless it arrived; return the bytes."""
         if not self.runs:
             return 0
         run = self.runs[0]
         # To its end, wherever SND.UNA lies inside it: a peer that acknowledges byte by byte would otherwise have each
         # following byte retransmitted as a segment of its own.
-        return self.lose(run.start, run.boundary_from(run.start + 1))
+        return self.mark_lost(run.start, run.boundary_from(run.start + 1))
 
-    def lose_all(self, start: int, end: int) -> None:
+    def mark_for_retransmission(self, start: int, end: int) -> None:
         """Mark [start, end) for retransmission for a reason other than a loss on the path."""
-        self.lose(start, end)
+        self.mark_lost(start, end)
         self.retransmissions += 1
 
     def in_order(self) -> None:
         """Whether nothing is lost and nothing arrived out of order: RACK has nothing to find."""
         self.retransmissions = 0
 
-    def forgive(self) -> None:
+    def clear_lost(self) -> None:
         """Clear all loss marks after a spurious timeout: the path was only late, or reordered segments."""
-        self.reordered = True
+        self.reordering_seen = True
         for run in self.runs:
             run.lost = False
         self.lost = 0
 
-    def take_lost(self, limit: int, now: float, edge: int) -> tuple[int, int] | None:
+    def next_lost(self, limit: int, now: float, edge: int) -> tuple[int, int] | None:
         """Return the first lost range, at most `limit` bytes of it, marked as sent now; None when there is none.
 
         `edge`: the end of the peer's window. Data beyond it waits; the very first segment is sent even into a closed

@@ -22,9 +22,9 @@ from coder.mesh.core.wire.batch import HEADER, TxBuf, padded
 _BARE = Struct("!IBBHHH")
 _STAMPED = Struct("!IBBHHHIII")
 """Acknowledgement, offset, flags, window, checksum, urgent; option word, timestamp, echo."""
-_LONE = Struct("!4sH38sIIHHIIII")
+_SMALL_SEGMENT = Struct("!4sH38sIIHHIIII")
 """A whole header: version, payload size, the rest up to the ports; from the sequence number on as above."""
-_BITS_LONE = 0x8018
+_BITS_SMALL = 0x8018
 """Eight words of header, PSH and ACK."""
 _PAIR = Struct("!II")
 _OPTION_WORD = int.from_bytes(tcp.ESTABLISHED_OPTIONS, "big")
@@ -79,10 +79,10 @@ class SegmentBuilder:
         self._pseudo = 0
 
     def skip(self, checksums: bool) -> None:
-        """Set whether checksums are left out; takes effect with `retune`."""
+        """Set whether checksums are left out; takes effect with `update_mss`."""
         self.skip_checksums = checksums
 
-    def retune(self, limit: int) -> None:
+    def update_mss(self, limit: int) -> None:
         """Set the templates for segments of at most `limit` bytes behind the fixed TCP header (options and payload)."""
         self.is_plain = self.skip_checksums and self._agreed.timestamps
         # RFC 6691: options are part of the segment's limit; the announced MSS does not include them.
@@ -109,7 +109,7 @@ class SegmentBuilder:
         """Return our timestamp value: milliseconds, the finest RFC 7323 5.4 allows, with a secret offset."""
         return (int(now * 1000) + self._ts_offset) & MASK
 
-    def moment(self, echoed: int, now: float) -> float:
+    def sent_time(self, echoed: int, now: float) -> float:
         """Return when an echoed timestamp was sent, rounded up to the next millisecond."""
         # The difference survives the wrap after 49 days, as long as the echo is younger than that.
         age = (self.clock(now) - echoed) & MASK
@@ -117,18 +117,18 @@ class SegmentBuilder:
 
     # Segments
 
-    def lone(self, seq: int, data: bytes, now: float) -> bytes:
+    def small_segment(self, seq: int, data: bytes, now: float) -> bytes:
         """Return a small segment with PSH, when `is_plain`: every keystroke and every small request."""
         receiver = self._receiver
         head = self._head
         return (
-            _LONE.pack(
+            _SMALL_SEGMENT.pack(
                 head,
                 len(data) + 32,
                 head[6:],
                 seq & MASK,
                 receiver.rx.next & MASK,
-                _BITS_LONE,
+                _BITS_SMALL,
                 receiver.advertise(),
                 0,
                 _OPTION_WORD,

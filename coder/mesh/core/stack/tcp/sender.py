@@ -117,7 +117,7 @@ class Sender:
         """Count segments without new data."""
         self.segments_out += segments
 
-    def number_for_bare(self) -> int:
+    def control_seq(self) -> int:
         """Return the sequence number of a segment without data that the peer accepts.
 
         Normally SND.NXT. A peer short of memory shrinks its window (RFC 9293 3.8.6 warns of it; Linux does). It then
@@ -129,7 +129,7 @@ class Sender:
 
     # In
 
-    def believes(self, ack: int) -> bool:
+    def is_acceptable_ack(self, ack: int) -> bool:
         """Return whether an acknowledgement is acceptable (RFC 5961 5.2): nothing unsent, nothing older than any
         window."""
         return self.snd_una - self._max_wnd <= ack <= self.snd_nxt
@@ -157,7 +157,7 @@ class Sender:
         reordered."""
         return seq > self.snd_wl1 or (seq == self.snd_wl1 and ack >= self.snd_wl2)
 
-    def takes_little(self, room: int) -> bool:
+    def allows_small_segment(self, room: int) -> bool:
         """Return whether less than a segment may be sent into the peer's window of `room` bytes.
 
         RFC 9293 3.8.6.2.1: when it is half of the largest window ever seen (case 3), or was that small for a while

@@ -13,12 +13,12 @@ from coder.mesh.core.stack.tcp.sender import Sender
 from coder.mesh.core.stack.tcp.sequence import HALF, MASK
 from coder.mesh.core.stack.tcp.timers import NEVER
 
-_LONE_SEGMENT_DELAY = 0.2
+_MAX_ACK_DELAY = 0.2
 """RFC 8985 7.2: the longest a peer may delay the acknowledgement of a single segment."""
-_UNMEASURED_DELAY = 1.0
+_INITIAL_PTO = 1.0
 """RFC 8985 7.2: until there is a round trip. The retransmission timer starts with the same value and then expires
 first; only after a lost SYN, when it starts with three seconds, there is a probe."""
-_MIN_DELAY = 0.01
+_MIN_PTO = 0.01
 """Ours: RFC 8985 has no minimum but names 10 ms as common in implementations; timers of busy machines are no finer."""
 
 
@@ -38,19 +38,19 @@ class TailProbe:
 
     def time(self, now: float, rto_at: float, mss: int) -> float:
         """Return when to send a probe, on a path in order to a peer with SACK; NEVER where a probe has no use."""
-        smoothed = self._rtt.smoothed
+        srtt = self._rtt.srtt
         board = self._board
         # RFC 8985 section 7.2: only without SACKed data and outside of recovery, and never one probe after another.
         if self.end >= 0 or board.sacked or board.lost:
             return NEVER
         # RFC 8985 section 7.2: PTO is two smoothed round trips. One would often fire before an acknowledgement that is
         # merely in flight.
-        delay = 2 * smoothed if smoothed else _UNMEASURED_DELAY
+        delay = 2 * srtt if srtt else _INITIAL_PTO
         # A peer may delay the acknowledgement of a single segment, not of two (RFC 9293 section 3.8.6.3).
-        if smoothed and self._sender.snd_nxt - self._sender.snd_una <= mss:
-            delay += _LONE_SEGMENT_DELAY
-        if delay < _MIN_DELAY:
-            delay = _MIN_DELAY
+        if srtt and self._sender.snd_nxt - self._sender.snd_una <= mss:
+            delay += _MAX_ACK_DELAY
+        if delay < _MIN_PTO:
+            delay = _MIN_PTO
         at = now + delay
         # RFC 8985 section 7.2 would probe at the timer's moment, and restart the timer after it. Here the timer keeps
         # its moment: it repairs more than a tail, and a second wait would double the silence.
@@ -68,7 +68,7 @@ class TailProbe:
         # Otherwise the probe would be a small segment of the silly window syndrome.
         self.is_new = sender.queue.end > sender.snd_nxt and room >= min(mss, sender.unsent)
         if not self.is_new:
-            self._board.lose(max(sender.snd_una, sender.snd_nxt - mss), sender.snd_nxt)
+            self._board.mark_lost(max(sender.snd_una, sender.snd_nxt - mss), sender.snd_nxt)
         self.end = sender.snd_nxt
         return self.is_new
 

@@ -42,7 +42,7 @@ def on_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
     path.
     """
     receiver = c.receiver
-    if c.state is not TcpState.ESTABLISHED or not c.agreed.timestamps or receiver.fin_at >= 0:
+    if c.state is not TcpState.ESTABLISHED or not c.agreed.timestamps or receiver.fin_seq >= 0:
         return index
     packet = packets[index]
     # A hole means blocks to report and acknowledgements to repeat: the fast path does neither.
@@ -106,7 +106,7 @@ def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int
         last = rx.next + (count - 1) * size
         if last >= c.sender.snd_wl1:
             _update_window(c, window, last, c.sender.snd_una)
-        receiver.took_run(count, count * size, now)
+        receiver.received_run(count, count * size, now)
         _data_arrived(c)
     return index
 
@@ -147,7 +147,7 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
         _acknowledged(c, sender.snd_una + best, (), taken_echo, now)
         if receiver.rx.next >= sender.snd_wl1:  # as in `_data_run`
             _update_window(c, window, receiver.rx.next, sender.snd_una)
-        c.host.make_ready(c)
+        c.host.mark_ready(c)
     return index
 
 
@@ -179,10 +179,10 @@ def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
             _acknowledged(c, una, (), tsecr, now)
         elif sender.awaits_writable:
             sender.await_writable(False)
-            c.host.make_touched(c)
+            c.host.mark_touched(c)
     if rx.next >= sender.snd_wl1:  # as in `_data_run`
         _update_window(c, window, rx.next, una)
-    receiver.take_one(packet, _HEADER, end, now)
+    receiver.receive_segment(packet, _HEADER, end, now)
     _data_arrived(c)
     return True
 
@@ -194,7 +194,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
     """Process any segment of this connection: the steps of RFC 9293 3.10.7.4 in their order."""
     receiver = c.receiver
     receiver.count()
-    c.host.make_ready(c)
+    c.host.mark_ready(c)
     if c.state is TcpState.SYN_SENT:
         _in_syn_sent(c, segment, now)
         return
@@ -202,8 +202,8 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
     seq = nearest(receiver.rx.next, segment.seq)
     times = segment.options.timestamps if c.agreed.timestamps else None
     # RFC 7323 section 5.3, R1: not for a RST, as its sender may have forgotten the connection and its stamps.
-    if times is not None and not segment.flags & tcp.RST and receiver.is_old(times[0], now):
-        receiver.owe_ack()
+    if times is not None and not segment.flags & tcp.RST and receiver.fails_paws(times[0], now):
+        receiver.request_ack()
         return
     if not receiver.is_acceptable(seq, segment):
         _refuse(c, seq, segment, now)
@@ -223,7 +223,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
         return
     receiver.heard(now)
     if times is not None:
-        receiver.note_stamp(seq, times[0], now)
+        receiver.update_ts_recent(seq, times[0], now)
     if not _take_ack(c, seq, segment, now) or c.state is TcpState.CLOSED:
         return
     # Sixth, urgent data, is ignored: no current application uses it. RFC 9293 section 3.8.5 keeps the urgent pointer
@@ -254,7 +254,7 @@ def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
     if acked:
         handshake.established(c, now)
         c.sender.begin(segment.seq, segment.window)  # again, with the acknowledgement that counts now
-        c.receiver.owe_ack()
+        c.receiver.request_ack()
         if segment.payload:
             _take_payload(c, segment.seq + 1, segment, now)
     else:
@@ -271,7 +271,7 @@ def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     if c.state is TcpState.SYN_RECEIVED and segment.flags & tcp.SYN and segment.seq == receiver.irs & MASK:
         if segment.flags & tcp.ACK and not c.passive:
             _take_ack(c, seq, segment, now)  # simultaneous open (RFC 9293 figure 8)
-            receiver.owe_ack()
+            receiver.request_ack()
         else:
             c.timers.send_syn(now)  # our SYN-ACK was lost
         return
@@ -285,7 +285,7 @@ def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     receiver.repeated(seq, len(segment.payload))
     if c.state is TcpState.TIME_WAIT and segment.flags & tcp.FIN:
         c.begin_time_wait(now)  # the peer missed our last acknowledgement: repeat it and restart the wait
-    receiver.owe_ack()
+    receiver.request_ack()
 
 
 def _on_reset(c: TcpSocket, seq: int, now: float) -> None:
@@ -315,7 +315,7 @@ def _take_ack(c: TcpSocket, seq: int, segment: Segment, now: float) -> bool:
         _update_window(c, segment.window, seq, ack)
         return True
     # RFC 5961 section 5.2. The challenge shows a genuine peer our state, and an attacker nothing.
-    if not sender.believes(ack):
+    if not sender.is_acceptable_ack(ack):
         c.receiver.challenge(now)
         return False
     if c.state is TcpState.TIME_WAIT:
@@ -350,12 +350,12 @@ def _take_payload(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
         # A probe of our window (RFC 9293 section 3.8.6.1), or a peer that ignores the window.
         payload = receiver.cut(seq, payload)  # a FIN behind the removed bytes is removed, too
     elif segment.flags & tcp.FIN:
-        receiver.learn_fin(end)
+        receiver.set_fin(end)
     if payload and receiver.take(seq, payload, now):
         _data_arrived(c)
-    # A FIN that arrives early waits in `fin_at` for the hole to close.
-    if receiver.fin_at >= 0 and receiver.rx.next == receiver.fin_at and c.state in RECEIVING:
-        receiver.take_fin()
+    # A FIN that arrives early waits in `fin_seq` for the hole to close.
+    if receiver.fin_seq >= 0 and receiver.rx.next == receiver.fin_seq and c.state in RECEIVING:
+        receiver.receive_fin()
         c.take(TcpEvent.FIN_ARRIVED)
         if c.state is TcpState.TIME_WAIT:
             c.begin_time_wait(now)
@@ -371,23 +371,23 @@ def _acknowledged(c: TcpSocket, ack: int, blocks: Blocks, echo: int, now: float,
     # At half, not at the first free byte: a wake-up of the writer should be worth its cost.
     if sender.awaits_writable and 2 * len(sender.queue) <= c.send_limit:
         sender.await_writable(False)
-        c.host.make_touched(c)
+        c.host.mark_touched(c)
     if (
         sender.fin_sent
         and ack > sender.queue.end
         and c.state in (TcpState.FIN_WAIT_1, TcpState.CLOSING, TcpState.LAST_ACK)
     ):
         c.take(TcpEvent.FIN_ACKED)
-        _linger(c, now)
+        _wait_for_fin(c, now)
 
 
-def _linger(c: TcpSocket, now: float) -> None:
+def _wait_for_fin(c: TcpSocket, now: float) -> None:
     """Wait for repetitions of the peer's FIN after ours was acknowledged, or, once the application closed, for its
     first."""
     if c.state is TcpState.TIME_WAIT:
         c.begin_time_wait(now)
     elif c.state is TcpState.FIN_WAIT_2 and c.receiver.discards:
-        c.timers.linger(now + c.host.settings.time_wait)
+        c.timers.set_time_wait(now + c.host.settings.time_wait)
 
 
 def _scaled(c: TcpSocket, window: int) -> int:
@@ -397,7 +397,7 @@ def _scaled(c: TcpSocket, window: int) -> int:
 def _update_window(c: TcpSocket, window: int, seq: int, ack: int) -> None:
     """Update the window; `window` as in the header."""
     if c.sender.update_window(window << c.agreed.snd_scale, seq, ack):
-        c.host.make_ready(c)
+        c.host.mark_ready(c)
 
 
 def _data_arrived(c: TcpSocket) -> None:
@@ -410,11 +410,11 @@ def _data_arrived(c: TcpSocket) -> None:
         return
     sender = c.sender
     host = c.host
-    if receiver.acks_owed or sender.queue.end != sender.snd_nxt or sender.write_closed or c.recovery.scoreboard.lost:
-        host.make_ready(c)
+    if receiver.acks_pending or sender.queue.end != sender.snd_nxt or sender.write_closed or c.recovery.scoreboard.lost:
+        host.mark_ready(c)
     else:
         host.note_deadline(c)
-    host.make_touched(c)
+    host.mark_touched(c)
 
 
 def stray_reset(local: bytes, remote: bytes, segment: Segment) -> bytes:

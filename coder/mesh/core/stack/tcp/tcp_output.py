@@ -15,12 +15,12 @@ from coder.mesh.core.stack.tcp.timers import NEVER
 from coder.mesh.core.wire import tcp
 from coder.mesh.core.wire.batch import HEADER, Batch, TxBuf
 
-_LONE_LIMIT = 1024
+_SMALL_LIMIT = 1024
 """Ours: bytes; far below every tunnel's MTU, so that such a packet needs no size check."""
 _ACK = tcp.ACK
 
 
-def lone(c: TcpSocket, now: float) -> bytes | None:
+def small_segment(c: TcpSocket, now: float) -> bytes | None:
     """Return the packet when one small segment is all that is queued and no limit is near; else None.
 
     Every keystroke and every small request. As a single packet it costs half of a batch of one.
@@ -30,19 +30,19 @@ def lone(c: TcpSocket, now: float) -> bytes | None:
     start = sender.snd_nxt
     left = queue.end - start
     # A pending FIN, blocks to report, a window under probe: each needs the slow path, and is rare in interactive use.
-    if not 0 < left <= _LONE_LIMIT or c.state is not TcpState.ESTABLISHED or sender.write_closed:
+    if not 0 < left <= _SMALL_LIMIT or c.state is not TcpState.ESTABLISHED or sender.write_closed:
         return None
     receiver = c.receiver
     builder = c.builder
     if not builder.is_plain or left > builder.mss or receiver.rx.waiting or receiver.dsack is not None:
         return None
-    if c.timers.persist_at != NEVER or not c.recovery.fits_lone(left, now):
+    if c.timers.persist_at != NEVER or not c.recovery.may_send_small(left, now):
         return None
-    packet = builder.lone(start, queue.slice(start, left), now)
+    packet = builder.small_segment(start, queue.slice(start, left), now)
     end = start + left
     sender.sent(end, 1)
     receiver.acknowledged()
-    c.recovery.sent_lone(start, end, now)
+    c.recovery.sent_small(start, end, now)
     return packet
 
 
@@ -69,7 +69,7 @@ def _resend_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     size = layout.size
     # The first short segment ends the batch: all slots but the last have the same size (wire/batch.py).
     while count < layout.slots and room > 0 and size == layout.size:
-        taken = recovery.take_lost(builder.mss, now)
+        taken = recovery.next_lost(builder.mss, now)
         if taken is None:
             break
         start, end = taken
@@ -98,7 +98,7 @@ def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
         return None
     # Only a pause of our own counts as idle: while data is in flight acknowledgements keep the window valid.
     if sender.snd_nxt == sender.snd_una and left > 0:
-        c.recovery.wake_window(now)
+        c.recovery.restart_idle_window(now)
     size = _allowance(c, left)
     if size < left:
         finish = False
@@ -120,7 +120,7 @@ def _allowance(c: TcpSocket, left: int) -> int:
     own_room = recovery.room()
     # RFC 9438 section 5.8: a window that the application does not fill must not grow, or it would say nothing about the
     # path.
-    recovery.note_limit(left if left < peer_room else peer_room)
+    recovery.note_cwnd_limited(left if left < peer_room else peer_room)
     room = own_room if own_room < peer_room else peer_room
     # No Nagle (RFC 9293 section 3.7.4 lets the application switch it off): the traffic is shells and forwarded
     # connections, whose own ends have already done their batching.
@@ -131,7 +131,7 @@ def _allowance(c: TcpSocket, left: int) -> int:
         return room - room % mss
     # A smaller segment is sent only when the peer's window is that small, never because our own is nearly used up (RFC
     # 9293 3.8.6.2.1: silly window syndrome).
-    if peer_room <= own_room and room > 0 and sender.takes_little(room):
+    if peer_room <= own_room and room > 0 and sender.allows_small_segment(room):
         return room
     return 0
 
@@ -185,10 +185,10 @@ def _carried_ack(c: TcpSocket) -> None:
 def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
     """Return the pure acknowledgements owed, repeated for duplicates (RFC 5681 4.2: one per segment out of order)."""
     receiver = c.receiver
-    owed = receiver.acks_owed
+    owed = receiver.acks_pending
     if not owed:
         return []
-    packet = c.builder.acknowledgement(c.sender.number_for_bare(), now)
+    packet = c.builder.acknowledgement(c.sender.control_seq(), now)
     receiver.acknowledged()
     receiver.reported()
     c.sender.count(owed)

@@ -17,14 +17,14 @@ from coder.mesh.core.stack.tcp.timers import NEVER
 def on_timer(c: TcpSocket, now: float) -> None:
     """Run every timer that is due."""
     timers = c.timers
-    c.host.make_ready(c)
+    c.host.mark_ready(c)
     # Any order would be correct; a comment gives the reason where the order matters.
     if timers.syn_at <= now:
         handshake.resend_syn(c, now)
     if timers.ack_at <= now:
-        # Off first: the next output checks `owe_ack`, and may be data that carries the acknowledgement.
+        # Off first: the next output checks `acks_pending`, and may be data that carries the acknowledgement.
         timers.delay_ack(NEVER)
-        c.receiver.owe_ack()
+        c.receiver.request_ack()
     # Before the retransmission timer: a loss found by RACK costs three tenths of the window, a timeout all of it.
     if timers.reorder_at <= now:
         c.recovery.on_reorder_timer(now)
@@ -46,7 +46,7 @@ def on_timer(c: TcpSocket, now: float) -> None:
         # peer may never send its FIN.
         if c.state in (TcpState.TIME_WAIT, TcpState.FIN_WAIT_2):
             c.take(TcpEvent.TIME_WAIT_OVER)
-        timers.linger(NEVER)
+        timers.set_time_wait(NEVER)
 
 
 def _give_up(c: TcpSocket) -> None:
@@ -64,7 +64,7 @@ def _probe_window(c: TcpSocket, now: float) -> None:
     # RFC 9293 section 3.8.6.1 forbids giving up while the peer answers probes, however long its window stays closed;
     # only silence counts.
     heard = -1.0 if c.sender.snd_wnd else c.receiver.last_heard
-    if rtt.is_in_vain(rtt.persist_delay(timers.persist_count), now, heard):
+    if rtt.should_give_up(rtt.persist_delay(timers.persist_count), now, heard):
         _give_up(c)
         return
     # Repeated until it is answered, as an acknowledgement that opens a window is not retransmitted (RFC 9293 section
@@ -113,4 +113,4 @@ def on_path_change(c: TcpSocket, now: float) -> None:
         return
     if timers.persist_at != NEVER:
         timers.start_persist(now)
-    c.host.make_ready(c)
+    c.host.mark_ready(c)

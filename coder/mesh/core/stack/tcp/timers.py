@@ -88,10 +88,10 @@ class Timers:
         """Stop all timers of a closed connection."""
         self.syn_at = self.ack_at = self.time_wait_at = NEVER
         # TIME-WAIT's too: a closed connection answers nothing any more.
-        self.stop_waiting()
+        self.stop_all_but_time_wait()
         self.earliest = NEVER
 
-    def stop_waiting(self) -> None:
+    def stop_all_but_time_wait(self) -> None:
         """Stop all timers but TIME-WAIT's; only a retransmitted FIN may still arrive."""
         # RFC 9293 section 3.10.7.4: in TIME-WAIT all timers but its own are turned off.
         self.rto_at = self.probe_at = self.reorder_at = self.persist_at = self.keepalive_at = NEVER
@@ -110,7 +110,7 @@ class Timers:
         if at < self.earliest:
             self.earliest = at
 
-    def all_arrived(self) -> None:
+    def stop_retransmission(self) -> None:
         """Stop the timers of data in flight: all of it arrived."""
         self.rto_at = self.probe_at = self.reorder_at = NEVER
 
@@ -140,7 +140,7 @@ class Timers:
         self.persist_at = NEVER
         self.persist_count = 0
 
-    def linger(self, at: float) -> None:
+    def set_time_wait(self, at: float) -> None:
         """Set the end of TIME-WAIT (RFC 9293 3.6.1: twice the segment lifetime); NEVER: over."""
         self.time_wait_at = at
         self._note(at)

@@ -12,12 +12,12 @@ from coder.mesh.core.stack.tcp.sequence import HALF, MASK
 class SpuriousLoss:
     """State to undo one reduction of the window."""
 
-    __slots__ = ("_before", "sent_at")
+    __slots__ = ("_before", "retransmit_ts")
 
     def __init__(self) -> None:
         # From the first reduction: losses found during a repair do not reduce again (RFC 6675 section 5).
         self._before: Snapshot | None = None
-        self.sent_at = -1
+        self.retransmit_ts = -1
         "Our timestamp at the first retransmission, or -1: there was none yet."
 
     @property
@@ -29,14 +29,14 @@ class SpuriousLoss:
         """Record a loss; `before`: the window until then, None: keep the recorded one."""
         if before is not None:
             self._before = before
-        self.sent_at = -1
+        self.retransmit_ts = -1
 
     def on_retransmit(self, clock: int) -> None:
         """Record the value of our timestamp clock at a retransmission."""
-        if self.sent_at < 0:
+        if self.retransmit_ts < 0:
             # The earliest copy decides (RFC 3522 section 3.2, RetransmitTS): an echo older than that belongs to no copy
             # at all.
-            self.sent_at = clock
+            self.retransmit_ts = clock
 
     def end(self) -> None:
         """Forget the reduction: the loss has been repaired."""
@@ -47,7 +47,7 @@ class SpuriousLoss:
         did."""
         # An echo of a timestamp from before the repair can only come from the original (RFC 3522 section 3.2). Equal
         # stamps prove nothing: the clock may not have advanced in between.
-        if self.sent_at < 0 or self._before is None or (tsecr - self.sent_at) & MASK < HALF:
+        if self.retransmit_ts < 0 or self._before is None or (tsecr - self.retransmit_ts) & MASK < HALF:
             return False
         # Only once: the reduction is undone, and the next loss counts as a new one.
         cubic.restore(self._before)

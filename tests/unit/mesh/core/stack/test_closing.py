@@ -15,7 +15,7 @@ def test_half_close_keeps_the_other_direction_open() -> None:
     mine, theirs = world.connect()
     mine.write_nowait(b"question")
     mine.shutdown_write()
-    world.run(lambda: theirs.unread == 8 and 0 <= theirs.receiver.fin_at < theirs.receiver.rx.next)
+    world.run(lambda: theirs.unread == 8 and 0 <= theirs.receiver.fin_seq < theirs.receiver.rx.next)
     assert theirs.read_nowait() == b"question"
     assert theirs.eof
     assert theirs.state is TcpState.CLOSE_WAIT

@@ -64,7 +64,7 @@ def test_reordering_within_a_quarter_round_trip_is_no_loss() -> None:
     peer.ack = base + 10 * SEGMENT
     peer.send()
     assert socket.stats.retransmitted == 0
-    assert socket.recovery.scoreboard.reordered
+    assert socket.recovery.scoreboard.reordering_seen
 
 
 def test_tail_loss_is_probed_before_the_timeout() -> None:
@@ -268,7 +268,7 @@ def test_a_syn_that_went_out_twice_measures_nothing() -> None:
     peer.send()
     (socket,) = peer.stack.connections
     assert socket.connected
-    assert socket.recovery.rtt.smoothed == 0.0
+    assert socket.recovery.rtt.srtt == 0.0
     assert socket.recovery.rtt.timeout() == 1.0
     assert socket.recovery.cubic.window == 10 * SEGMENT, "nothing was lost"
 
@@ -277,7 +277,7 @@ def test_patience_ends_sixteen_repairs_after_the_last_duplicate() -> None:
     """RFC 8985 section 6.2, step 4."""
     board, rtt = Scoreboard(), RoundTrip(TcpSettings())
     rtt.sample(0.1, 0.0)
-    board.reordered = True
+    board.reordering_seen = True
     window = ReorderingWindow(board, rtt)
     window.duplicate(10, 20)
     window.duplicate(30, 40)

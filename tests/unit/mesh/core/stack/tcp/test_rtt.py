@@ -24,7 +24,7 @@ def test_only_a_measurement_ends_the_backoff() -> None:
     rtt.sample(0.1, 0.0)
     rtt.back_off()
     rtt.back_off()
-    rtt.progressed()
+    rtt.on_progress()
     assert rtt.timeout() == 4 * rtt.rto
     rtt.sample(1.0, 2.0)
     assert rtt.timeout() == rtt.rto

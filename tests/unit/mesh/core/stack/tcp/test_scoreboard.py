@@ -63,12 +63,12 @@ def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, i
             assert flight.sack(left, right, now, -1.0, 0.001) == sum(model.states[n] != "s" for n in range(*inside))
             model.mark(*inside, "s")
         elif kind == "l" and left < right:
-            flight.lose(left, right)
+            flight.mark_lost(left, right)
             # A cut is an edge from then on; what is reported or lost already is not cut.
             model.edges |= {edge for edge, inside in ((left, left), (right, right - 1)) if model.states[inside] == "f"}
             model.mark(left, right, "l", "f")
         elif kind == "f" and una < nxt:
-            flight.lose_first()
+            flight.mark_first_lost()
             model.mark(una, min(edge for edge in model.edges if edge > una), "l", "f")
         elif kind == "e" and una < nxt:
             if model.states[una] == "s":  # the peer took back what it had reported
@@ -79,7 +79,7 @@ def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, i
             model.mark(una, nxt, "l", "f")
         elif kind == "r":
             first = min((n for n, s in model.states.items() if s == "l"), default=None)
-            taken = flight.take_lost(size, now, ANY_WINDOW)
+            taken = flight.next_lost(size, now, ANY_WINDOW)
             assert (taken is None) == (first is None)
             if taken is not None:
                 assert taken[0] == first
@@ -90,7 +90,7 @@ def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, i
         check(flight, model)
     flight.expire(now, LONG_AGO)
     missing = set(range(una, nxt)) - {n for run in flight.runs if run.sacked for n in range(run.start, run.end)}
-    resent = [n for taken in iter(lambda: flight.take_lost(mss, now, ANY_WINDOW), None) for n in range(*taken)]
+    resent = [n for taken in iter(lambda: flight.next_lost(mss, now, ANY_WINDOW), None) for n in range(*taken)]
     assert sorted(resent) == sorted(missing), "all that is missing goes out again, and once"
 
 
@@ -141,7 +141,7 @@ def test_tiny_segments_share_runs_beyond_a_limit(segment: int) -> None:
     assert len(flight.runs) <= most
     flight.expire(1e6, LONG_AGO)
     resent = 0
-    while (taken := flight.take_lost(segment, 1e6 + resent, ANY_WINDOW)) is not None:
+    while (taken := flight.next_lost(segment, 1e6 + resent, ANY_WINDOW)) is not None:
         resent += taken[1] - taken[0]
         assert len(flight.runs) <= 2 * most
     assert resent == size - flight.sacked
@@ -152,10 +152,10 @@ def test_a_window_opening_by_bytes_is_bounded() -> None:
     flight = full_flight(100 * MSS)
     flight.expire(2.0, LONG_AGO)
     for edge in range(1, 20_000):
-        while flight.take_lost(MSS, 2.0 + edge, edge) is not None:
+        while flight.next_lost(MSS, 2.0 + edge, edge) is not None:
             pass
     assert len(flight.runs) <= 1024 + 2 * 100 * MSS // 1024
-    while flight.take_lost(MSS, 1e6, ANY_WINDOW) is not None:
+    while flight.next_lost(MSS, 1e6, ANY_WINDOW) is not None:
         pass
     assert not flight.lost
 
@@ -183,7 +183,7 @@ def test_a_lost_flight_is_walked_once() -> None:
     flight.expire(3.0, LONG_AGO)
     flight.runs = Watched(flight.runs)
     before, pieces = len(flight.runs), 0
-    while flight.take_lost(MSS, 4.0 + pieces, ANY_WINDOW) is not None:
+    while flight.next_lost(MSS, 4.0 + pieces, ANY_WINDOW) is not None:
         pieces += 1
     assert pieces >= 500
     assert isinstance(flight.runs, Watched)
