@@ -25,7 +25,7 @@ class Announced(Generic[Value]):
         self._watchers[send] = receive
         return receive
 
-    def tell(self, value: Value) -> None:
+    def publish(self, value: Value) -> None:
         """Publish the value; an unchanged value is not published."""
         if value == self.current:
             return

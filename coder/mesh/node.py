@@ -140,7 +140,7 @@ class Node:
         )
 
     def _tell(self) -> None:
-        self._info.tell(self._make_info())
+        self._info.publish(self._make_info())
 
     # -- peers ------------------------------------------------------------------------------------------------------
     def set_derp_map(self, derp_map: DerpMap) -> None:
@@ -209,8 +209,8 @@ class Node:
 
     def set_addresses(self, others: tuple[OverlayAddress, ...]) -> None:
         """Claim these addresses in addition to our own: peers answer them, `set_router` gets packets to them."""
-        own = self._config.addresses[:1]
-        self._config = replace(self._config, addresses=own + others)
+        own_addresses = self._config.addresses[:1]
+        self._config = replace(self._config, addresses=own_addresses + others)
         self._tell()
 
     def send_packets(self, address: bytes, packets: list[bytes]) -> bool:

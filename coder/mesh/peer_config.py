@@ -35,13 +35,13 @@ def _overlay_address(ip: AllowedIp) -> bytes:
 
 
 def _readable_endpoints(endpoints: tuple[str | Address, ...]) -> tuple[Address, ...]:
-    found: list[Address] = []
+    readable: list[Address] = []
     for text in endpoints:
         if not isinstance(text, str):
-            found.append(text)
+            readable.append(text)
             continue
         try:
-            found.append(parse_endpoint_untrusted(text))
+            readable.append(parse_endpoint_untrusted(text))
         except WireError:
             continue  # a newer form of address: the others still help
-    return tuple(found)
+    return tuple(readable)

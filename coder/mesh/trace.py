@@ -59,6 +59,6 @@ class Trace:
 
     async def wait(self, name: str, **fields: object) -> TraceEvent:
         """Return when such an event was (or is already) recorded."""
-        while (found := self.find(name, **fields)) is None:
+        while (event := self.find(name, **fields)) is None:
             await self._changed.wait()
-        return found
+        return event

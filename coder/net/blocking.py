@@ -69,7 +69,7 @@ class BlockingClient:
         try:
             answer = self._exchange(method, self.policy.origin.path.rstrip("/") + path, body, fields)
             status = answer.status
-            REQUESTS.heard_from(answer.headers)
+            REQUESTS.record_answer(answer.headers)
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, monotonic() - began)
         if status not in expect:
@@ -78,7 +78,7 @@ class BlockingClient:
 
     def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
         if proxy_for(self.policy, self.policy.origin.hostname or "", self.policy.origin.scheme).startswith("https:"):
-            return self._exchange_patiently(method, target, body, fields)
+            return self._exchange_by_tls_proxy(method, target, body, fields)
         is_fresh = self._connection is None
         try:
             connection = self._connection = self._connection or self._open()
@@ -102,8 +102,8 @@ class BlockingClient:
         address, tunnel = (host, port), None
         if via:
             address = (via.hostname or "", via.port or default_port(via.scheme))
-            shown = f"[{host}]" if ":" in host else host
-            tunnel = (f"{shown}:{port}", _proxy_login(via.username, via.password))
+            host_text = f"[{host}]" if ":" in host else host
+            tunnel = (f"{host_text}:{port}", _proxy_login(via.username, via.password))
         if origin.scheme != "https":
             return HttpConnection(address, timeout=REQUEST_TIMEOUT, tunnel=tunnel)
 
@@ -113,19 +113,21 @@ class BlockingClient:
         tls()  # unusable files are reported before dialling
         return HttpConnection(address, timeout=REQUEST_TIMEOUT, tls=tls, tunnel=tunnel, server_name=host)
 
-    def _exchange_patiently(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
+    def _exchange_by_tls_proxy(
+        self, method: str, target: str, body: bytes | None, fields: dict[str, str]
+    ) -> HttpAnswer:
         """Send through a proxy that itself uses TLS: http.client cannot do TLS inside of TLS, our own client can."""
         from coder.base.threads import run_trio
         from coder.net.http1 import HttpClient
 
         common = {name for name, _ in common_headers(self.policy)}
-        own = [(name, value) for name, value in fields.items() if name not in common]
+        own_headers = [(name, value) for name, value in fields.items() if name not in common]
         path = target.removeprefix(self.policy.origin.path.rstrip("/"))
 
         async def once() -> HttpAnswer:
             async with HttpClient(self.policy) as client:
                 every = tuple(range(200, 600))
-                answer = await client.request(method, path, body=body, headers=own, expect=every)
+                answer = await client.request(method, path, body=body, headers=own_headers, expect=every)
                 return HttpAnswer(answer.status, dict(answer.headers), answer.body)
 
         return run_trio(once)
@@ -147,7 +149,7 @@ def _shown(policy: DialPolicy, target: str) -> str:
     return masked(f"{policy.origin.scheme}://{policy.origin.netloc.rpartition('@')[2]}{target}")
 
 
-def _failure(policy: DialPolicy, asked: str, error: Exception) -> NetError:
+def _failure(policy: DialPolicy, shown_address: str, error: Exception) -> NetError:
     host, origin = policy.origin.netloc.rpartition("@")[2], policy.origin
     failure = tls_failure(host, error)
     if failure is not None:
@@ -163,18 +165,20 @@ def _failure(policy: DialPolicy, asked: str, error: Exception) -> NetError:
             return NetError(
                 "proxy", f"cannot connect to the proxy {where}", "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
             )
-        said = f"{asked}: {_dialled(origin.hostname or '', origin.port or default_port(origin.scheme), error)}"
-        return NetError("unreachable", said, "Is the server running, and is the URL right?")
+        message = (
+            f"{shown_address}: {_dial_error(origin.hostname or '', origin.port or default_port(origin.scheme), error)}"
+        )
+        return NetError("unreachable", message, "Is the server running, and is the URL right?")
     return NetError("protocol", f"{host} did not answer as an HTTP server")
 
 
-def _dialled(host: str, port: int, error: OSError) -> str:
+def _dial_error(host: str, port: int, error: OSError) -> str:
     """Describe a failed connection in the words of Go's net package, which scripts match."""
     import os
     import socket
 
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
-    return f"dial tcp {place}: connect: {reason}"
+    return f"dial tcp {address}: connect: {reason}"

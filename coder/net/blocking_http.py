@@ -18,7 +18,7 @@ LINE_LIMIT = 1 << 16
 HEADERS_LIMIT = 1 << 18
 HEAD_LINES = 500
 """Header lines of a message, and lines of trailers: more than any program sends, see `bounded_http.py`."""
-HINTS = 20
+MAX_INTERIM = 20
 """Maximum number of interim answers (RFC 9110 section 15.2): more than any server sends, but bounded."""
 MAX_BODY = 256 << 20
 """Bytes of an answer: a length is the server's claim, and reserves no memory."""
@@ -80,7 +80,7 @@ class HttpConnection:
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields = {**fields, "Content-Length": str(len(body or b""))}
         self._send(f"{method} {target} HTTP/1.1", fields, body or b"")
-        for _ in range(HINTS + 1):
+        for _ in range(MAX_INTERIM + 1):
             version, status, _reason = self._status_line()
             headers = self._headers()
             if status >= 200:
@@ -134,7 +134,7 @@ class HttpConnection:
         return version, int(status), reason.strip()
 
     def _headers(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        headers: dict[str, str] = {}
         size = count = 0
         while line := self._line():
             size += len(line)
@@ -143,8 +143,8 @@ class HttpConnection:
             if not colon or size > HEADERS_LIMIT or count > HEAD_LINES:
                 raise BadAnswerError("no header")
             name, value = name.strip().lower(), value.strip()
-            found[name] = f"{found[name]}, {value}" if name in found else value
-        return found
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return headers
 
     def _chunks(self) -> bytes:
         body = bytearray()

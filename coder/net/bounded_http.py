@@ -16,7 +16,7 @@ import h11
 import trio
 from h11._receivebuffer import ReceiveBuffer
 
-from coder.net.blocking_http import HEAD_LINES, HINTS
+from coder.net.blocking_http import HEAD_LINES, MAX_INTERIM
 
 PIECES = 100
 "Pieces of a body, and heads, after which other tasks run: a millisecond's work."
@@ -37,9 +37,9 @@ class _CountedLines(ReceiveBuffer):
         if not self._data:  # called once more after every head
             return None
         if not self._data.startswith((b"\n", b"\r\n")):  # else: no line at all, and the rest belongs to another message
-            found = _END.search(self._data, self._multiple_lines_search)
+            match = _END.search(self._data, self._multiple_lines_search)
             # The last two bytes of an incomplete head may be the beginning of its end.
-            end = found.start() if found else max(len(self._data) - 2, 0)
+            end = match.start() if match else max(len(self._data) - 2, 0)
             self._lines += self._data.count(b"\n", self._counted, end)
             self._counted = end
             if self._lines > HEAD_LINES:
@@ -53,14 +53,14 @@ class _CountedLines(ReceiveBuffer):
 
 class BoundedHttp(h11.Connection):
     """`next_event` raises h11.RemoteProtocolError for a head or trailers of more than HEAD_LINES lines (431), and for
-    more than HINTS answers of 1xx before an answer."""
+    more than MAX_INTERIM answers of 1xx before an answer."""
 
     def __init__(
         self, our_role: type[h11.CLIENT] | type[h11.SERVER], max_incomplete_event_size: int = 16 << 10
     ) -> None:
         super().__init__(our_role, max_incomplete_event_size)
         self._receive_buffer = _CountedLines()
-        self._pieces = self._hints = 0
+        self._pieces = self._interim = 0
 
     def next_event(self) -> Any:
         if self.their_state is h11.MUST_CLOSE and self.our_role is h11.SERVER and self._receive_buffer:
@@ -70,12 +70,12 @@ class BoundedHttp(h11.Connection):
             self._receive_buffer.maybe_extract_at_most(len(self._receive_buffer))
         event = super().next_event()
         if type(event) is h11.InformationalResponse:
-            self._hints += 1
-            if self._hints > HINTS:
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
                 self._process_error(self.their_role)
                 raise h11.RemoteProtocolError("too many interim answers")
         elif type(event) is h11.Response:
-            self._hints = 0
+            self._interim = 0
         return event
 
     async def read_event(self, stream: trio.abc.ReceiveStream) -> Any:

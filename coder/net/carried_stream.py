@@ -228,8 +228,8 @@ class CarriedStream(trio.abc.HalfCloseableStream):
         stack = AsyncExitStack()
         try:
             with trio.fail_after(self._mark_timeout()):
-                asked = self._http.stream("GET", self._path, headers=headers, head_timeout=math.inf)
-                answer = await stack.enter_async_context(asked)
+                request = self._http.stream("GET", self._path, headers=headers, head_timeout=math.inf)
+                answer = await stack.enter_async_context(request)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await stack.aclose()

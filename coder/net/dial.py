@@ -63,29 +63,29 @@ async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.
 
 async def _tcp_by_family(policy: DialPolicy, host: str, port: int) -> trio.SocketStream:
     """Connect by both families at the same time, each at its own address: the first connection wins."""
-    places = [
-        (host, source) if not place else (place, None)
-        for place, source in zip(policy.by_family, ("0.0.0.0", "::"), strict=True)
-        if place != "none"
+    targets = [
+        (host, source) if not address else (address, None)
+        for address, source in zip(policy.by_family, ("0.0.0.0", "::"), strict=True)
+        if address != "none"
     ]
-    if not places:
+    if not targets:
         raise NetError(
             "unreachable", f"{host} can be reached neither by IPv4 nor by IPv6", "The relay map says `none` for both."
         )
     streams: list[trio.SocketStream] = []
     failures: list[NetError] = []
 
-    async def attempt(place: str, source: str | None) -> None:
+    async def attempt(address: str, source: str | None) -> None:
         try:
-            streams.append(await _tcp(place, port, source))
+            streams.append(await _tcp(address, port, source))
             nursery.cancel_scope.cancel()
         except NetError as error:
             failures.append(error)
 
     try:
         async with trio.open_nursery() as nursery:
-            for place, source in places:
-                nursery.start_soon(attempt, place, source)
+            for address, source in targets:
+                nursery.start_soon(attempt, address, source)
         if not streams:
             raise failures[0]
         return streams.pop()
@@ -123,8 +123,8 @@ async def _tunnel(stream: trio.abc.Stream, host: str, port: int, proxy: SplitRes
         head += chunk
     status = head.split(b"\r\n", 1)[0].split(b" ")
     if len(status) < 2 or status[1] != b"200":
-        said = head.split(b"\r\n", 1)[0].decode("latin-1")
-        raise proxy_refusal(proxy.hostname or "", target, said)
+        status_line = head.split(b"\r\n", 1)[0].decode("latin-1")
+        raise proxy_refusal(proxy.hostname or "", target, status_line)
 
 
 async def _secure(
@@ -161,9 +161,9 @@ def _check_name(tls: trio.SSLStream[trio.abc.Stream], host: str, name: str) -> N
 
     OpenSSL would compare, but only with the requested server name, which here is another.
     """
-    shown = [value.lower() for kind, value in tls.getpeercert().get("subjectAltName", ()) if kind == "DNS"]
+    dns_names = [value.lower() for kind, value in tls.getpeercert().get("subjectAltName", ()) if kind == "DNS"]
     parent = name.lower().partition(".")[2]
-    if name.lower() not in shown and not ("." in parent and f"*.{parent}" in shown):
+    if name.lower() not in dns_names and not ("." in parent and f"*.{parent}" in dns_names):
         raise NetError(
             "tls", f"the certificate of {host} is not for {name}", "The relay map names another: `CertName`."
         )

@@ -14,23 +14,23 @@ class NetError(CoderError):
 
 def not_an_answer(content_type: str) -> NetError:
     """Return the error for a success whose body is not the API's: a captive portal, a proxy's page, another program."""
-    shown = "a web page" if content_type.startswith("text/html") else "something else"
+    content = "a web page" if content_type.startswith("text/html") else "something else"
     hint = "Is the URL that of a Coder deployment, and is there a proxy or sign-in page in between?"
-    return NetError("protocol", f"the server answered with {shown} where the API answers with JSON", hint)
+    return NetError("protocol", f"the server answered with {content} where the API answers with JSON", hint)
 
 
-def proxy_refusal(proxy: str, target: str, said: str) -> NetError:
+def proxy_refusal(proxy: str, target: str, status_line: str) -> NetError:
     """Return the error for a proxy that did not accept CONNECT; `said` is its status line."""
-    requires_login = " 407" in f" {said}"
+    requires_login = " 407" in f" {status_line}"
     hint = (
         "Put user and password into the proxy URL: http://user:password@proxy:port, special characters as %40."
         if requires_login
         else "Ask the administrator of the proxy to allow CONNECT there, or add the host to NO_PROXY."
     )
-    return NetError("proxy", f"the proxy {proxy} refused the connection to {target} ({said})", hint)
+    return NetError("proxy", f"the proxy {proxy} refused the connection to {target} ({status_line})", hint)
 
 
-_OUT_OF_TIME = {
+_NOT_VALID_NOW = {
     9: "The certificate is not valid yet by the clock of this machine: set the clock.",
     10: "Check the clock of this machine. If it is right, the certificate has expired, and the administrator of the "
     "server has to renew it.",
@@ -46,13 +46,13 @@ def tls_failure(host: str, error: BaseException, clock: Clock | None = None) -> 
     cause = next((each for each in causes(error, with_context=True) if isinstance(each, ssl.SSLError)), None)
     if cause is None:
         return None
-    if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _OUT_OF_TIME:
+    if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _NOT_VALID_NOW:
         now = (clock or SystemClock()).now()
         return NetError(
             "tls",
             f"the certificate of {host} does not hold at {now:%Y-%m-%d %H:%M} UTC, the time of this machine "
             f"({cause.verify_message})",
-            _OUT_OF_TIME[cause.verify_code],
+            _NOT_VALID_NOW[cause.verify_code],
         )
     if isinstance(cause, ssl.SSLCertVerificationError):
         return NetError(

@@ -133,8 +133,8 @@ class HttpClient:
         async with self.stream(method, path, body=body, headers=headers, head_timeout=math.inf) as answer:
             content = await answer.first(limit + 1)
             if len(content) > limit:
-                said = f"the answer to {method} {masked(path)} is larger than {limit} bytes"
-                raise NetError("protocol", said)
+                message = f"the answer to {method} {masked(path)} is larger than {limit} bytes"
+                raise NetError("protocol", message)
             return HttpResponse(answer.status, answer.headers, content)
 
     @asynccontextmanager
@@ -225,7 +225,7 @@ class StreamedResponse:
         self._connection = connection
         self.status: int = head.status_code
         self.headers = header_mapping(head)
-        REQUESTS.heard_from(self.headers)
+        REQUESTS.record_answer(self.headers)
         self.finished = False
 
     async def first(self, size: int) -> bytes:
@@ -256,11 +256,11 @@ class StreamedResponse:
 
 
 def header_mapping(head: h11.Response | h11.InformationalResponse) -> dict[str, str]:
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for raw_name, raw_value in head.headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def request_fields(policy: DialPolicy, headers: Headers) -> list[tuple[str, str]]:
@@ -297,7 +297,7 @@ async def _upgraded(
             event = await connection.next_event()
         if isinstance(event, h11.InformationalResponse):
             answered = header_mapping(event)
-            REQUESTS.heard_from(answered)
+            REQUESTS.record_answer(answered)
             return connection.stream, answered, connection.h11.trailing_data[0]
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")

@@ -13,7 +13,7 @@ SECRET_PATHS = ("/api/v2/provisionerkeys/", "/derp/streams/")
 authorizes its use."""
 
 STARS = "***"
-MOST_SHOWN = 1024
+MAX_SHOWN = 1024
 "Characters shown of an address. It may be a stranger's, and its message goes into a log line or an answer."
 _WORDS = ("token", "secret", "key", "code", "password", "session", "signature", "state")
 _LOGIN = re.compile(r"//[^/@]*@")
@@ -38,8 +38,8 @@ def _masked_field(text: str) -> str:
     """
     names = text.split("=")
     for number, name in enumerate(names[:-1]):
-        asked = name.partition("?")[2].lower()
-        if any(word in asked for word in _WORDS):
+        key = name.partition("?")[2].lower()
+        if any(word in key for word in _WORDS):
             return "=".join((*names[: number + 1], STARS))
     return text
 
@@ -51,4 +51,4 @@ def masked_path(path: str) -> str:
 
 def shortened(text: str) -> str:
     """Return the shown part of an address."""
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -26,7 +26,7 @@ CONNECT_TIMEOUT = 10.0
 "Seconds for TCP, proxy and TLS together; upstream's relay dialler uses the same."
 
 
-class Learned:
+class ServerKnowledge:
     """Knowledge of this process about the paths to servers; shared by all policies derived from one."""
 
     __slots__ = ("_held_back", "_stripped")
@@ -76,16 +76,16 @@ class DialPolicy:
     certificate_name: str = ""
     """Name that the server's certificate must have, when it is not the host's; the host is still the requested server
     name."""
-    learned: Learned = field(default_factory=Learned, compare=False, repr=False)
+    learned: ServerKnowledge = field(default_factory=ServerKnowledge, compare=False, repr=False)
 
     def with_token(self, token: Secret | None) -> DialPolicy:
         return replace(self, token=token)
 
     def request_headers(self) -> list[tuple[str, str]]:
-        found = list(self.headers)
+        entries = list(self.headers)
         if self.token:
-            found.append((self.token_header, self.token.reveal()))
-        return found
+            entries.append((self.token_header, self.token.reveal()))
+        return entries
 
     @property
     def origin(self) -> SplitResult:
@@ -98,7 +98,7 @@ def environment_proxies(env: Mapping[str, str]) -> dict[str, str]:
     ALL_PROXY often exists for programs with SOCKS, which is not supported here: such a value is ignored. A SOCKS value
     for HTTP or HTTPS itself is kept, and rejected when it is used.
     """
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for key, names in (
         # HTTP_PROXY upper-case is unsafe under CGI; we are never a CGI.
         ("http", ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")),
@@ -108,9 +108,9 @@ def environment_proxies(env: Mapping[str, str]) -> dict[str, str]:
         for name in names:
             value = env.get(name, "")
             if value and not (name.lower() == "all_proxy" and value.lower().startswith("socks")):
-                found[key] = value
+                entries[key] = value
                 break
-    return found
+    return entries
 
 
 def proxy_for(policy: DialPolicy, host: str, scheme: str) -> str:

@@ -46,7 +46,7 @@ class RequestLog:
         if self.listener is not None:
             self.listener(self.last)
 
-    def heard_from(self, headers: Mapping[str, str]) -> None:
+    def record_answer(self, headers: Mapping[str, str]) -> None:
         """Record the head of an answer, its names in lower case."""
         self.server_version = headers.get("x-coder-build-version", "") or self.server_version
 

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 _UNUSED = ("asyncssh.crypto.x509", "asyncssh.crypto.umac")
-_LATER = ("asyncssh.sftp", "asyncssh.scp")
+_LAZY = ("asyncssh.sftp", "asyncssh.scp")
 CONSTANTS = {"MIN_SFTP_VERSION": 3, "SEEK_SET": 0, "SEEK_CUR": 1, "SEEK_END": 2}
 "Names there that are neither class nor function, and are default values of arguments."
 
@@ -30,7 +30,7 @@ def _nothing(name: str) -> str | None:  # noqa: ARG001 - the signature of what i
     return None
 
 
-class _Named(type):
+class _LazyName(type):
     """Placeholder for a class or function of a module that is loaded when it is called or derived from.
 
     A class itself, because asyncssh's annotations are evaluated and require one.
@@ -39,8 +39,8 @@ class _Named(type):
     origin: str
 
     def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any]) -> Any:
-        if any(isinstance(base, _Named) for base in bases):
-            bases = tuple(base.real() if isinstance(base, _Named) else base for base in bases)
+        if any(isinstance(base, _LazyName) for base in bases):
+            bases = tuple(base.real() if isinstance(base, _LazyName) else base for base in bases)
             return type(bases[0])(name, bases, namespace)
         return super().__new__(cls, name, bases, namespace)
 
@@ -54,13 +54,13 @@ class _Named(type):
         return cls.origin in sys.modules and isinstance(value, cls.real())
 
 
-class _Later(ModuleType):
+class _LazyModule(ModuleType):
     """Placeholder for a module in which every name exists."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return CONSTANTS[name] if name in CONSTANTS else _Named(name, (), {"origin": self.__name__})
+        return CONSTANTS[name] if name in CONSTANTS else _LazyName(name, (), {"origin": self.__name__})
 
 
 def _load() -> None:
@@ -68,29 +68,29 @@ def _load() -> None:
         return
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes the import fail, as documented
-    for name in _LATER:
-        sys.modules[name] = _Later(name)
+    for name in _LAZY:
+        sys.modules[name] = _LazyModule(name)
     find = ctypes.util.find_library
     ctypes.util.find_library = _nothing
     try:
         loaded = importlib.import_module("asyncssh")
     finally:
         ctypes.util.find_library = find
-        for name in _LATER:
+        for name in _LAZY:
             del sys.modules[name]  # later imports load the real module
-    _look_up_later(loaded)
+    _load_on_access(loaded)
 
 
-def _look_up_later(package: ModuleType) -> None:
+def _load_on_access(package: ModuleType) -> None:
     """Load SFTP and scp at the first access to one of their names; the package itself then has the real objects."""
-    later = {name: value.origin for name, value in vars(package).items() if isinstance(value, _Named)}
+    later = {name: value.origin for name, value in vars(package).items() if isinstance(value, _LazyName)}
     for name in later:
         delattr(package, name)
 
     def get(name: str) -> Any:
-        if name not in later and f"asyncssh.{name}" not in _LATER:
+        if name not in later and f"asyncssh.{name}" not in _LAZY:
             raise AttributeError(f"module 'asyncssh' has no attribute {name!r}")
-        for module in _LATER:
+        for module in _LAZY:
             importlib.import_module(module)
         for each, origin in later.items():  # after both: the module scp hides the function
             setattr(package, each, getattr(sys.modules[origin], each))

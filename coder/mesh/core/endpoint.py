@@ -37,7 +37,7 @@ PERSISTENT_KEEPALIVE = 25.0
 _TRANSPORT = 4
 # Type 1 or 2 and three zeros; a STUN answer begins with 1 as well, but its second byte is 1 too.
 _HANDSHAKE = (b"\1\0\0\0", b"\2\0\0\0")
-_LATELY = 1.0
+_RECENTLY = 1.0
 """Ours: seconds; much less than what makes a session inactive."""
 
 
@@ -143,7 +143,7 @@ class Endpoint:
             if by_relay and self.routes.region(peer.config.public_key, peer.config.home_derp) == region:
                 self._actions.path_changed(peer, now)
                 if peer.paths.active(now):  # our call-me-maybe may be among what was lost
-                    self._actions.carry_out(peer, peer.paths.look_again(now), now)
+                    self._actions.carry_out(peer, peer.paths.ping_again(now), now)
 
     def ping(self, peer: Peer, token: int, now: float) -> None:
         """Send disco pings for a caller; answers go to `Sink.ping_answered` with the token (not 0)."""
@@ -332,7 +332,7 @@ class Endpoint:
     def _note_sent(self, peer: Peer, now: float) -> None:
         paths = peer.paths
         last = paths.last_send
-        if last is not None and now - last < _LATELY and paths.trusted(now):
+        if last is not None and now - last < _RECENTLY and paths.trusted(now):
             paths.last_send = now  # all that `on_send` would do
             return
         was_quiet = not paths.active(now)

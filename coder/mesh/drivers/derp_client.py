@@ -94,7 +94,7 @@ class RelayPool:
             if connection.connected:
                 self._nursery.start_soon(connection.check)
             else:
-                connection.hurry.set()
+                connection.retry_now.set()
 
     def forced_websockets(self) -> dict[int, str]:
         """Return region -> why its connection uses a WebSocket."""

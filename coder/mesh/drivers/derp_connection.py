@@ -88,13 +88,13 @@ class RelayConnection:
         """Set and replaced whenever data arrives."""
         self.answered = trio.Event()
         """Whether anything arrived since `_stay_warm` checked last."""
-        self.heard_at = self.said_at = 0.0
-        self.is_goodbye = False
+        self.heard_at = self.last_sent_at = 0.0
+        self.is_restarting = False
         """Whether the relay announced its shutdown."""
         self.unanswered = 0.0
         """Silence before an unanswered ping, seconds."""
         self.attempt: trio.CancelScope | None = None
-        self.hurry = trio.Event()
+        self.retry_now = trio.Event()
         """Set to end a pause between attempts."""
 
     def push(self, packets: int, frames: bytes) -> bool:
@@ -111,10 +111,10 @@ class RelayConnection:
 
     async def check(self) -> None:
         """Ping the relay; close the connection when no answer arrives."""
-        asked = self.heard
+        last_heard = self.heard
         self.put_control(derp.DerpPing(self._regions.random(8)).encode())
         await trio.sleep(PING_TIMEOUT)
-        if self.heard is asked and self.attempt is not None:
+        if self.heard is last_heard and self.attempt is not None:
             self.problem = "the relay did not answer"
             self.attempt.cancel()
 
@@ -127,7 +127,7 @@ class RelayConnection:
                 began = trio.current_time()
                 try:
                     with trio.CancelScope() as self.attempt:
-                        await self._live()
+                        await self._serve()
                         self.problem = "the relay closed the connection"
                 except* _NETWORK_ERRORS as group:
                     self.problem = explain(group)
@@ -136,9 +136,9 @@ class RelayConnection:
                     break
                 if trio.current_time() - began > STEADY:
                     delay = FIRST_RETRY
-                self.hurry = trio.Event()
+                self.retry_now = trio.Event()
                 with trio.move_on_after(max(self.restart_in, delay * (0.5 + random() / 2))):
-                    await self.hurry.wait()
+                    await self.retry_now.wait()
                 self.restart_in = 0.0
                 delay = min(2 * delay, LAST_RETRY)
         self._lost()
@@ -151,15 +151,15 @@ class RelayConnection:
             self.queue.forget_control()
             self._events.relay_connected(self.region, False)
 
-    async def _live(self) -> None:
+    async def _serve(self) -> None:
         reached = await self._regions.reach(self.region, self.unproven)
         transport, inbox, shared = reached.transport, reached.inbox, reached.shared
         async with transport.stream:
             self.unproven = reached.node
             self.forced_websocket, self.transport_kind = transport.forced_websocket, transport.kind
             self.connected = True
-            self.is_goodbye = False
-            self.heard_at = self.said_at = began = trio.current_time()
+            self.is_restarting = False
+            self.heard_at = self.last_sent_at = began = trio.current_time()
             self.problem = ""
             self.queue.put_first(derp.NotePreferred(self.region == self._regions.home).encode())
             self.wake.set()
@@ -179,8 +179,8 @@ class RelayConnection:
     def _learn_from_cut(self, began: float) -> None:
         """Adjust the keepalive after an unexpected end: its cause may be silence."""
         now = trio.current_time()
-        silence = self.unanswered or now - max(self.heard_at, self.said_at)
-        if not self.is_goodbye:
+        silence = self.unanswered or now - max(self.heard_at, self.last_sent_at)
+        if not self.is_restarting:
             self._regions.keepalive(self.region).on_cut(silence, now - began)
 
     async def _write(self, stream: trio.abc.Stream) -> None:
@@ -189,16 +189,16 @@ class RelayConnection:
             self.wake = trio.Event()
             while data := self.queue.take():
                 await stream.send_all(data)
-                self.said_at = trio.current_time()
+                self.last_sent_at = trio.current_time()
                 if self.queue.became_short():
                     self._events.relay_drained(self.region)
 
     async def _stay_warm(self) -> None:
         """Send keepalives before a middlebox drops the idle connection, and detect when it did."""
         while True:
-            interval, quiet_since = self._regions.keepalive(self.region).interval, max(self.heard_at, self.said_at)
+            interval, quiet_since = self._regions.keepalive(self.region).interval, max(self.heard_at, self.last_sent_at)
             await trio.sleep_until(quiet_since + interval)
-            if max(self.heard_at, self.said_at) > quiet_since:
+            if max(self.heard_at, self.last_sent_at) > quiet_since:
                 continue
             self.answered = trio.Event()
             self.put_control(derp.DerpPing(self._regions.random(8)).encode())
@@ -210,7 +210,7 @@ class RelayConnection:
 
     async def _read(self, inbox: FrameBuffer, shared: SharedBox) -> None:
         while True:
-            while self._digest(inbox.buffer, shared):
+            while self._process_frames(inbox.buffer, shared):
                 await trio.lowlevel.checkpoint()
             with trio.fail_after(READ_TIMEOUT):
                 if not await inbox.more():
@@ -219,7 +219,7 @@ class RelayConnection:
             self.heard_at = trio.current_time()
             self.answered.set()
 
-    def _digest(self, buffer: bytearray, shared: SharedBox) -> bool:
+    def _process_frames(self, buffer: bytearray, shared: SharedBox) -> bool:
         """Process whole frames, packets in runs of one peer. Return whether it stopped at its limit of frames."""
         at, size, left = 0, len(buffer), MANY_FRAMES
         source = b""
@@ -270,7 +270,7 @@ class RelayConnection:
                 self.problem = problem[:200]
             case derp.Restarting(reconnect_in_ms):
                 self.restart_in = min(reconnect_in_ms / 1000, MAX_RESTART_WAIT)
-                self.is_goodbye = True
+                self.is_restarting = True
             case _:
                 pass  # keepalives have no other effect than their arrival
 

@@ -58,9 +58,9 @@ class _Link:
         self._wake.set()
         return True
 
-    def on_frame(self, frame: derp.Frame, own: bytes) -> None:
+    def on_frame(self, frame: derp.Frame, own_key: bytes) -> None:
         """Process a frame of the other relay."""
-        if isinstance(frame, derp.PeerPresent) and frame.key != own:
+        if isinstance(frame, derp.PeerPresent) and frame.key != own_key:
             self._there.add(frame.key)
             self._server.add_elsewhere(frame.key, self.forward)
         elif isinstance(frame, derp.PeerGone):
@@ -85,27 +85,29 @@ class _Link:
 
 async def keep_meshed(server: DerpServer, dial: Dial, mesh_key: str, private: PrivateKey | None = None) -> None:
     """Stay connected to another relay, for ever."""
-    own = private or PrivateKey.generate(os.urandom)
+    own_key = private or PrivateKey.generate(os.urandom)
     delay = FIRST_RETRY
     while True:
         try:
             transport = await dial()
             async with transport.stream:
                 delay = FIRST_RETRY
-                await _mesh(server, transport, mesh_key, own)
+                await _mesh(server, transport, mesh_key, own_key)
         except* _ERRORS:
             pass  # it restarts, or the network failed: retried below
         await trio.sleep(delay * (0.5 + random() / 2))
         delay = min(2 * delay, LAST_RETRY)
 
 
-async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own: PrivateKey) -> None:
+async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own_key: PrivateKey) -> None:
     inbox, stream = FrameBuffer(transport.stream, transport.leftover), transport.stream
-    hello = await inbox.frame()
-    if not isinstance(hello, derp.ServerKey):
+    server_key = await inbox.frame()
+    if not isinstance(server_key, derp.ServerKey):
         raise WireError("unexpected_frame", "the first frame of a relay is its key")
-    box = SharedBox(own, hello.key)
-    info = derp_info.seal_client_info(box, own.public, os.urandom(NONCE_SIZE), derp_info.ClientInfo(mesh_key=mesh_key))
+    box = SharedBox(own_key, server_key.key)
+    info = derp_info.seal_client_info(
+        box, own_key.public, os.urandom(NONCE_SIZE), derp_info.ClientInfo(mesh_key=mesh_key)
+    )
     await stream.send_all(info.encode() + derp.WatchConns().encode())
     link = _Link(server, stream)
     try:
@@ -113,6 +115,6 @@ async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own
             nursery.start_soon(link.write)
             while True:
                 with trio.fail_after(READ_TIMEOUT):
-                    link.on_frame(await inbox.frame(), own.public)
+                    link.on_frame(await inbox.frame(), own_key.public)
     finally:
         link.forget()

@@ -18,7 +18,7 @@ from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.keepalive import Keepalive
 from coder.mesh.core.wire import derp, derp_info
-from coder.mesh.drivers.framing import FrameBuffer, keep_unsent_short
+from coder.mesh.drivers.framing import FrameBuffer, limit_unsent
 from coder.mesh.drivers.region import first_to_answer
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.errors import RelayError
@@ -71,24 +71,24 @@ class RelayRegions:
         if region is None or not nodes:
             raise RelayError(f"region {number} has no relay")
         last = self._worked.get(number)
-        found = None
+        reached = None
         try:
             with trio.move_on_after(CONNECT_TIMEOUT):
-                found = await first_to_answer(
+                reached = await first_to_answer(
                     sorted(nodes, key=lambda node: (node.name == unproven, node.name != last)),
                     lambda node: self._reach_node(region, node),
                     Reached.drop,
                 )
         except Exception as error:
             raise RelayError(f"cannot connect to the relay of region {number}") from error
-        if found is None:
+        if reached is None:
             raise RelayError(f"no relay of region {number} answered within {CONNECT_TIMEOUT:g} s")
-        return found
+        return reached
 
     async def _reach_node(self, region: DerpRegion, node: DerpNode) -> Reached:
         transport = await self._dialer(region, node)
         try:
-            keep_unsent_short(transport.stream)
+            limit_unsent(transport.stream)
             inbox = FrameBuffer(transport.stream, transport.leftover)
             return Reached(node.name, transport, inbox, await self._log_in(transport.stream, inbox))
         except BaseException:
@@ -97,11 +97,11 @@ class RelayRegions:
             raise
 
     async def _log_in(self, stream: trio.abc.Stream, inbox: FrameBuffer) -> SharedBox:
-        hello = await inbox.frame()
-        if not isinstance(hello, derp.ServerKey):
+        server_key = await inbox.frame()
+        if not isinstance(server_key, derp.ServerKey):
             raise WireError("unexpected_frame", "the first frame of a relay is its key")
         private = self._private
-        shared = SharedBox(private, hello.key)
+        shared = SharedBox(private, server_key.key)
         info = derp_info.seal_client_info(shared, private.public, self.random(NONCE_SIZE), derp_info.ClientInfo())
         await stream.send_all(info.encode())
         return shared

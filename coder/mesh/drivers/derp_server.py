@@ -29,7 +29,7 @@ from coder.mesh.drivers.framing import (
     MAX_PACKET_BODY,
     READ_SIZE,
     FrameBuffer,
-    keep_unsent_short,
+    limit_unsent,
 )
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
@@ -44,7 +44,7 @@ MIN_RECIPIENTS = 1024
 """Ours: a sender's memory of its receivers is cleaned of old ones when it grows beyond this and the connected ones."""
 
 _MESH_FRAMES = {derp.WATCH_CONNS, derp.FORWARD_PACKET, derp.CLOSE_PEER}
-_PASSING_FRAMES = {derp.KEEP_ALIVE, derp.PONG}
+_IGNORED_FRAMES = {derp.KEEP_ALIVE, derp.PONG}
 """Known frames without an effect here."""
 
 Forward = Callable[[bytes, bytes, int], bool]
@@ -86,13 +86,13 @@ class DerpServer:
 
     def presence(self) -> RelayPresence:
         """Count and return the connected clients."""
-        homes = sum(one.preferred for peers in self._clients.values() for one in peers)
+        homes = sum(client.preferred for peers in self._clients.values() for client in peers)
         elsewhere = len(self._elsewhere.keys() - self._clients.keys())
         return RelayPresence(len(self._clients), elsewhere, homes, len(self._watchers))
 
     def traffic(self) -> list[tuple[PublicKey, int, int]]:
         """Return (key, bytes sent to it, bytes received from it) of each open connection."""
-        return [(one.key, one.bytes_out, one.bytes_in) for peers in self._clients.values() for one in peers]
+        return [(client.key, client.bytes_out, client.bytes_in) for peers in self._clients.values() for client in peers]
 
     def disconnect_all(self) -> None:
         """Close every connection (the server shuts down)."""
@@ -105,9 +105,9 @@ class DerpServer:
 
         async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
             await trio.lowlevel.checkpoint()
-            ours, theirs = pipe_pair()
-            nursery.start_soon(self.serve_connection, theirs)
-            return DerpTransport(ours)
+            client_end, server_end = pipe_pair()
+            nursery.start_soon(self.serve_connection, server_end)
+            return DerpTransport(client_end)
 
         return dial
 
@@ -118,7 +118,7 @@ class DerpServer:
         """
         self.counters.connections += 1
         self.counters.current += 1
-        keep_unsent_short(stream)
+        limit_unsent(stream)
         try:
             inbox = FrameBuffer(stream, leftover)
             client = None
@@ -152,7 +152,7 @@ class DerpServer:
         others = self._clients.setdefault(client.key, [])
         others.append(client)
         if len(others) == 1:
-            self._tell_watchers(derp.PeerPresent(client.key).encode())
+            self._notify_watchers(derp.PeerPresent(client.key).encode())
         try:
             with client.scope:
                 async with trio.open_nursery() as nursery:
@@ -167,7 +167,7 @@ class DerpServer:
     async def _read(self, client: ConnectedClient, inbox: FrameBuffer) -> None:
         buffer = inbox.buffer
         while True:
-            used, is_more = self._digest(client, buffer)
+            used, is_more = self._process_frames(client, buffer)
             del buffer[:used]
             client.bytes_in += used
             if self._rate and not client.mesh:
@@ -189,7 +189,7 @@ class DerpServer:
             self.counters.throttled += 1
             await trio.sleep(seconds)
 
-    def _digest(self, client: ConnectedClient, buffer: bytearray) -> tuple[int, bool]:
+    def _process_frames(self, client: ConnectedClient, buffer: bytearray) -> tuple[int, bool]:
         """Process whole frames; runs of packets to one peer are forwarded as one piece.
 
         Returns (bytes used, whether it stopped at its limit of frames).
@@ -248,7 +248,7 @@ class DerpServer:
                 return
             counters.dropped_unknown += packets
             counters.dropped_disco += packets * disco
-            if disco and client.may_tell_gone(trio.current_time()):
+            if disco and client.may_notify_gone(trio.current_time()):
                 counters.told_not_here += 1
                 client.put_control(derp.PeerGone(PublicKey(to), derp.GONE_NOT_HERE).encode())
             return
@@ -276,7 +276,7 @@ class DerpServer:
             if not client.mesh:
                 raise WireError("not_permitted")
             self._on_mesh_frame(client, kind, body)
-        elif kind not in _PASSING_FRAMES:
+        elif kind not in _IGNORED_FRAMES:
             self.counters.unknown_frames += 1
 
     def _set_home(self, client: ConnectedClient, here: bool) -> None:
@@ -321,7 +321,7 @@ class DerpServer:
             self.counters.dropped_disco += dropped * disco
             targets[-1].wake.set()
 
-    def _tell_watchers(self, frame: bytes) -> None:
+    def _notify_watchers(self, frame: bytes) -> None:
         for watcher in self._watchers:
             watcher.put_control(frame)
 
@@ -360,10 +360,10 @@ class DerpServer:
             clients[-1].recipients |= client.recipients
             return
         del self._clients[client.key]
-        gone = derp.PeerGone(client.key, derp.GONE_DISCONNECTED).encode()
+        notice = derp.PeerGone(client.key, derp.GONE_DISCONNECTED).encode()
         for key in client.recipients:
             for recipient in self._clients.get(key, ()):
                 if recipient not in self._watchers:
                     self.counters.told_disconnected += 1
-                    recipient.put_control(gone)
-        self._tell_watchers(gone)
+                    recipient.put_control(notice)
+        self._notify_watchers(notice)

@@ -17,7 +17,7 @@ from coder.mesh.drivers.derp_server_queue import FairQueue
 PAUSE = 0.05
 """Ours: seconds for which a sender that fills a receiver's queue is not read at a time, because other receivers of that
 sender wait with it."""
-READS_WITHIN = 0.5
+STALLED_AFTER = 0.5
 """Seconds without a write to a receiver after which its senders are read again."""
 CONTROL_FRAMES = 256
 """Ours: pongs and notices that wait for one reader; a client that floods pings without reading loses answers."""
@@ -151,7 +151,7 @@ class ConnectedClient:
                 parts.append(frames)
         return packets, b"".join(parts)
 
-    def may_tell_gone(self, now: float) -> bool:
+    def may_notify_gone(self, now: float) -> bool:
         """Spend one of the notices about absent peers: one a second, three in a burst."""
         self.gone_tokens = min(GONE_BURST, self.gone_tokens + (now - self.gone_at) * GONE_RATE)
         self.gone_at = now
@@ -170,5 +170,5 @@ class ConnectedClient:
     async def let_drain(self, sender: bytes) -> None:
         """Wait a moment while this receiver reads the packets a sender has queued for it."""
         with trio.move_on_after(PAUSE):
-            while self.data.is_crowded_by(sender) and trio.current_time() - self.wrote_at < READS_WITHIN:
+            while self.data.is_crowded_by(sender) and trio.current_time() - self.wrote_at < STALLED_AFTER:
                 await self.drained.park()

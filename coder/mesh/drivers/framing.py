@@ -74,7 +74,7 @@ def relay_frames(kind: int, key: bytes, packets: Sequence[bytes | memoryview]) -
     return b"".join(parts)
 
 
-def keep_unsent_short(stream: object) -> None:
+def limit_unsent(stream: object) -> None:
     """Limit unsent data in the kernel for a relay connection, wherever its socket is wrapped.
 
     Megabytes in a socket buffer are seconds on a slow uplink, during which a shell's next key waits behind a copy. In

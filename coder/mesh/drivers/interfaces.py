@@ -38,10 +38,10 @@ _ATTRIBUTE = struct.Struct("=HH")
 def local_addresses() -> list[str]:
     """Return unicast addresses of interfaces that are up, loopback included, link-local IPv6 not; IPv4 first."""
     try:
-        found = _netlink_addresses() if sys.platform.startswith("linux") else _default_addresses()
+        listed = _netlink_addresses() if sys.platform.startswith("linux") else _default_addresses()
     except OSError:
-        found = _default_addresses()
-    unique = dict.fromkeys(found)
+        listed = _default_addresses()
+    unique = dict.fromkeys(listed)
     usable = [ip for ip in unique if not (ip_address(ip).is_link_local or ip_address(ip).is_multicast)]
     return sorted(usable, key=lambda ip: ":" in ip)
 
@@ -59,16 +59,16 @@ class Interface:
 
 def list_interfaces() -> list[Interface]:
     """Return interfaces with addresses, in the system's order; empty where the system has no such interface list."""
-    found: dict[int, list[str]] = {}
+    listed: dict[int, list[str]] = {}
     try:
         for index, address, prefix in _dump() if sys.platform.startswith("linux") else ():
-            found.setdefault(index, []).append(f"{address}/{prefix}")
+            listed.setdefault(index, []).append(f"{address}/{prefix}")
         names = dict(socket.if_nameindex())
     except OSError:
         return []
     return [
         Interface(names[index], _mtu(names[index]), tuple(addresses))
-        for index, addresses in sorted(found.items())
+        for index, addresses in sorted(listed.items())
         if index in names
     ]
 
@@ -147,19 +147,19 @@ def _netlink_addresses() -> list[str]:
 
 
 def _dump() -> list[tuple[int, str, int]]:
-    """Yield (index of the interface, address, prefix length) of every interface that is up."""
+    """Return (index of the interface, address, prefix length) of every interface that is up."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE) as sock:
         sock.settimeout(1.0)
         sock.bind((0, 0))
         body = _IFADDR.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
         sock.send(_HEADER.pack(_HEADER.size + len(body), _RTM_GETADDR, _DUMP_REQUEST, 1, 0) + body)
-        found: list[tuple[int, str, int]] = []
-        while not _read_dump(sock.recv(65536), found):
+        listed: list[tuple[int, str, int]] = []
+        while not _read_dump(sock.recv(65536), listed):
             pass
-        return found
+        return listed
 
 
-def _read_dump(data: bytes, found: list[tuple[int, str, int]]) -> bool:
+def _read_dump(data: bytes, listed: list[tuple[int, str, int]]) -> bool:
     """Collect the addresses of one datagram of the answer; return whether it was the last."""
     at = 0
     while at + _HEADER.size <= len(data):
@@ -171,7 +171,7 @@ def _read_dump(data: bytes, found: list[tuple[int, str, int]]) -> bool:
             address = _read_address(body)
             if address:
                 _, prefix, _, _, index = _IFADDR.unpack_from(body)
-                found.append((index, address, prefix))
+                listed.append((index, address, prefix))
         at += (length + 3) & ~3
     return False
 
@@ -199,13 +199,13 @@ def _default_addresses() -> list[str]:
 
 
 def _default_sources() -> list[str]:
-    found = []
+    listed = []
     # Connecting a UDP socket sends nothing but makes the system choose a source address.
     for family, probe in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as sock:
                 sock.connect((probe, 9))
-                found.append(str(sock.getsockname()[0]).partition("%")[0])
+                listed.append(str(sock.getsockname()[0]).partition("%")[0])
         except OSError:
             continue
-    return found
+    return listed

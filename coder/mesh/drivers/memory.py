@@ -39,7 +39,7 @@ def _function(name: str) -> Callable[..., int] | None:
     import ctypes
 
     try:
-        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
         return None  # musl has no such function
-    return found
+    return function

@@ -279,19 +279,19 @@ class Overlay:
             pong.event.set()
 
 
-async def join(one: trio.abc.HalfCloseableStream, two: trio.abc.HalfCloseableStream) -> None:
+async def join(first: trio.abc.HalfCloseableStream, second: trio.abc.HalfCloseableStream) -> None:
     """Copy in both directions until both ended or one broke; then close both streams."""
-    async with one, two:
+    async with first, second:
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_copy, one, two)
-                nursery.start_soon(_copy, two, one)
+                nursery.start_soon(_copy, first, second)
+                nursery.start_soon(_copy, second, first)
         except* Exception as group:
-            if isinstance(one, TcpStream):
-                one.abort()  # the peer should learn that its connection broke, not that it ended
-            _, strange = group.split(_STREAM_ERRORS)
-            if strange is not None:
-                raise strange from None
+            if isinstance(first, TcpStream):
+                first.abort()  # the peer should learn that its connection broke, not that it ended
+            _, unexpected = group.split(_STREAM_ERRORS)
+            if unexpected is not None:
+                raise unexpected from None
 
 
 async def _copy(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableStream) -> None:

@@ -32,7 +32,9 @@ class PcapWriter:
         seconds = self._wall()
         whole = int(seconds)
         micros = int((seconds - whole) * 1_000_000)
-        self._out.writelines(_RECORD.pack(whole, micros, len(one), len(one)) + one for one in map(_unpadded, packets))
+        self._out.writelines(
+            _RECORD.pack(whole, micros, len(packet), len(packet)) + packet for packet in map(_unpadded, packets)
+        )
 
 
 def _unpadded(packet: bytes) -> bytes:

@@ -101,5 +101,5 @@ class PipeStream(trio.abc.HalfCloseableStream):
 
 def pipe_pair(capacity: int = CAPACITY) -> tuple[PipeStream, PipeStream]:
     """Return two connected ends."""
-    one, two = _Lane(), _Lane()
-    return PipeStream(one, two, capacity), PipeStream(two, one, capacity)
+    forward, backward = _Lane(), _Lane()
+    return PipeStream(forward, backward, capacity), PipeStream(backward, forward, capacity)

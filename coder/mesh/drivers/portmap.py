@@ -24,11 +24,11 @@ from coder.mesh.core.wire import portmap
 
 _ROUTES = Path("/proc/net/route")
 _UP_GATEWAY = 0x3
-Place = tuple[str, str]
+GatewayRoute = tuple[str, str]
 """(the gateway's IPv4 address, ours towards it)."""
 
 
-def find_gateway() -> Place | None:
+def find_gateway() -> GatewayRoute | None:
     """Return the IPv4 default gateway, the best one by metric; None where there is none or it is unknown."""
     if not sys.platform.startswith("linux"):
         return None
@@ -45,31 +45,31 @@ def find_gateway() -> Place | None:
 
 def _best_gateway(table: str) -> str:
     """Parse /proc/net/route: addresses are hexadecimal in the machine's byte order."""
-    best, found = inf, ""
+    best, gateway = inf, ""
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) < 8 or fields[1] != "00000000" or fields[7] != "00000000":
             continue
         if int(fields[3], 16) & _UP_GATEWAY == _UP_GATEWAY and int(fields[6]) < best:
-            best, found = int(fields[6]), socket.inet_ntoa(struct.pack("=L", int(fields[2], 16)))
-    return found
+            best, gateway = int(fields[6]), socket.inet_ntoa(struct.pack("=L", int(fields[2], 16)))
+    return gateway
 
 
-def is_hidden(own: str, observed: Sequence[Address]) -> bool:
+def is_hidden(own_ip: str, observed: Sequence[Address]) -> bool:
     """Return whether a router translates us: our address is private, and no server saw it."""
-    ip = ip_address(own)
+    ip = ip_address(own_ip)
     # A server that sees us by loopback is on this machine and knows nothing of the router.
     seen = [address for address, _ in observed if ":" not in address and not ip_address(address).is_loopback]
-    return bool(seen) and ip.is_private and not ip.is_loopback and own not in seen
+    return bool(seen) and ip.is_private and not ip.is_loopback and own_ip not in seen
 
 
 class PortMapper:
     """Keeps one UDP port mapped while it is requested. `external` is the result; `speaks` names the protocol."""
 
-    def __init__(self, on_change: Callable[[], None], find: Callable[[], Place | None] | None = None) -> None:
+    def __init__(self, on_change: Callable[[], None], find: Callable[[], GatewayRoute | None] | None = None) -> None:
         self._on_change = on_change
         self._find = find or find_gateway
-        self._wanted: tuple[Place, int] | None = None
+        self._requested: tuple[GatewayRoute, int] | None = None
         self._mapping = PortMapping(os.urandom)
         self._woken = trio.Event()
 
@@ -81,45 +81,45 @@ class PortMapper:
     @property
     def speaks(self) -> str:
         """`PCP`, `NAT-PMP`, or empty while no router has answered."""
-        return self._mapping.speaks
+        return self._mapping.protocol
 
     @property
     def was_asked(self) -> bool:
         """Whether a router was asked."""
-        return self._wanted is not None
+        return self._requested is not None
 
     def look(self, port: int, observed: Sequence[Address]) -> None:
         """Request a mapping if the router translates this port, after a network change or new observed addresses."""
-        place = self._find() if port else None
-        wanted = (place, port) if place is not None and is_hidden(place[1], observed) else None
-        if wanted is None and place is not None and not observed and self._wanted == (place, port):
+        route = self._find() if port else None
+        requested = (route, port) if route is not None and is_hidden(route[1], observed) else None
+        if requested is None and route is not None and not observed and self._requested == (route, port):
             return  # a round without an answer says nothing about a router that is still there
-        if wanted != self._wanted:
-            self._wanted = wanted
+        if requested != self._requested:
+            self._requested = requested
             self._woken.set()
 
     async def run(self) -> None:
         """Request and renew mappings; release them at the end."""
         while True:
             self._woken = trio.Event()
-            if self._wanted is None:
+            if self._requested is None:
                 await self._woken.wait()
                 continue
-            place, port = self._wanted
+            route, port = self._requested
             try:
-                await self._keep(place, port)
+                await self._keep_mapping(route, port)
             except OSError:
                 await self._woken.wait()  # this router is unreachable; another network may come
 
-    async def _keep(self, place: Place, port: int) -> None:
-        gateway, own = place
+    async def _keep_mapping(self, route: GatewayRoute, port: int) -> None:
+        gateway, own_ip = route
         mapping = self._mapping = PortMapping(os.urandom)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
             # A connected socket receives from the router alone: RFC 6887 section 8.3 requires checking the source.
             sock.connect((gateway, portmap.PORT))
             try:
-                _send(sock, mapping.want(own, port, trio.current_time()))
+                _send(sock, mapping.want(own_ip, port, trio.current_time()))
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._converse, sock, mapping)
                     await self._woken.wait()

@@ -125,7 +125,7 @@ class Pump:
             self._nursery = nursery
             for sock in self.sockets.values():
                 nursery.start_soon(self._read, sock)
-            await self._keep_time()
+            await self._run_timers()
 
     async def _read(self, sock: DatagramSocket) -> None:
         endpoint, wait, clock, readable = self.endpoint, trio.lowlevel.wait_readable, self._clock, sock.sock.fileno()
@@ -148,7 +148,7 @@ class Pump:
             if endpoint.dropped_strangers - strangers < read:  # a flood of strangers' datagrams needs no answer either
                 self.kick()
 
-    async def _keep_time(self) -> None:
+    async def _run_timers(self) -> None:
         while True:
             with self._timer:
                 self._set_timer()

@@ -37,11 +37,11 @@ class StunRound:
 
     async def ask(self, servers: Iterable[tuple[str, int]], families: Iterable[socket.AddressFamily]) -> None:
         """Ask every server in each family; return when all have answered or the round is over."""
-        wanted = list(families)
+        family_list = list(families)
         with trio.move_on_after(ROUND):
             async with trio.open_nursery() as nursery:
                 for host, port in servers:
-                    nursery.start_soon(self._ask, host, port, wanted)
+                    nursery.start_soon(self._ask, host, port, family_list)
 
     def on_answer_untrusted(self, datagram: bytes) -> tuple[Address, Address] | None:
         """Return (server asked, address it saw) when the datagram answers a request of this round. Raises WireError if
@@ -73,17 +73,17 @@ class StunRound:
 
 async def resolve(host: str, port: int, families: Iterable[socket.AddressFamily]) -> list[Address]:
     """Return the first address of the host in each family; nothing when the name is unknown or the port is none."""
-    found: list[Address] = []
+    resolved: list[Address] = []
     if not 0 < port < 65_536:
-        return found
+        return resolved
     for family in families:
         try:
             infos = await trio.socket.getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError):
             continue
         if infos:
-            found.append((str(infos[0][4][0]), port))
-    return found
+            resolved.append((str(infos[0][4][0]), port))
+    return resolved
 
 
 async def serve_stun(

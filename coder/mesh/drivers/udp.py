@@ -33,7 +33,7 @@ _BUFFER_STEPS: Final = (8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10
 _DRAIN_READS: Final = 32
 _DRAIN_DATAGRAMS: Final = 128
 """Enough to amortise one wake-up, few enough that acknowledgements stay timely."""
-_LOOK_AGAIN: Final = 3
+_SECOND_READ_EVERY: Final = 3
 """A request and its answer come alone. Three wake-ups of four skip the second call for them, which finds nothing and
 raises. If there is more after all, the next wake-up comes immediately, and the second call soon follows again."""
 
@@ -82,7 +82,7 @@ class DatagramSocket:
         self.dropped = 0
         self.system_calls_in = 0
         self.system_calls_out = 0
-        self._alone = 0
+        self._single_reads = 0
         """Consecutive wake-ups with a single datagram."""
         self._buffer = bytearray(RECEIVE_SIZE)
         self._buffers = [self._buffer]
@@ -137,9 +137,9 @@ class DatagramSocket:
             segment = _gro_size(ancillary) or size
             on_batch(buffer, size, segment, source if len(source) == 2 else source[:2])
             datagrams += 1 if size == segment else -(-size // segment)
-            if datagrams >= _DRAIN_DATAGRAMS or (datagrams == 1 and self._alone & _LOOK_AGAIN):
+            if datagrams >= _DRAIN_DATAGRAMS or (datagrams == 1 and self._single_reads & _SECOND_READ_EVERY):
                 break
-        self._alone = 0 if datagrams > 1 else self._alone + 1
+        self._single_reads = 0 if datagrams > 1 else self._single_reads + 1
         return datagrams
 
     def _drain_singly(self, on_batch: OnBatch) -> int:

@@ -167,11 +167,11 @@ class WireguardGateway:
         A client whose key is unusable is left out.
         """
         now = trio.current_time()
-        wanted = {client.public_key: client for client in clients}
-        for key in [key for key in self._clients if key not in wanted]:
+        by_key = {client.public_key: client for client in clients}
+        for key in [key for key in self._clients if key not in by_key]:
             del self._clients[key]
             self._device.remove_peer(PublicKey(key))
-        for key, config in wanted.items():
+        for key, config in by_key.items():
             known = self._clients.get(key)
             if known is not None:
                 known.configure(config)
@@ -278,18 +278,18 @@ class WireguardGateway:
     def _route(self, packets: list[bytes]) -> list[bytes]:
         """Take the packets for clients out of the node's input."""
         now = trio.current_time()
-        own: list[bytes] = []
+        own_packets: list[bytes] = []
         outgoing: dict[_Client, list[bytes]] = {}
         for padded in packets:
-            found = self._by_address.get(padded[24:40])
-            if found is None:
-                own.append(padded)
+            entry = self._by_address.get(padded[24:40])
+            if entry is None:
+                own_packets.append(padded)
                 continue
-            client, is_alias = found
+            client, is_alias = entry
             outgoing.setdefault(client, []).extend(self._for_client(client, is_alias, padded, now))
         for client, batch in outgoing.items():
             self._to_client(client, batch, now)
-        return own
+        return own_packets
 
     def _for_client(self, client: _Client, is_alias: bool, padded: bytes, now: float) -> list[bytes]:
         packet = rewrite.trimmed(padded)
@@ -393,8 +393,8 @@ def _bind(host: str, port: int) -> list[DatagramSocket]:
         except OSError as error:
             if sockets:
                 continue  # a machine without IPv6
-            shown = f"{host or '*'}:{port}"
-            raise UdpUnavailableError(f"the WireGuard address {shown} cannot be bound: {error}") from error
+            address_text = f"{host or '*'}:{port}"
+            raise UdpUnavailableError(f"the WireGuard address {address_text} cannot be bound: {error}") from error
         port = sock.port
         sockets.append(sock)
     return sockets

@@ -15,7 +15,7 @@ from coder.net import http1
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
-from coder.net.masking import MOST_SHOWN, SECRET_PATHS, masked, masked_path
+from coder.net.masking import MAX_SHOWN, SECRET_PATHS, masked, masked_path
 from coder.net.policy import DialPolicy
 from coder.net.request_log import REQUESTS
 from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
@@ -86,8 +86,8 @@ def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> No
 
 
 def test_only_so_much_is_shown() -> None:
-    assert len(masked("https://x.example/" + "a" * 100_000)) == MOST_SHOWN + 1
-    assert SECRET not in masked(f"https://{'u' * MOST_SHOWN}:{SECRET}@x.example/")
+    assert len(masked("https://x.example/" + "a" * 100_000)) == MAX_SHOWN + 1
+    assert SECRET not in masked(f"https://{'u' * MAX_SHOWN}:{SECRET}@x.example/")
 
 
 async def silent(stream: trio.SocketStream) -> None:

@@ -27,7 +27,7 @@ from coder.appproxy.http.websocket_bounds import BoundedWSStream
 from coder.base.groups import single_failure
 from coder.coderd.services.agents.agent_containers import _upgrade
 from coder.net import http1
-from coder.net.blocking_http import HINTS, BadAnswerError, HttpConnection
+from coder.net.blocking_http import MAX_INTERIM, BadAnswerError, HttpConnection
 from coder.net.bounded_http import PIECES, BoundedHttp
 from coder.net.errors import HttpError, NetError
 from coder.net.policy import DialPolicy
@@ -255,11 +255,11 @@ async def _by_command(data: bytes) -> None:
 )
 async def test_answers_before_the_answer_have_an_end(reader: Callable[[bytes], Awaitable[None]]) -> None:
     try:
-        await reader(HINT * HINTS + FINE)
+        await reader(HINT * MAX_INTERIM + FINE)
     except HttpError:
         assert reader is _by_upgrade  # 200 is no upgrade
     with pytest.raises((NetError, h11.RemoteProtocolError, BadAnswerError, AppAnswerError)):
-        await reader(HINT * (HINTS + 1) + FINE)
+        await reader(HINT * (MAX_INTERIM + 1) + FINE)
 
 
 def test_every_reader_of_http_rests() -> None:

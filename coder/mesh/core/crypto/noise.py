@@ -114,7 +114,7 @@ class Initiated:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class OpenedInitiation:
     """State of a responder after the static key was opened and before the timestamp was."""
 
     transcript: Transcript
@@ -156,7 +156,7 @@ def write_initiation(
     return fields, Initiated(Transcript(chain, transcript), ephemeral)
 
 
-def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes) -> Heard:
+def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes) -> OpenedInitiation:
     """Open the sender's static key, so that the peer can be looked up. Raises CryptoError when forged.
 
     This costs one X25519 (25 us): check mac1 first.
@@ -172,10 +172,10 @@ def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes
     chain, key = kdf2(chain, local.exchange(peer))
     remote = PublicKey(open_zero(key, static, transcript))
     # The hash takes fields as transmitted, sealed: both sides have the same bytes of them.
-    return Heard(Transcript(chain, hash32(transcript + static)), key, remote, peer)
+    return OpenedInitiation(Transcript(chain, hash32(transcript + static)), key, remote, peer)
 
 
-def read_timestamp_untrusted(heard: Heard, static_shared: bytes, timestamp: bytes) -> tuple[bytes, Accepted]:
+def read_timestamp_untrusted(heard: OpenedInitiation, static_shared: bytes, timestamp: bytes) -> tuple[bytes, Accepted]:
     """Open the 12-byte timestamp, which proves the sender's static key. Raises CryptoError when forged."""
     chain, key = kdf2(heard.transcript.chain, static_shared)
     # The static key was opened with `es` alone, which any sender can compute; only `ss` in this key shows that its
@@ -198,8 +198,8 @@ def write_response(accepted: Accepted, ephemeral: PrivateKey, psk: bytes) -> tup
     empty = seal_zero(key, b"", hash32(transcript.hash + tau))
     # 5.4.5: the initiator sends with the first key, we with the second. Ephemeral keys and chain are discarded with
     # this call. Two keys, one for each direction, so that both sides may count from zero.
-    theirs, ours = kdf2(chain, b"")
-    return empty, TransportKeys(send=ours, receive=theirs)
+    receive_key, send_key = kdf2(chain, b"")
+    return empty, TransportKeys(send=send_key, receive=receive_key)
 
 
 def read_response_untrusted(
@@ -213,8 +213,8 @@ def read_response_untrusted(
     # An empty text is sealed: the tag proves that the responder owns the static key we called.
     open_zero(key, empty, hash32(transcript.hash + tau))
     # 5.4.5 from the other side: the initiator sends with the first key.
-    ours, theirs = kdf2(chain, b"")
-    return TransportKeys(send=ours, receive=theirs)
+    send_key, receive_key = kdf2(chain, b"")
+    return TransportKeys(send=send_key, receive=receive_key)
 
 
 # ee and se of the pattern: with both ephemeral keys in the chain, losing the static ones later reveals no past session.

@@ -76,20 +76,20 @@ class Candidates:
     def replace(self, source: Source, addresses: Iterable[Address]) -> list[Address]:
         """Replace the whole list of `source`; return candidates that no source lists any longer."""
         # A peer publishes its addresses, and each of them gets pings: a longer list would make us flood for it.
-        wanted = list(addresses)[:MAX_CANDIDATES]
-        for address in wanted:
+        accepted = list(addresses)[:MAX_CANDIDATES]
+        for address in accepted:
             self.add(source, address)
-        gone = []
-        listed = set(wanted)
+        removed = []
+        listed = set(accepted)
         for candidate in list(self.by_address.values()):
             if source in candidate.source and candidate.address not in listed:
                 # An address that a ping came from stays although the coordinator no longer lists it: symmetric routers
                 # cause that.
                 candidate.source &= ~source
                 if not candidate.source:
-                    gone.append(candidate.address)
+                    removed.append(candidate.address)
                     del self.by_address[candidate.address]
-        return gone
+        return removed
 
     def add(self, source: Source, address: Address) -> Candidate | None:
         """Record that `source` lists the address; return None when there are too many already."""
@@ -122,15 +122,15 @@ class Candidates:
 
     def expire(self, now: float) -> list[Address]:
         """Remove and return addresses known only from their own old pings."""
-        gone = [
+        removed = [
             c.address
             for c in self
             if c.source is Source.DISCOVERED and c.last_heard is not None and now - c.last_heard > DISCOVERED_LIFE
         ]
         # Addresses listed by the coordinator or a call stay, heard or not: only their source withdraws them.
-        for address in gone:
+        for address in removed:
             del self.by_address[address]
-        return gone
+        return removed
 
 
 def usable(address: Address) -> bool:

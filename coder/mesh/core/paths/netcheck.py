@@ -174,16 +174,16 @@ def own_endpoints(
     """
     observed = list(observed)
     # The router's mapping first: that port is open to all senders.
-    found: dict[Address, None] = dict.fromkeys([mapped, *observed] if mapped else observed)
+    endpoints: dict[Address, None] = dict.fromkeys([mapped, *observed] if mapped else observed)
     # An administrator who forwarded our port kept its number, and STUN cannot see that.
     if port4:
-        found.update(dict.fromkeys((ip, port4) for ip, _ in observed if ":" not in ip))
+        endpoints.update(dict.fromkeys((ip, port4) for ip, _ in observed if ":" not in ip))
     locals_ = list(local)
     loopback = [ip for ip in locals_ if ip == "::1" or ip.startswith("127.")]
     others = [ip for ip in locals_ if ip not in loopback]
     for ip in others or loopback:
         port = port6 if ":" in ip else port4
         if port:
-            found[ip, port] = None
+            endpoints[ip, port] = None
     # The order above is that of usefulness, so the cut removes the least helpful.
-    return list(found)[:limit]
+    return list(endpoints)[:limit]

@@ -85,10 +85,10 @@ class PortMapping:
         "_nonce",
         "_port",
         "_random",
+        "_requested_port",
         "_tries",
-        "_wanted_port",
         "external",
-        "speaks",
+        "protocol",
         "state",
     )
 
@@ -96,7 +96,7 @@ class PortMapping:
         self.state = MappingState.IDLE
         self.external: Address | None = None
         """Address by which the router lets others reach us; None without a mapping."""
-        self.speaks = ""
+        self.protocol = ""
         """`PCP` or `NAT-PMP` once it has answered."""
         self._random = random
         self._client, self._port = "", 0
@@ -109,12 +109,12 @@ class PortMapping:
         self._expires: float | None = None
         self._external_ip = ""
         # The external port: ours at first, later the granted one.
-        self._wanted_port = 0
+        self._requested_port = 0
 
     def want(self, client: str, port: int, now: float) -> list[bytes]:
         """Request a mapping for this UDP port of our IPv4 address; return datagrams for the router."""
         self.external, self._expires, self._external_ip = None, None, ""
-        self._client, self._port, self._wanted_port = client, port, port
+        self._client, self._port, self._requested_port = client, port, port
         # RFC 6887 section 11.1: the same nonce for all renewals; it shows the router that the mapping is ours.
         self._nonce = self._random(NONCE_SIZE)
         return self._step(MappingEvent.WANTED, now)
@@ -185,7 +185,7 @@ class PortMapping:
     def _granted(self, result: int, external: Address, lifetime: int, now: float, *, by_pcp: bool) -> list[bytes]:
         if self.state not in _ASKING:
             return []
-        self.speaks = "PCP" if by_pcp else "NAT-PMP"
+        self.protocol = "PCP" if by_pcp else "NAT-PMP"
         if result == portmap.UNSUPPORTED_VERSION and self.state is MappingState.ASKING_PCP:
             return self._step(MappingEvent.OLDER_VERSION, now)
         # A success without a lifetime, or to an unreachable address, is in effect a refusal.
@@ -195,7 +195,7 @@ class PortMapping:
         lifetime = min(max(lifetime, SHORTEST), LONGEST)
         # RFC 6887 section 8.5 would have us watch the epoch for a router that restarted. Renewal after half the life
         # detects it, an hour late at most (docs/decisions/port-mapping.md).
-        self.external, self._wanted_port = external, external[1]
+        self.external, self._requested_port = external, external[1]
         more = self._step(MappingEvent.GRANTED, now)
         # RFC 6887 section 11.2.1 renews between half and five eighths of the lifetime. Both: should renewal fail, the
         # mapping still expires when the router says so.
@@ -219,10 +219,10 @@ class PortMapping:
         self._tries += 1
         if self.state is MappingState.ASKING_PCP:
             # After the first grant the same address and port are requested again: they were published to peers.
-            wanted_ip = self.external[0] if self.external else "0.0.0.0"
-            ask = PcpMap(self._nonce, self._client, self._port, LIFETIME, self._wanted_port, wanted_ip)
-            return [ask.encode()]
-        return [PmpAskAddress().encode(), PmpMap(self._port, LIFETIME, self._wanted_port).encode()]
+            suggested_ip = self.external[0] if self.external else "0.0.0.0"
+            request = PcpMap(self._nonce, self._client, self._port, LIFETIME, self._requested_port, suggested_ip)
+            return [request.encode()]
+        return [PmpAskAddress().encode(), PmpMap(self._port, LIFETIME, self._requested_port).encode()]
 
 
 def _reachable(external: Address) -> bool:

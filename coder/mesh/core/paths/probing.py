@@ -208,7 +208,7 @@ class PeerPaths:
             if sent.size >= self._suspect_size:
                 self._suspect = None
             else:
-                # Alive, yet for less than the data: `_chase` reports a black hole when the large ping stays unanswered.
+                # Alive, yet for less than the data: `_repeat_heartbeat` reports a black hole if the large ping is lost.
                 self._narrow_answered = True
 
     def on_sending_failed(self, address: Address, now: float) -> list[Action]:
@@ -236,7 +236,7 @@ class PeerPaths:
             if self._search_in_use() is candidate.mtu:
                 self._search_at = candidate.mtu.at
 
-    def look_again(self, now: float) -> list[Action]:
+    def ping_again(self, now: float) -> list[Action]:
         """Ping again after the relay is back: recent messages through it may not have arrived."""
         if not self.direct or self.trusted(now):
             return []
@@ -275,7 +275,7 @@ class PeerPaths:
         self._outstanding.forget_lost(now)
         actions: list[Action] = []
         if self._suspect is not None and now >= self._suspect_at:
-            actions += self._chase(self._suspect, now)
+            actions += self._repeat_heartbeat(self._suspect, now)
         before = self.selector.state
         self.selector.on_timer(now)
         # At the moment trust ends, without waiting for data: data sent meanwhile goes twice.
@@ -317,11 +317,11 @@ class PeerPaths:
                 self._suspect, self._suspect_size = best.address, self.carries
                 self._checked = self._narrow_answered = False
                 self._suspect_at = now + self._patience(best)
-        if self._wants_full_ping(now):
+        if self._is_full_ping_due(now):
             actions += self._full_ping(now)
         return actions
 
-    def _chase(self, address: Address, now: float) -> list[Action]:
+    def _repeat_heartbeat(self, address: Address, now: float) -> list[Action]:
         """Handle a heartbeat without an answer: repeat it once, then stop trusting the address."""
         best = self.selector.best
         if best is None or best.address != address:
@@ -347,7 +347,7 @@ class PeerPaths:
         # Four round trips: a queue on the way may double one, and a wrong verdict costs a detour by the relay.
         return min(max(PATIENCE[0], 4 * best.latency), PATIENCE[1])
 
-    def _wants_full_ping(self, now: float) -> bool:
+    def _is_full_ping_due(self, now: float) -> bool:
         best = self.selector.best
         if best is None or self._full_ping_at is None or not self.trusted(now):
             return True
@@ -407,8 +407,8 @@ class PeerPaths:
 
     def _replace(self, source: Source, addresses: Iterable[Address], now: float) -> list[Action]:
         before = set(self.candidates.by_address)
-        wanted = [address for address in addresses if usable(address)]
-        for address in self.candidates.replace(source, wanted):
+        usable_addresses = [address for address in addresses if usable(address)]
+        for address in self.candidates.replace(source, usable_addresses):
             self.selector.on_withdrawn(address, now)
         if not self.direct or not self.active(now) or self.trusted(now):
             return []

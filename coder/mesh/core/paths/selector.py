@@ -102,7 +102,7 @@ class Measured:
 
 
 @lru_cache(maxsize=4096)
-def standing(ip: str) -> int:
+def address_points(ip: str) -> int:
     """Return an address's points apart from its speed: loopback 50, private 20, IPv6 10 more."""
     parsed = ip_address(ip)
     # In the unit of `is_better`, one point a per cent: a private address keeps its place against one that is up to a
@@ -129,7 +129,7 @@ def is_better(new: Measured, old: Measured) -> bool:
     # A fast path that cuts every packet in two loses more than it gains.
     if new.carries != old.carries:
         return new.carries > old.carries
-    new_points, old_points = standing(new.address[0]), standing(old.address[0])
+    new_points, old_points = address_points(new.address[0]), address_points(old.address[0])
     if new.latency > old.latency > 0:
         # One point for each per cent the other is slower: with ten points for IPv6, ten per cent are not worth a
         # change.

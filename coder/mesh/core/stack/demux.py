@@ -310,7 +310,7 @@ class Demux:
 
 
 def translated(packets: list[bytes]) -> list[bytes]:
-    """Yield packets of a host with an IPv4 address: IPv4 ones translated to IPv6; malformed ones are dropped."""
+    """Return packets of a host with an IPv4 address: IPv4 ones translated to IPv6; malformed ones are dropped."""
     out = []
     for packet in packets:
         if packet[:1] and packet[0] >> 4 == 4:

@@ -39,8 +39,8 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
         return [packet]
     protocol, begin, is_last, body = packet[6], 0, True, packet[ip.HEADER_SIZE :]
     if protocol == PROTOCOL:
-        protocol, place, identification = _HEADER.unpack_from(body)
-        begin, is_last, body = place & _OFFSET, not place & _MORE, body[_SIZE:]
+        protocol, offset_field, identification = _HEADER.unpack_from(body)
+        begin, is_last, body = offset_field & _OFFSET, not offset_field & _MORE, body[_SIZE:]
         if begin + len(body) > _MAX_PACKET or (not is_last and len(body) & 7):
             raise WireError("bad_fragment")
     # RFC 8200 4.5: offsets count in units of eight bytes.
@@ -81,8 +81,8 @@ class Assembler:
         fragments."""
         if len(packet.payload) <= _SIZE:
             raise WireError("short_fragment")
-        protocol, place, _ = _HEADER.unpack_from(packet.payload)
-        offset, more = place & _OFFSET, place & _MORE
+        protocol, offset_field, _ = _HEADER.unpack_from(packet.payload)
+        offset, more = offset_field & _OFFSET, offset_field & _MORE
         data = packet.payload[_SIZE:]
         if offset + len(data) > _MAX_PACKET or (more and len(data) & 7):
             raise WireError("bad_fragment")

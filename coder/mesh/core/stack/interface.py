@@ -210,8 +210,8 @@ class Stack:
 
     def tsmp_ping(self, destination: bytes, token: bytes, source: bytes | None = None) -> None:
         """Ping the peer; the answer is a TsmpPong event with the same 8-byte token."""
-        own = source or self._routes.source_for(destination)
-        self._transmit.send_control(destination, tsmp.TsmpPing(token).encode(own, destination))
+        sender = source or self._routes.source_for(destination)
+        self._transmit.send_control(destination, tsmp.TsmpPing(token).encode(sender, destination))
 
     def icmp_echo(
         self, destination: bytes, identifier: int, sequence: int, payload: bytes = b"", source: bytes | None = None
@@ -219,8 +219,8 @@ class Stack:
         """Send an echo request; the answer is an EchoReply event."""
         destination = ip4.address16(destination)
         message = icmp.Message(icmp.ECHO_REQUEST, 0, identifier << 16 | sequence, payload)
-        own = source or self._routes.source_for(destination)
-        self._transmit.send_large(destination, message.encode(own, destination))
+        sender = source or self._routes.source_for(destination)
+        self._transmit.send_large(destination, message.encode(sender, destination))
 
     def send_packets(self, destination: bytes, packets: Iterable[bytes]) -> None:
         """Queue packets of other hosts for `take_output`: this host is their router."""

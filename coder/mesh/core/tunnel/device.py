@@ -153,17 +153,17 @@ class Device:
         """Replace a peer's overlay addresses. An address of another peer moves to this one."""
         # WireGuard paper, section 2 (cryptokey routing): one table says which peer gets the packets for an address and
         # which peer may send from it, so an address has one owner.
-        wanted = tuple(dict.fromkeys(bytes(address) for address in allowed))
+        owned = tuple(dict.fromkeys(bytes(address) for address in allowed))
         for address in tunnel.allowed:
             if self._routes.get(address) is tunnel:
                 del self._routes[address]
-        for address in wanted:
+        for address in owned:
             before = self._routes.get(address)
             if before is not None:
                 # Both directions in one step, or two peers could claim one address in between.
                 before.allowed = tuple(a for a in before.allowed if a != address)
             self._routes[address] = tunnel
-        tunnel.allowed = wanted
+        tunnel.allowed = owned
 
     def tunnel_to(self, destination: bytes) -> Tunnel | None:
         """Return the peer that owns an overlay address (16 bytes)."""
@@ -292,9 +292,9 @@ class Device:
             return True
         _, mac1, covered2, mac2 = split_macs(datagram)
         # With its port: a cookie belongs to one sender. The rate below is per host, which has many ports.
-        place = _source_bytes(source)
-        if not self._cookies.is_mac2_valid(covered2, mac2, place, now):
-            nonce, cookie = self._cookies.seal_reply(mac1, place, now)
+        cookie_source = _source_bytes(source)
+        if not self._cookies.is_mac2_valid(covered2, mac2, cookie_source, now):
+            nonce, cookie = self._cookies.seal_reply(mac1, cookie_source, now)
             result.replies.append(CookieReply(message.sender, nonce, cookie).encode())
             self.stats.cookies_sent += 1
             return False

@@ -17,8 +17,8 @@ from coder.mesh.core.crypto.handshake_cookie import CookieJar
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
 from coder.mesh.core.crypto.noise import (
     Accepted,
-    Heard,
     Initiated,
+    OpenedInitiation,
     TransportKeys,
     read_response_untrusted,
     read_timestamp_untrusted,
@@ -104,7 +104,7 @@ class Handshaker:
         self.forget_initiation()
         return keys
 
-    def accept_initiation_untrusted(self, heard: Heard, message: Initiation, now: float) -> Accepted:
+    def accept_initiation_untrusted(self, heard: OpenedInitiation, message: Initiation, now: float) -> Accepted:
         """Authenticate the sender. Raises CryptoError when forged, replayed, or within 20 ms of the one before."""
         stamp, accepted = read_timestamp_untrusted(heard, self._shared, message.timestamp)
         # WireGuard paper 5.1: only later timestamps, or a replayed initiation would end the peer's session.

@@ -105,7 +105,7 @@ class Keypair(Generic[Owner]):
         # The same sum as first_expiry: a difference could round the other way and spin the timer.
         return now < self.created + REJECT_AFTER_TIME and self.counter < REJECT_AFTER_MESSAGES
 
-    def wants_renewal(self, now: float) -> bool:
+    def needs_renewal(self, now: float) -> bool:
         """Return whether sending with the keys should start a new handshake."""
         # Paper, section 6.2: by age only the initiator renews, or both would begin at the same moment.
         return self.counter > REKEY_AFTER_MESSAGES or (self.is_initiator and now - self.created > REKEY_AFTER_TIME)
@@ -245,54 +245,54 @@ class Keypairs(Generic[Owner]):
         """Use the keys of our answered handshake immediately. Returns discarded keypairs."""
         if self.next is not None:
             # A handshake of the peer overlaps with ours: the keys it may already send with stay readable.
-            gone = [self.previous, self.current]
+            discarded = [self.previous, self.current]
             self.previous, self.next = self.next, None
         else:
-            gone = [self.previous]
+            discarded = [self.previous]
             self.previous = self.current
         self.current = keypair
         if self.previous is not None:
             self.previous.retire()
-        return [k for k in gone if k is not None]
+        return [k for k in discarded if k is not None]
 
     def add_responded(self, keypair: Keypair[Owner]) -> list[Keypair[Owner]]:
         """Keep the keys of a handshake we answered until the peer uses them. Returns discarded keypairs."""
         # WireGuard paper 5.1: a responder must not send with new keys before it has received with them. Its response
         # may have been lost, and the initiator would not know them.
-        gone = [self.next, self.previous]
+        discarded = [self.next, self.previous]
         # The kernel's order as well: with at most three pairs a flood of initiations uses no memory.
         self.next, self.previous = keypair, None
-        return [k for k in gone if k is not None]
+        return [k for k in discarded if k is not None]
 
     def confirm(self, keypair: Keypair[Owner]) -> list[Keypair[Owner]] | None:
         """Confirm keys by which a datagram opened: return None unless they were waiting for it, else discarded
         keypairs."""
         if keypair is not self.next:
             return None
-        gone = self.previous
+        discarded = self.previous
         # The old keys still open: datagrams sealed with them may be in flight (WireGuard paper, section 6).
         self.previous, self.current, self.next = self.current, keypair, None
         if self.previous is not None:
             self.previous.retire()
         # Only one handshake back: a peer two behind has missed a renewal.
-        return [gone] if gone is not None else []
+        return [discarded] if discarded is not None else []
 
     def clear(self) -> list[Keypair[Owner]]:
         """Discard all keys."""
-        gone = [self.previous, self.current, self.next]
+        discarded = [self.previous, self.current, self.next]
         self.previous = self.current = self.next = None
-        return [k for k in gone if k is not None]
+        return [k for k in discarded if k is not None]
 
     def drop_expired(self, now: float) -> list[Keypair[Owner]]:
         """Discard expired keys: they are most of the memory of an idle peer."""
-        gone = []
+        discarded = []
         for name in ("previous", "current", "next"):
             keypair: Keypair[Owner] | None = getattr(self, name)
             # By age or by count (WireGuard paper, section 6.2): both end a key for good.
             if keypair is not None and not keypair.is_usable(now):
-                gone.append(keypair)
+                discarded.append(keypair)
                 setattr(self, name, None)
-        return gone
+        return discarded
 
     def slept(self, seconds: float) -> None:
         """Age all keys by a time during which the caller's clock stood still."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
-from coder.mesh.core.crypto.noise import NO_PSK, Heard, TransportKeys
+from coder.mesh.core.crypto.noise import NO_PSK, OpenedInitiation, TransportKeys
 from coder.mesh.core.tunnel import timers as facts
 from coder.mesh.core.tunnel.constants import (
     MAX_ATTEMPTS,
@@ -66,7 +66,7 @@ class Tunnel(KeyOwner):
         "_handshaker",
         "_indices",
         "_initiated_at",
-        "_is_hastened",
+        "_is_retry_early",
         "_keypairs",
         "_mtu",
         "_needs_another_keepalive",
@@ -108,7 +108,7 @@ class Tunnel(KeyOwner):
         self._staged: deque[bytes] = deque()
         self._attempts = 0
         self._initiated_at = -inf
-        self._is_hastened = False
+        self._is_retry_early = False
         self._undelivered = 0
         self._needs_another_keepalive = False
         self._renewed_late = False
@@ -137,7 +137,7 @@ class Tunnel(KeyOwner):
         else:
             datagrams = [keypair.seal_one(packet, mtu) for packet in packets]
             self._sent(sum(map(len, datagrams)), now, data=any(packets))
-        if keypair.wants_renewal(now):
+        if keypair.needs_renewal(now):
             datagrams += self._initiate(now)
         return datagrams
 
@@ -154,7 +154,7 @@ class Tunnel(KeyOwner):
         # Counted after sealing, as whole datagrams: stats count bytes on the wire.
         total = keypair.seal_into(txbuf, batch.packets, batch.size, batch.last)
         self._sent(total, now, data=True)
-        if keypair.wants_renewal(now):
+        if keypair.needs_renewal(now):
             self._initiate_soon(now)
         return total
 
@@ -190,7 +190,7 @@ class Tunnel(KeyOwner):
         if data:
             self._timers.data_sent(now)
         else:
-            self._timers.happened(facts.PACKET_SENT, now)
+            self._timers.apply(facts.PACKET_SENT, now)
 
     def _send_staged(self, now: float, *, keepalive: bool) -> list[bytes]:
         """Return the staged packets; without any, a keepalive if one is needed."""
@@ -210,7 +210,7 @@ class Tunnel(KeyOwner):
             self._initiate_soon(now)
             return []
         self._initiated_at = now
-        self._is_hastened = False
+        self._is_retry_early = False
         # New jitter for each attempt, from the caller's randomness: two peers that restart together would otherwise
         # cross their initiations again and again, each discarding the other's. WireGuard paper, section 6.1 has the
         # third of a second.
@@ -220,7 +220,7 @@ class Tunnel(KeyOwner):
         self._indices.handshakes[index] = self
         datagram = self._handshaker.initiate(index, now + self._wall_offset, now)
         self.stats.tx_bytes += len(datagram)
-        self._timers.happened(facts.INITIATION_SENT, now)
+        self._timers.apply(facts.INITIATION_SENT, now)
         return [datagram]
 
     def _initiate_soon(self, now: float) -> None:
@@ -247,9 +247,9 @@ class Tunnel(KeyOwner):
         # A second report about one initiation: its retry is scheduled already.
         due = self._initiated_at + REKEY_TIMEOUT
         sooner = now + UNDELIVERED_RETRY * 2**self._undelivered
-        if self._is_hastened or sooner >= due:
+        if self._is_retry_early or sooner >= due:
             return
-        self._is_hastened = True
+        self._is_retry_early = True
         self._undelivered += 1
         self._attempts = max(0, self._attempts - 1)
         self._initiated_at = sooner - REKEY_TIMEOUT
@@ -262,7 +262,7 @@ class Tunnel(KeyOwner):
 
     # -- handshakes, called by the device -----------------------------------------------------------------------------
     def accept_initiation_untrusted(
-        self, heard: Heard, message: Initiation, source: Source, now: float, events: list[Event]
+        self, heard: OpenedInitiation, message: Initiation, source: Source, now: float, events: list[Event]
     ) -> bytes:
         """Return the response to an initiation of this peer. Raises CryptoError when it is not genuine or too soon."""
         accepted = self._handshaker.accept_initiation_untrusted(heard, message, now)
@@ -273,8 +273,8 @@ class Tunnel(KeyOwner):
         self._adopt(keypair, self._keypairs.add_responded(keypair), now)
         # A later initiation of ours would only create a second session of the same moment.
         self._initiated_at = now  # the peer is renewing the keys: we need not
-        self._timers.happened(facts.PACKET_RECEIVED, now)
-        self._timers.happened(facts.PACKET_SENT, now)
+        self._timers.apply(facts.PACKET_RECEIVED, now)
+        self._timers.apply(facts.PACKET_SENT, now)
         self._heard_from(source, events)
         self.stats.tx_bytes += len(response)
         return response
@@ -289,7 +289,7 @@ class Tunnel(KeyOwner):
         self._indices.handshakes.pop(message.receiver, None)
         keypair = Keypair(self, keys, message.receiver, message.sender, is_initiator=True, now=now)
         self._adopt(keypair, self._keypairs.add_initiated(keypair), now)
-        self._timers.happened(facts.PACKET_RECEIVED, now)
+        self._timers.apply(facts.PACKET_RECEIVED, now)
         self._heard_from(source, events)
         self._completed(now, events)
         # A packet is required even without data: the responder may not use its keys before it received one.
@@ -299,17 +299,17 @@ class Tunnel(KeyOwner):
         """Keep the cookie for the next initiation. Raises CryptoError when it is not genuine."""
         self._handshaker.jar.accept_reply_untrusted(message.nonce, message.cookie, now)
 
-    def _adopt(self, keypair: Keypair[Tunnel], gone: list[Keypair[Tunnel]], now: float) -> None:
-        self._release(gone)
+    def _adopt(self, keypair: Keypair[Tunnel], discarded: list[Keypair[Tunnel]], now: float) -> None:
+        self._release(discarded)
         self._indices.sessions[keypair.local_index] = keypair
-        self._timers.happened(facts.SESSION_DERIVED, now)
+        self._timers.apply(facts.SESSION_DERIVED, now)
         self._expect_expiry()
 
-    def _release(self, gone: list[Keypair[Tunnel]]) -> None:
-        self._indices.release([keypair.local_index for keypair in gone])
+    def _release(self, discarded: list[Keypair[Tunnel]]) -> None:
+        self._indices.release([keypair.local_index for keypair in discarded])
 
     def _completed(self, now: float, events: list[Event]) -> None:
-        self._timers.happened(facts.HANDSHAKE_COMPLETED, now)
+        self._timers.apply(facts.HANDSHAKE_COMPLETED, now)
         self._attempts = self._undelivered = 0
         self._renewed_late = False
         self.stats.last_handshake = now
@@ -336,7 +336,7 @@ class Tunnel(KeyOwner):
         """Record genuine datagrams of `size` bytes in total, `data` of them not keepalives."""
         self.stats.rx_bytes += size
         if not data:
-            self._timers.happened(facts.PACKET_RECEIVED, now)
+            self._timers.apply(facts.PACKET_RECEIVED, now)
         elif self._timers.data_received(now):
             self._needs_another_keepalive = True
 
@@ -389,7 +389,7 @@ class Tunnel(KeyOwner):
             self._undelivered = 0
             self.stats.staged_lost += len(self._staged)
             self._staged.clear()
-            self._timers.happened(facts.GAVE_UP, now)
+            self._timers.apply(facts.GAVE_UP, now)
             outcome.events.append(HandshakeGaveUp(self.remote))
             return
         self._attempts += 1
@@ -401,7 +401,7 @@ class Tunnel(KeyOwner):
         # For data that came while the answer was already due, the ten seconds count from now, as with genuine peers.
         if self._needs_another_keepalive:
             self._needs_another_keepalive = False
-            self._timers.happened(facts.DATA_RECEIVED, now)
+            self._timers.apply(facts.DATA_RECEIVED, now)
 
     def _on_new_handshake(self, now: float, outcome: Outcome) -> None:
         outcome.datagrams += self._initiate(now)

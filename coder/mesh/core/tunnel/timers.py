@@ -96,7 +96,7 @@ class SessionTimers:
         self.jitter = 0.0
         "Added where two peers could act in lockstep."
 
-    def happened(self, rules: Rules, now: float) -> None:
+    def apply(self, rules: Rules, now: float) -> None:
         """Apply an event."""
         deadlines = self.deadlines
         for operation, timer, delay in rules:

@@ -59,13 +59,13 @@ class TxBuf:
 
     def layout(self, size: int) -> Layout:
         """Return the slices for plaintexts of `size` bytes (already padded)."""
-        found = self._layouts.get(size)
-        if found is None:
+        layout = self._layouts.get(size)
+        if layout is None:
             if len(self._layouts) >= _KEPT_LAYOUTS:
                 # a handful of sizes is normal; a peer that changes its MSS must not grow our memory
                 self._layouts.clear()
-            found = self._layouts[size] = Layout(self.view, size)
-        return found
+            layout = self._layouts[size] = Layout(self.view, size)
+        return layout
 
 
 class Batch(NamedTuple):

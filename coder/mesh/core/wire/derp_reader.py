@@ -116,10 +116,10 @@ def parse_untrusted(kind: int, body: bytes) -> Frame:
     # An unknown type is skipped, as in docs/protocol/derp.md#frames: newer relays need no new version.
     if parser is None:
         return UnknownFrame(kind, body)
-    least, most, make = parser
-    if len(body) < least:
-        raise WireError("short_frame", f"frame 0x{kind:02x} has {len(body)} bytes of at least {least}")
-    if len(body) > most:
+    min_size, max_size, make = parser
+    if len(body) < min_size:
+        raise WireError("short_frame", f"frame 0x{kind:02x} has {len(body)} bytes of at least {min_size}")
+    if len(body) > max_size:
         raise WireError("frame_too_long")
     # Bytes behind the fields of a type are ignored: later versions append.
     return make(body)

@@ -54,20 +54,20 @@ def to_ipv6_untrusted(data: bytes) -> bytes:
     A fragment gets IPv6's fragment header.
     """
     # The header checksum is not checked: the tunnel has authenticated every byte (docs/decisions/tcp.md).
-    protocol, source, destination, payload, identification, place = _parse(data)
+    protocol, source, destination, payload, identification, fragment = _parse(data)
     if protocol == PROTOCOL_ICMP:
         protocol = ip.PROTOCOL_ICMP6
         # Later fragments have no ICMP header. For the first the type is translated; its checksum, which spans all
         # fragments, is not checked behind the tunnel.
-        if not place & _OFFSET:
+        if not fragment & _OFFSET:
             payload = _icmp_to_6(payload)
-    if place & (_MORE_FRAGMENTS | _OFFSET):
+    if fragment & (_MORE_FRAGMENTS | _OFFSET):
         # A whole packet of IPv4 has at most 65,535 bytes with its header (RFC 791 section 3.1). Larger fragments would
         # be reassembled to a packet that cannot be translated back ("ping of death").
-        if ((place & _OFFSET) << 3) + len(payload) > MAX_PAYLOAD:
+        if ((fragment & _OFFSET) << 3) + len(payload) > MAX_PAYLOAD:
             raise WireError("long_packet")
-        more = 1 if place & _MORE_FRAGMENTS else 0
-        payload = _FRAGMENT.pack(protocol, (place & _OFFSET) << 3 | more, identification) + payload
+        more = 1 if fragment & _MORE_FRAGMENTS else 0
+        payload = _FRAGMENT.pack(protocol, (fragment & _OFFSET) << 3 | more, identification) + payload
         protocol = _PROTOCOL_FRAGMENT
     # An IPv4 length counts the header, an IPv6 length does not: with the fragment header a full one no longer fits.
     if len(payload) > 0xFFFF:
@@ -94,8 +94,8 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
     out = []
     for at in range(0, len(body), room):
         piece = body[at : at + room]
-        place = at >> 3 | (_MORE_FRAGMENTS if at + room < len(body) else 0)
-        head = _header(packet[9], packet[12:16], packet[16:20], len(piece), place, identification)
+        fragment = at >> 3 | (_MORE_FRAGMENTS if at + room < len(body) else 0)
+        head = _header(packet[9], packet[12:16], packet[16:20], len(piece), fragment, identification)
         out.append(head + piece)
     return out
 
@@ -104,19 +104,19 @@ def _parse(data: bytes) -> tuple[int, bytes, bytes, bytes, int, int]:
     """Return (protocol, source, destination, payload, identification, flags and offset)."""
     if len(data) < HEADER_SIZE:
         raise WireError("short_packet")
-    first, _, size, identification, place, _, protocol, _, source, destination = _HEADER.unpack_from(data)
+    first, _, size, identification, fragment, _, protocol, _, source, destination = _HEADER.unpack_from(data)
     begin = (first & 15) * 4
     # An IHL below five words would have the payload begin inside the header (RFC 791 section 3.1).
     if first >> 4 != 4 or begin < HEADER_SIZE:
         raise WireError("not_ipv4")
     if not begin <= size <= len(data):
         raise WireError("truncated_packet")
-    return protocol, source, destination, bytes(data[begin:size]), identification, place
+    return protocol, source, destination, bytes(data[begin:size]), identification, fragment
 
 
-def _header(protocol: int, source: bytes, destination: bytes, size: int, place: int, identification: int) -> bytes:
+def _header(protocol: int, source: bytes, destination: bytes, size: int, fragment: int, identification: int) -> bytes:
     total = HEADER_SIZE + size
-    bare = _HEADER.pack(0x45, 0, total, identification, place, ip.HOP_LIMIT, protocol, 0, source, destination)
+    bare = _HEADER.pack(0x45, 0, total, identification, fragment, ip.HOP_LIMIT, protocol, 0, source, destination)
     check = 0xFFFF - ip.ones_sum(bare)
     return bare[:10] + check.to_bytes(2, "big") + bare[12:]
 

@@ -31,13 +31,13 @@ _UDP = 17
 # RFC 6887 sections 7.1 and 11.1: version, opcode, reserved, lifetime, client address; nonce, protocol, three reserved
 # bytes, internal and suggested port, suggested address. An answer has the result where the request has nothing, and the
 # epoch and twelve bytes where it has the client (section 7.2).
-_PCP_ASK = Struct("!BBHL16s12sB3xHH16s")
+_PCP_REQUEST = Struct("!BBHL16s12sB3xHH16s")
 _PCP_ANSWER = Struct("!BBxBLL12x12sB3xHH16s")
 # RFC 6886 sections 3.2 and 3.3. Opcode 1 is UDP here; PCP gives the protocol's number instead.
-_PMP_ASK = Struct("!BBHHHL")
+_PMP_REQUEST = Struct("!BBHHHL")
 _PMP_ADDRESS = Struct("!BBHL4s")
 _PMP_ANSWER = Struct("!BBHLHHL")
-_PMP_ADDRESS_ASK = bytes((NAT_PMP, 0))
+_PMP_ADDRESS_REQUEST = bytes((NAT_PMP, 0))
 _MAPPED = bytes(10) + b"\xff\xff"
 
 
@@ -52,12 +52,14 @@ class PcpMap:
     lifetime: int
     """Seconds."""
     wanted_port: int = 0
-    wanted_ip: str = "0.0.0.0"
+    suggested_ip: str = "0.0.0.0"
 
     def encode(self) -> bytes:
         """Return 60 bytes."""
-        client, wanted = _mapped(self.client), _mapped(self.wanted_ip)
-        return _PCP_ASK.pack(PCP, _MAP, 0, self.lifetime, client, self.nonce, _UDP, self.port, self.wanted_port, wanted)
+        client, suggested = _mapped(self.client), _mapped(self.suggested_ip)
+        return _PCP_REQUEST.pack(
+            PCP, _MAP, 0, self.lifetime, client, self.nonce, _UDP, self.port, self.wanted_port, suggested
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class PmpAskAddress:
 
     def encode(self) -> bytes:
         """Return 2 bytes."""
-        return _PMP_ADDRESS_ASK
+        return _PMP_ADDRESS_REQUEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class PmpMap:
 
     def encode(self) -> bytes:
         """Return 12 bytes."""
-        return _PMP_ASK.pack(NAT_PMP, _MAP, 0, self.port, self.wanted_port, self.lifetime)
+        return _PMP_REQUEST.pack(NAT_PMP, _MAP, 0, self.port, self.wanted_port, self.lifetime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +197,16 @@ def parse_request_untrusted(datagram: bytes) -> Request:
     write."""
     if len(datagram) > MAX_SIZE:
         raise WireError("bad_length")
-    if datagram == _PMP_ADDRESS_ASK:
+    if datagram == _PMP_ADDRESS_REQUEST:
         return PmpAskAddress()
-    if len(datagram) == _PMP_ASK.size and datagram[:2] == bytes((NAT_PMP, _MAP)):
-        _, _, _, port, wanted, lifetime = _PMP_ASK.unpack(datagram)
-        return PmpMap(port, lifetime, wanted)
-    if len(datagram) >= _PCP_ASK.size and datagram[:2] == bytes((PCP, _MAP)):
-        _, _, _, lifetime, client, nonce, protocol, port, wanted, ip = _PCP_ASK.unpack_from(datagram)
+    if len(datagram) == _PMP_REQUEST.size and datagram[:2] == bytes((NAT_PMP, _MAP)):
+        _, _, _, port, suggested, lifetime = _PMP_REQUEST.unpack(datagram)
+        return PmpMap(port, lifetime, suggested)
+    if len(datagram) >= _PCP_REQUEST.size and datagram[:2] == bytes((PCP, _MAP)):
+        _, _, _, lifetime, client, nonce, protocol, port, suggested, ip = _PCP_REQUEST.unpack_from(datagram)
         if protocol == _UDP and client.startswith(_MAPPED) and ip.startswith(_MAPPED):
             client, ip = str(IPv4Address(client[12:])), str(IPv4Address(ip[12:]))
-            return PcpMap(nonce, client, port, lifetime, wanted, ip)
+            return PcpMap(nonce, client, port, lifetime, suggested, ip)
     raise WireError("unknown_request")
 
 

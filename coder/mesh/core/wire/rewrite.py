@@ -53,9 +53,9 @@ def readdress(packet: bytes, source: bytes, destination: bytes, added: int) -> b
     if protocol == ip.PROTOCOL_ICMP6 and len(out) > at and out[at] < _ICMP_INFORMATIONAL:
         return _readdress_error(bytes(out), at, source, destination)
     # Other protocols have no known checksum over addresses; TSMP has none at all.
-    place = _CHECKSUM_AT.get(protocol)
-    if place is not None and len(out) >= at + place + 2:
-        _add_to_checksum(out, at + place, added)
+    checksum_at = _CHECKSUM_AT.get(protocol)
+    if checksum_at is not None and len(out) >= at + checksum_at + 2:
+        _add_to_checksum(out, at + checksum_at, added)
     return bytes(out)
 
 

@@ -166,8 +166,8 @@ def _head(datagram: bytes) -> tuple[int, int, bytes]:
 
 
 def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
-    """Yield (type, offset, value) of each attribute; values are padded to four bytes."""
-    found = []
+    """Return (type, offset, value) of each attribute; values are padded to four bytes."""
+    attributes = []
     at = 0
     while at < len(body):
         if len(body) - at < _ATTRIBUTE.size:
@@ -176,10 +176,10 @@ def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
         value = body[at + _ATTRIBUTE.size : at + _ATTRIBUTE.size + size]
         if len(value) != size:
             raise WireError("bad_attributes")
-        found.append((kind, at, value))
+        attributes.append((kind, at, value))
         # RFC 8489 section 14: padded to four bytes; the length field does not count the padding.
         at += _ATTRIBUTE.size + size + (-size & 3)
-    return found
+    return attributes
 
 
 def _mapped(value: bytes, mask: bytes) -> UdpAddress:

@@ -153,7 +153,7 @@ def parse_options_untrusted(data: bytes) -> Options:
     # appendix A: the layout of every stack; any other order is as valid and goes through the loop.
     if len(data) == 12 and data.startswith(ESTABLISHED_OPTIONS):
         return Options(timestamps=_TIMESTAMPS.unpack_from(data, 4))
-    found: dict[int, bytes] = {}
+    values: dict[int, bytes] = {}
     at = 0
     while at < len(data):
         kind = data[at]
@@ -167,14 +167,14 @@ def parse_options_untrusted(data: bytes) -> Options:
         if size < 2 or at + size > len(data):
             raise WireError("bad_option")
         # The first of a kind counts; RFC 9293 does not say which, and a second would be an attempt at ambiguity.
-        found.setdefault(kind, data[at + 2 : at + size])
+        values.setdefault(kind, data[at + 2 : at + size])
         at += size
-    return _read_options(found)
+    return _read_options(values)
 
 
-def _read_options(found: dict[int, bytes]) -> Options:
+def _read_options(values: dict[int, bytes]) -> Options:
     def sized(kind: int, size: int) -> bytes | None:
-        value = found.get(kind)
+        value = values.get(kind)
         return value if value is not None and len(value) == size else None
 
     mss = sized(KIND_MSS, 2)
@@ -182,7 +182,7 @@ def _read_options(found: dict[int, bytes]) -> Options:
     times = sized(KIND_TIMESTAMPS, 8)
     same_stack = sized(KIND_EXPERIMENT, 4)
     # A length that is no whole number of blocks: RFC 2018 section 3 has none such, so the option is ignored.
-    sack = found.get(KIND_SACK, b"")
+    sack = values.get(KIND_SACK, b"")
     pair = _SAME_STACK.unpack(same_stack) if same_stack else (0, 0)
     return Options(
         mss=_SHORT.unpack(mss)[0] if mss else None,

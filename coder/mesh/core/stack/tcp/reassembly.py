@@ -151,9 +151,9 @@ class Reassembly:
             del pieces[:used]
             # Below RCV.NXT the cumulative acknowledgement reports it (RFC 2018 section 4).
             self.blocks = [block for block in self.blocks if block[1] > self.next]
-            gone = bisect_right(self._rights, self.next)
-            del self._lefts[:gone]
-            del self._rights[:gone]
+            delivered = bisect_right(self._rights, self.next)
+            del self._lefts[:delivered]
+            del self._rights[:delivered]
             if self._lefts and not self.blocks:
                 # Older than `_RECENT`, yet all there is to report.
                 self.blocks = self.held[:_RECENT]

@@ -132,9 +132,9 @@ class Receiver:
         burst = self._burst.within(self._rtt.minimum)
         window = (self.rcv_wnd if self.rcv_wnd < burst else burst) - rx.unread
         # The peer may use the whole advertised window: RFC 9293 3.8.6 strongly discourages shrinking it.
-        told = self.rcv_adv - rx.next
-        if window < told:
-            window = told
+        advertised = self.rcv_adv - rx.next
+        if window < advertised:
+            window = advertised
         return window if window > 0 else 0
 
     def advertise(self) -> int:

@@ -163,11 +163,11 @@ class Recovery:
         room = (window if window < cap else cap) - self.pipe
         return room if room > self._extra else self._extra
 
-    def note_cwnd_limited(self, wanted: int) -> None:
+    def note_cwnd_limited(self, sendable: int) -> None:
         """Record which limit stops us: application and peer would allow `wanted` more bytes."""
         window = self.cubic.window
         # Where the burst limit stops us the window says nothing about the path, and growing it would have no effect.
-        self.is_cwnd_limited = window <= self._burst.within(self.rtt.minimum) and window - self.pipe < wanted
+        self.is_cwnd_limited = window <= self._burst.within(self.rtt.minimum) and window - self.pipe < sendable
 
     def may_send_small(self, size: int, now: float) -> bool:
         """Return whether a small segment may be sent without checking every limit."""

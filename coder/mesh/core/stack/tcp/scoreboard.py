@@ -175,7 +175,7 @@ class Scoreboard:
         `echoed`: when the echoed timestamp was sent, or -1 without timestamps; `shortest`: minimum RTT.
         """
         sample = -1.0
-        gone = 0
+        acknowledged = 0
         for run in self.runs:
             if run.start >= una:
                 break
@@ -199,9 +199,9 @@ class Scoreboard:
             if run.end > una:
                 run.start = una
                 break
-            gone += 1
-        if gone:
-            del self.runs[:gone]
+            acknowledged += 1
+        if acknowledged:
+            del self.runs[:acknowledged]
         # RACK.fack of RFC 8985.
         self.fack = max(self.fack, una)
         return sample
@@ -400,16 +400,16 @@ class Scoreboard:
         if index < 0:
             return None
         run = self.runs[index]
-        most = limit
+        max_size = limit
         # RFC 9293 3.8.6: a window that shrank limits retransmissions, too.
         if run.start < edge:
-            most = min(limit, edge - run.start)
+            max_size = min(limit, edge - run.start)
         elif index:
             return None
         start = run.start
-        end = min(run.end, start + most)
+        end = min(run.end, start + max_size)
         # A window that opens byte by byte would cut off a run with each byte; only the oldest byte must not wait.
-        if index and most < limit and end < run.end and self._is_full:
+        if index and max_size < limit and end < run.end and self._is_full:
             return None
         self.retransmissions += 1
         self.lost -= end - start

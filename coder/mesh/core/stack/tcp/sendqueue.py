@@ -50,14 +50,14 @@ class SendQueue:
             bases.clear()
             self.start = self.end
             return
-        gone = 0
+        released = 0
         for base, chunk in zip(bases, chunks, strict=True):
             if base + len(chunk) > upto:
                 break
-            gone += 1
-        if gone:
-            del chunks[:gone]
-            del bases[:gone]
+            released += 1
+        if released:
+            del chunks[:released]
+            del bases[:released]
         # A chunk that is acknowledged in part stays whole: cutting it would copy the rest with every acknowledgement.
         self.start = max(self.start, upto)
 

@@ -79,11 +79,11 @@ def wanting(router: Router) -> PortMapping:
     return mapping
 
 
-@pytest.mark.parametrize("speaks", ["PCP", "NAT-PMP"])
-def test_a_port_is_granted_renewed_and_given_back(speaks: str) -> None:
-    router = Router(OUTSIDE, speaks=speaks)
+@pytest.mark.parametrize("protocol", ["PCP", "NAT-PMP"])
+def test_a_port_is_granted_renewed_and_given_back(protocol: str) -> None:
+    router = Router(OUTSIDE, speaks=protocol)
     mapping = wanting(router)
-    assert (mapping.state, mapping.speaks, mapping.external) == (MappingState.MAPPED, speaks, (OUTSIDE, 41000))
+    assert (mapping.state, mapping.protocol, mapping.external) == (MappingState.MAPPED, protocol, (OUTSIDE, 41000))
     assert router.mappings == {41000: (41000, LIFETIME)}
     router.asked.clear()
     wait(mapping, router, LIFETIME / 2)
@@ -106,7 +106,7 @@ def test_silence_is_no_service_and_is_asked_again_much_later() -> None:
     router = Router(OUTSIDE, speaks="")
     mapping = wanting(router)
     wait(mapping, router, 60.0)
-    assert (mapping.state, mapping.external, mapping.speaks) == (MappingState.SILENT, None, "")
+    assert (mapping.state, mapping.external, mapping.protocol) == (MappingState.SILENT, None, "")
     assert len(router.asked) == len(portmapping.WAITS) * 3, "PCP, then both questions of NAT-PMP"
     at = mapping.next_wake()
     assert at is not None

@@ -12,8 +12,8 @@ from coder.mesh.core.paths.selector import (
     PathEvent,
     PathState,
     Selector,
+    address_points,
     is_better,
-    standing,
 )
 
 LAN = ("192.168.1.9", 4000)
@@ -87,7 +87,7 @@ def test_losing_another_address_changes_nothing() -> None:
     ],
 )
 def test_standing(ip: str, points: int) -> None:
-    assert standing(ip) == points
+    assert address_points(ip) == points
 
 
 def test_scoring() -> None:
