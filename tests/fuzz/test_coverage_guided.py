@@ -25,7 +25,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_no_input_escapes_its_one_error(name: str, tmp_path: Path) -> None:
+def test_no_input_escapes_its_error(name: str, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     limits = [

@@ -33,7 +33,7 @@ def parsers() -> set[str]:
     return found
 
 
-def test_every_parser_has_a_harness_and_every_harness_a_parser() -> None:
+def test_parsers_and_harnesses_match() -> None:
     missing, stale = parsers() - HARNESSES.keys(), HARNESSES.keys() - parsers()
     assert not missing, f"add them to tests/kit/harnesses: {sorted(missing)}"
     assert not stale, f"gone, or moved: {sorted(stale)}"
@@ -79,11 +79,11 @@ def fuzz(name: str, examples: int) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_returns_or_raises_its_one_error(name: str) -> None:
+def test_returns_or_raises_its_error(name: str) -> None:
     fuzz(name, 25)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_returns_or_raises_its_one_error_for_long(name: str) -> None:
+def test_returns_or_raises_its_error_soak(name: str) -> None:
     fuzz(name, 20_000)

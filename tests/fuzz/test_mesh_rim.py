@@ -66,7 +66,7 @@ def test_a_relay_survives_any_client(chunks: list[bytes]) -> None:
 
 @quick
 @given(data=st.binary(max_size=60))
-def test_a_handshake_reader_ends_with_one_error(data: bytes) -> None:
+def test_handshake_reader_raises_one_error(data: bytes) -> None:
     async def main() -> None:
         ours, theirs = pipe_pair()
         await ours.send_all(data)

@@ -101,5 +101,5 @@ def test_costs_what_it_may(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_costs_what_it_may_in_every_place(name: str) -> None:
+def test_cost_is_bounded_in_every_position(name: str) -> None:
     measure(name, SIZE, mixed=True)

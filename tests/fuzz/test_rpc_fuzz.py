@@ -37,7 +37,7 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
 
 @given(st.lists(frames | st.binary(max_size=30)), st.lists(st.integers(0, 20)))
 @settings(max_examples=300, deadline=None)
-def test_yamux_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -> None:
+def test_yamux_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> None:
     machine = yamux.Yamux(client=False)
     machine.open_stream()
     try:
@@ -54,7 +54,7 @@ def test_yamux_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -
 
 @given(st.lists(packets.map(drpc.encode_packet) | st.binary(max_size=30)), st.lists(st.integers(0, 20)))
 @settings(max_examples=300, deadline=None)
-def test_drpc_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -> None:
+def test_drpc_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> None:
     call = drpc.IncomingCall()
     try:
         for chunk in cut(b"".join(parts), sizes):

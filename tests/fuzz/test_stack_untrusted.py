@@ -79,7 +79,7 @@ NEAR = st.integers(-3000, 70_000)
     st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
-def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -> None:  # type: ignore[type-arg]
+def test_arbitrary_segments_leave_stack_consistent(steps: list[tuple], connects: bool) -> None:  # type: ignore[type-arg]
     peer = ScriptedTcpPeer()
     socket = peer.connected() if connects else peer.accepted()
     seq, ack = peer.seq, peer.ack
@@ -116,7 +116,7 @@ def test_any_fragments_are_survived(pieces: list[tuple[bytes, int, bool]]) -> No
 
 @given(st.lists(st.binary(max_size=120), max_size=10), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_any_bytes_leave_the_stack_silent_or_polite(packets: list[bytes], prefixed: bool) -> None:
+def test_arbitrary_bytes_never_break_stack(packets: list[bytes], prefixed: bool) -> None:
     peer = ScriptedTcpPeer()
     peer.accepted()
     if prefixed:
@@ -127,7 +127,7 @@ def test_any_bytes_leave_the_stack_silent_or_polite(packets: list[bytes], prefix
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_bit_flips_in_a_running_transfer_never_raise(seed: int) -> None:
+def test_bit_flips_in_transfer_never_raise(seed: int) -> None:
     """The tunnel would have refused them; a broken peer behind it would not."""
     random = Random(seed)
     world = LinkedStacks(seed, Link(delay=0.002), Link(delay=0.002))
@@ -153,7 +153,7 @@ def test_bit_flips_in_a_running_transfer_never_raise(seed: int) -> None:
             break
 
 
-def test_segment_is_read_as_it_was_written() -> None:
+def test_segment_round_trips() -> None:
     segment = Segment(1, 2, 3, 4, tcp.ACK, 5, Options(timestamps=(6, 7)), b"payload")
     again = tcp.parse_untrusted(segment.encode(9))
     assert (again.source_port, again.port, again.seq, again.ack, again.flags, again.window) == (1, 2, 3, 4, 16, 5)

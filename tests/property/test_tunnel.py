@@ -58,7 +58,7 @@ class World(Pair):
 
 @settings(max_examples=60, deadline=None)
 @given(moves)
-def test_tunnels_deliver_at_most_once_and_recover(story: list[tuple[str, str, float]]) -> None:
+def test_tunnels_deliver_at_most_once(story: list[tuple[str, str, float]]) -> None:
     world = World()
     for what, name, seconds in story:
         world.move(what, world.a if name == "a" else world.b, seconds)
@@ -86,7 +86,7 @@ def test_a_device_survives_anything(data: bytes, kind: int, segment: int) -> Non
 
 
 @given(st.integers(0, 2), st.integers(0, 147), st.integers(1, 255), st.integers(0, 148))
-def test_a_device_survives_damaged_genuine_messages(which: int, at: int, flip: int, size: int) -> None:
+def test_device_survives_damaged_messages(which: int, at: int, flip: int, size: int) -> None:
     pair = Pair()
     pair.send(pair.a)
     name, datagram = pair.log[which][1:]

@@ -181,7 +181,7 @@ def test_two_behind_one_router(hairpin: bool) -> None:
 
 
 @pytest.mark.parametrize("blocked", [(True, False), (False, True), (True, True)])
-def test_where_udp_is_blocked_the_relay_carries_everything(blocked: tuple[bool, bool]) -> None:
+def test_relay_carries_everything_without_udp(blocked: tuple[bool, bool]) -> None:
     world = NatWorld()
     a = world.place(1, Nat("198.51.100.1", EI, EI, blocks_udp=blocked[0]))
     b = world.place(2, Nat("198.51.100.2", EI, EI, blocks_udp=blocked[1]))
@@ -191,7 +191,7 @@ def test_where_udp_is_blocked_the_relay_carries_everything(blocked: tuple[bool, 
     assert len(b.heard()) == len(set(b.heard())) == said
 
 
-def test_a_path_that_works_one_way_only_is_not_taken() -> None:
+def test_one_way_path_is_not_used() -> None:
     world = NatWorld()
     world.one_way = True
     a = world.place(1, Nat("198.51.100.1", EI, EI))
@@ -203,7 +203,7 @@ def test_a_path_that_works_one_way_only_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize("death", ["blocked", "one way", "router restarted"])
-def test_back_on_the_relay_when_the_path_dies_and_direct_again_when_it_lives(death: str) -> None:
+def test_dead_path_falls_back_and_recovers(death: str) -> None:
     world = NatWorld()
     nat = Nat("198.51.100.1", EI, PD)
     a, b = world.place(1, nat), world.place(2, Nat("198.51.100.2", EI, PD))

@@ -96,7 +96,7 @@ def converse(seed: int) -> None:
     assert not world.b.connections
 
 
-def test_a_reader_may_be_the_last_to_wake() -> None:
+def test_reader_may_wake_last() -> None:
     """Both ends are CLOSED and forgotten before anybody reads: the world ends with the read, not before it."""
     world = LinkedStacks(3)
     mine, theirs = world.connect()
@@ -115,7 +115,7 @@ def test_a_reader_may_be_the_last_to_wake() -> None:
     assert not world.b.connections
 
 
-def test_silence_before_the_end_is_a_failure() -> None:
+def test_silence_before_end_is_failure() -> None:
     world = LinkedStacks(3)
     mine, theirs = world.connect()
     mine.close()

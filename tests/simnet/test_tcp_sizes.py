@@ -60,5 +60,5 @@ def test_sizes_change_in_the_middle(seed: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1000, 1600))
-def test_sizes_change_in_the_middle_soak(seed: int) -> None:
+def test_sizes_change_during_transfer_soak(seed: int) -> None:
     converse(seed)

@@ -71,6 +71,6 @@ def test_the_replay_reads_its_recording(name: str) -> None:
         assert words in (TESTS / file).read_text(), f"{file} no longer loads {name}"
 
 
-def test_names_are_put_together_as_said() -> None:
+def test_names_are_composed_as_described() -> None:
     text = (TESTS / "vectors/test_rpc_recordings.py").read_text()
     assert [words for words in BUILT_FROM if words not in text] == []

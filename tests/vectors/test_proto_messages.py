@@ -32,7 +32,7 @@ def test_encodes_again_without_loss(vector: dict[str, Any]) -> None:
     assert decode({"type": vector["type"], "hex": encoded.hex()}) == decode(vector)
 
 
-def test_most_messages_encode_to_the_same_bytes() -> None:
+def test_most_messages_encode_identically() -> None:
     different = [
         v["type"] for v in [*FILLED, *REAL] if decode(v).SerializeToString(deterministic=True).hex() != v["hex"]
     ]
@@ -40,7 +40,7 @@ def test_most_messages_encode_to_the_same_bytes() -> None:
     assert len(different) <= 40
 
 
-def test_every_message_type_of_our_files_has_a_vector() -> None:
+def test_every_message_type_has_vector() -> None:
     from coder.rpc.proto import agent_pb2, provisioner_pb2, provisionerd_pb2, tailnet_pb2
 
     def names(messages: Any) -> Iterator[str]:

@@ -32,7 +32,7 @@ FRAMES = SESSION[1:]
 
 @pytest.mark.parametrize("chunk", [1, 13, 1 << 16])
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
-def test_the_relayed_session_is_cut_and_written_again_to_the_same_bytes(direction: str, chunk: int) -> None:
+def test_relayed_session_splits_and_encodes_identically(direction: str, chunk: int) -> None:
     recorded = [frame["hex"] for frame in FRAMES if frame["dir"] == direction]
     data = bytes.fromhex("".join(recorded))
     reader = derp_reader.FrameReader()
@@ -45,7 +45,7 @@ def test_the_relayed_session_is_cut_and_written_again_to_the_same_bytes(directio
     assert reader.pending == 0
 
 
-def test_the_relayed_session_is_a_conversation_of_two_wireguard_peers() -> None:
+def test_relayed_session_is_wireguard_conversation() -> None:
     """Greeting, then one handshake, then data under the indices it named, each counter once and rising."""
     assert [(frame["dir"], frame["type"]) for frame in FRAMES[:4]] == [
         ("s2c", derp.SERVER_KEY),
@@ -117,7 +117,7 @@ def again(value: Any, kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("example", SSE)
-def test_events_are_written_as_they_were_recorded(example: str) -> None:
+def test_events_encode_as_recorded(example: str) -> None:
     for line in SSE[example]:
         head, _, rest = line["chunk"].partition("\ndata: ")
         if not rest:
@@ -144,7 +144,7 @@ def messages(lines: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("example", WEBSOCKETS)
-def test_messages_are_written_as_they_were_recorded(example: str) -> None:
+def test_messages_encode_as_recorded(example: str) -> None:
     for text in messages(WEBSOCKETS[example]):
         value = read(text)
         if isinstance(value, dict) and value.keys() == {"type", "data"}:
@@ -169,7 +169,7 @@ def raw_frame(line: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("example", WEBSOCKETS)
-async def test_our_client_reads_the_recorded_frames(example: str) -> None:
+async def test_client_reads_recorded_frames(example: str) -> None:
     near, far = trio.testing.memory_stream_pair()
     client = WebSocketStream(near, client=True)
     lines = WEBSOCKETS[example]

@@ -37,7 +37,7 @@ async def read_exactly(stream: trio.abc.ReceiveStream, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("case", MEASURED, ids=lambda case: case["direction"])
-async def test_our_server_takes_part_in_the_recorded_speed_test(case: dict[str, Any]) -> None:
+async def test_server_passes_recorded_speed_test(case: dict[str, Any]) -> None:
     assert SPEEDTEST["block_size"] == BLOCK
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
@@ -78,7 +78,7 @@ async def test_our_client_asks_as_recorded(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["request"][:13])
-async def test_our_server_refuses_in_the_recorded_words(case: dict[str, Any]) -> None:
+async def test_server_refuses_in_recorded_words(case: dict[str, Any]) -> None:
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_speedtest, far)
@@ -89,7 +89,7 @@ async def test_our_server_refuses_in_the_recorded_words(case: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["request"][:13])
-async def test_our_client_understands_the_recorded_refusals(case: dict[str, Any]) -> None:
+async def test_client_understands_recorded_refusals(case: dict[str, Any]) -> None:
     near, far = trio.testing.memory_stream_pair()
     await far.send_all(case["response"].encode())
     with pytest.raises(CoderError):

@@ -50,12 +50,12 @@ def message_of(call: dict[str, Any], direction: str) -> Any:
     return message_type(packet["type"]).FromString(data)
 
 
-def test_there_are_calls_of_every_link() -> None:
+def test_every_link_has_calls() -> None:
     assert len({call["rpc"] for call in CALLS}) >= 12
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call['rpc'].rsplit('/', 1)[-1]}-{call['stream']}")
-async def test_calls_and_answers_are_the_recorded_ones(call: dict[str, Any]) -> None:
+async def test_calls_and_answers_match_recording(call: dict[str, Any]) -> None:
     request, answer = message_of(call, "c2s"), message_of(call, "s2c")
     said = {"c2s": b"", "s2c": b""}
 

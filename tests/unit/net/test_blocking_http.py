@@ -88,7 +88,7 @@ def test_early_answer_to_large_body_is_read() -> None:
     client.close()
 
 
-def test_a_kept_connection_that_was_closed_is_opened_again() -> None:
+def test_closed_kept_connection_is_reopened() -> None:
     peer = Peer(GOOD["length"][0], GOOD["chunks"][0])
     client = BlockingClient(peer.policy)
     assert peer.ask(client) == peer.ask(client) == (200, b"hello")

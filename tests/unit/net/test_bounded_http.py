@@ -105,7 +105,7 @@ def test_too_many_cost_nothing(role: type[h11.SERVER], before: bytes) -> None:
     assert 0 < calls < 1000
 
 
-def test_a_head_by_bytes_costs_what_its_bytes_do() -> None:
+def test_bytewise_head_costs_linear_time() -> None:
     """Twice as long, twice as much: what was looked through once is not looked through again."""
 
     def cost(size: int) -> float:

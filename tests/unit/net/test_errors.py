@@ -34,7 +34,7 @@ def refusal(server: ssl.SSLContext, trusted: str) -> NetError:
 
 
 @pytest.mark.parametrize(("days", "why"), [(10, "not yet valid"), (-10, "has expired")])
-def test_a_clock_that_is_wrong_is_named(days: int, why: str, tmp_path: Path) -> None:
+def test_wrong_clock_is_reported(days: int, why: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     authority.shift = timedelta(days=days)
     told = refusal(authority.server_context(HOST), authority.file)
@@ -42,7 +42,7 @@ def test_a_clock_that_is_wrong_is_named(days: int, why: str, tmp_path: Path) -> 
     assert "the clock of this machine" in told.hint and "--client-tls-ca-file" not in told.hint
 
 
-def test_a_strange_authority_is_not_the_clock(tmp_path: Path) -> None:
+def test_untrusted_authority_is_not_a_clock_error(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     told = refusal(Authority(tmp_path).server_context(HOST), Authority(tmp_path / "other").file)
     assert "is not trusted" in told.message and "--client-tls-ca-file" in told.hint and "clock" not in told.hint

@@ -56,7 +56,7 @@ async def test_a_head_has_its_time(
         assert trio.current_time() - began == pytest.approx(limit or REQUEST_TIMEOUT)
 
 
-async def test_a_body_has_the_time_its_reader_gives(
+async def test_body_has_time_of_its_reader(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with client_of(monkeypatch, (1, HEAD), (1000, b"o"), (1000, b"k")) as client:
@@ -66,7 +66,7 @@ async def test_a_body_has_the_time_its_reader_gives(
             await client.request("GET", "/", timeout=100)
 
 
-async def test_a_request_may_be_given_longer_than_a_head_is(
+async def test_request_may_exceed_head_timeout(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with client_of(monkeypatch, (10 * REQUEST_TIMEOUT, HEAD + b"ok")) as client:

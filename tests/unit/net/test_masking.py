@@ -125,7 +125,7 @@ TIMEOUT = 0.05
     ],
     ids=["404", "405", "too large", "timeout", "closed", "no http"],
 )
-async def test_no_failed_request_tells_its_secret(
+async def test_failed_requests_hide_their_secret(
     path: str,
     handler: Callable[[trio.SocketStream], Awaitable[None]],
     kind: type[Exception],

@@ -98,7 +98,7 @@ async def answers(policy: DialPolicy) -> bool:
     return bool(patient == await trio.to_thread.run_sync(ask, policy))
 
 
-async def test_an_own_authority_a_client_certificate_and_a_proxy(tmp_path: Path) -> None:
+async def test_own_authority_client_certificate_and_proxy(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue("coder.test")
     mine = authority.issue("ana")
@@ -139,7 +139,7 @@ async def test_an_own_authority_a_client_certificate_and_a_proxy(tmp_path: Path)
         nursery.cancel_scope.cancel()
 
 
-async def test_a_proxy_that_speaks_tls_itself(tmp_path: Path) -> None:
+async def test_proxy_with_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue("coder.test")
     async with (

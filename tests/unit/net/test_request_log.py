@@ -5,7 +5,7 @@ from __future__ import annotations
 from coder.net.request_log import Exchange, RequestLog
 
 
-def test_who_listens_hears_each_and_the_last_is_kept() -> None:
+def test_listener_gets_each_and_last_is_kept() -> None:
     log = RequestLog()
     heard: list[Exchange] = []
     log.note("GET", "https://x.example/a", 200, 0.5)
@@ -15,7 +15,7 @@ def test_who_listens_hears_each_and_the_last_is_kept() -> None:
     assert heard == [log.last]
 
 
-def test_an_address_with_its_secrets_is_nobodys() -> None:
+def test_raw_address_is_private() -> None:
     """Not by accident: what has no underscore is without secrets."""
     exchange = Exchange("GET", "https://x.example/derp/streams/secret", 200, 0.1)
     public = [str(getattr(exchange, name)) for name in dir(exchange) if not name.startswith("_")]

@@ -159,7 +159,7 @@ async def test_others_run_meanwhile(reader: Callable[[], Awaitable[None]]) -> No
     assert turns.count > COUNT / PIECES / 2
 
 
-async def test_a_message_has_so_many_frames() -> None:
+async def test_message_frames_are_limited() -> None:
     """They count for nothing by their size, and were kept each by itself."""
     data = EMPTY + b"\x00\x00" * MAX_FRAMES
     socket = WebSocketStream(peer_says(data), client=True, max_message=1024)
@@ -171,7 +171,7 @@ async def test_a_message_has_so_many_frames() -> None:
 
 
 @pytest.mark.parametrize(("first", "piece"), [(b"\x01", "\u00e9".encode()), (b"\x02", b"\xe9")])
-async def test_a_message_in_pieces_is_one_buffer(first: bytes, piece: bytes) -> None:
+async def test_message_in_pieces_uses_one_buffer(first: bytes, piece: bytes) -> None:
     frame = bytes((len(piece),)) + piece
     socket = WebSocketStream(
         peer_says(first + frame + (b"\x00" + frame) * 900), client=True, max_message=901 * len(piece)
@@ -253,7 +253,7 @@ async def _by_command(data: bytes) -> None:
     [_by_client, _by_upgrade, _by_proxy, _by_exchange, _by_container_watch, _by_command],
     ids=lambda one: one.__name__,
 )
-async def test_answers_before_the_answer_have_an_end(reader: Callable[[bytes], Awaitable[None]]) -> None:
+async def test_interim_answers_are_limited(reader: Callable[[bytes], Awaitable[None]]) -> None:
     try:
         await reader(HINT * MAX_INTERIM + FINE)
     except HttpError:

@@ -35,7 +35,7 @@ def forwarder(peer: Any = None) -> Any:
     return asyncssh.forward.SSHForwarder(peer)
 
 
-def test_what_came_before_the_other_end_is_kept_in_order() -> None:
+def test_early_bytes_are_kept_in_order() -> None:
     target, channel = forwarder(), Sink()
     target.connection_made(Sink())
     target.data_received(b"220 hello, ")  # nobody to give it to yet
@@ -46,7 +46,7 @@ def test_what_came_before_the_other_end_is_kept_in_order() -> None:
     assert b"".join(channel.got) == b"220 hello, this is mail\r\n250 ok\r\n"
 
 
-def test_an_early_end_arrives_too_and_a_closed_end_takes_nothing() -> None:
+def test_early_eof_arrives_and_closed_end_rejects() -> None:
     target, channel = forwarder(), Sink()
     target.connection_made(Sink())
     target.data_received(b"busy\n")
@@ -68,12 +68,12 @@ def said(code: str) -> str:
     ).stdout.strip()
 
 
-def test_a_client_loads_neither_sftp_nor_scp() -> None:
+def test_client_loads_neither_sftp_nor_scp() -> None:
     found = said("import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])")
     assert found == "[]"
 
 
-def test_the_agent_loads_sftp_for_the_first_session_that_wants_it() -> None:
+def test_agent_loads_sftp_with_first_session() -> None:
     assert said("import coder.agent.ssh.server\nprint('asyncssh.sftp' in sys.modules)") == "False"
 
 
@@ -91,19 +91,19 @@ def test_the_agent_loads_sftp_for_the_first_session_that_wants_it() -> None:
         "hasattr(asyncssh, 'nothing') is False and 'asyncssh.sftp' not in sys.modules",
     ],
 )
-def test_a_look_at_sftp_finds_the_real_thing(look: str) -> None:
+def test_sftp_access_loads_real_class(look: str) -> None:
     assert said(f"print({look})") == "True"
 
 
-def test_a_call_of_what_stands_for_a_class_makes_the_real_one() -> None:
+def test_calling_placeholder_creates_real_class() -> None:
     assert said("print(asyncssh.connection.SFTPServer(None).__class__ is asyncssh.SFTPServer)") == "True"
 
 
-def test_constants_are_those_of_the_library() -> None:
+def test_constants_match_the_library() -> None:
     assert said("print(all(getattr(asyncssh.sftp, name) == value for name, value in CONSTANTS.items()))") == "True"
 
 
-def test_no_other_constants_of_sftp_are_taken_by_the_modules_of_a_client() -> None:
+def test_client_modules_use_no_other_constants() -> None:
     found = said(
         "from types import FunctionType\n"
         "import asyncssh.connection, asyncssh.stream\n"
@@ -153,7 +153,7 @@ def listening(timers: Timers, asked: list[None]) -> Any:
     return connection
 
 
-def test_a_thousand_packets_set_one_timer_and_silence_is_counted_from_the_last() -> None:
+def test_thousand_packets_set_one_timer() -> None:
     timers, asked = Timers(), list[Any]()
     connection = listening(timers, asked)
     for _ in range(1000):
@@ -167,7 +167,7 @@ def test_a_thousand_packets_set_one_timer_and_silence_is_counted_from_the_last()
     assert len(asked) == 1 and timers.now == pytest.approx(last + 30)
 
 
-def test_who_never_answers_is_given_up_after_three_questions() -> None:
+def test_silent_peer_times_out_after_three_requests() -> None:
     timers, asked = Timers(), list[Any]()
     connection = listening(timers, asked)
     connection._reset_keepalive_timer()
@@ -177,7 +177,7 @@ def test_who_never_answers_is_given_up_after_three_questions() -> None:
     assert timers.now == pytest.approx(100 + 4 * 30)
 
 
-def test_an_answer_begins_the_silence_anew() -> None:
+def test_answer_restarts_silence() -> None:
     timers, asked = Timers(), list[Any]()
     connection = listening(timers, asked)
     connection._reset_keepalive_timer()

@@ -49,7 +49,7 @@ async def test_others_run_between_pieces() -> None:
     assert turns.count >= READ_SIZE // PIECE
 
 
-async def test_what_one_packet_lacks_is_given_at_once() -> None:
+async def test_rest_of_packet_is_delivered_together() -> None:
     """It is one message; the next one's bytes come in pieces again."""
     taker = Taker()
     head, tag = b"16 bytes of head", 16
@@ -61,7 +61,7 @@ async def test_what_one_packet_lacks_is_given_at_once() -> None:
     assert sum(taker.taken) == READ_SIZE
 
 
-async def test_who_wants_no_more_gets_no_more() -> None:
+async def test_paused_protocol_gets_no_data() -> None:
     taker = Taker(most=PIECE)
     transport = await pumping(taker)
     async with trio.open_nursery() as nursery:
@@ -84,7 +84,7 @@ class Answerer(Taker):
         self.transport.write(b"taken")
 
 
-async def test_answers_to_what_came_together_leave_together() -> None:
+async def test_answers_to_one_read_leave_together() -> None:
     answerer = Answerer()
     ours, peer = trio.testing.memory_stream_pair()
     sent: list[bytes] = []
@@ -104,7 +104,7 @@ async def test_answers_to_what_came_together_leave_together() -> None:
         transport.abort()
 
 
-async def test_answers_wait_for_nothing_that_is_not_wanted() -> None:
+async def test_answers_do_not_wait_while_paused() -> None:
     """A peer may give up its turn until it is answered: what it sent is not taken before."""
     answerer = Answerer(most=PIECE)
     ours, peer = trio.testing.memory_stream_pair()

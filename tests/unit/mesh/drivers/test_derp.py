@@ -131,7 +131,7 @@ class LateStream(PipeStream):
         await trio.sleep(1)
 
 
-async def test_whoever_has_been_welcomed_can_be_written_to(autojump_clock: trio.testing.MockClock) -> None:
+async def test_welcomed_client_can_receive(autojump_clock: trio.testing.MockClock) -> None:
     """And is welcomed before anything else is said."""
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
@@ -161,7 +161,7 @@ async def test_whoever_has_been_welcomed_can_be_written_to(autojump_clock: trio.
         nursery.cancel_scope.cancel()
 
 
-async def test_a_slow_reader_loses_the_oldest_and_then_its_connection(
+async def test_slow_reader_loses_oldest_then_connection(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     server = DerpServer(private(9))
@@ -186,7 +186,7 @@ async def test_a_slow_reader_loses_the_oldest_and_then_its_connection(
         nursery.cancel_scope.cancel()
 
 
-async def test_the_connection_that_wrote_last_receives(autojump_clock: trio.testing.MockClock) -> None:
+async def test_last_writing_connection_receives(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
         sender, _ = await client(server, nursery, 1)
@@ -208,7 +208,7 @@ async def test_the_connection_that_wrote_last_receives(autojump_clock: trio.test
         nursery.cancel_scope.cancel()
 
 
-async def test_absent_peers_are_reported_for_disco_only_and_not_too_often(
+async def test_absent_peers_reported_for_disco_only(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     server = DerpServer(private(9))
@@ -299,7 +299,7 @@ async def test_nodes_talk_through_a_pool(autojump_clock: trio.testing.MockClock)
         nursery.cancel_scope.cancel()
 
 
-async def test_home_stays_and_other_regions_close_when_idle(autojump_clock: trio.testing.MockClock) -> None:
+async def test_home_stays_while_idle_regions_close(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
         inbox = Inbox()
@@ -317,7 +317,7 @@ async def test_home_stays_and_other_regions_close_when_idle(autojump_clock: trio
         nursery.cancel_scope.cancel()
 
 
-async def test_a_relay_that_cannot_be_reached_is_tried_again(autojump_clock: trio.testing.MockClock) -> None:
+async def test_unreachable_relay_is_retried(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(private(9))
     attempts = []
     async with trio.open_nursery() as nursery:
@@ -342,7 +342,7 @@ async def test_a_relay_that_cannot_be_reached_is_tried_again(autojump_clock: tri
         nursery.cancel_scope.cancel()
 
 
-async def test_a_relay_that_does_not_answer_is_left(autojump_clock: trio.testing.MockClock) -> None:
+async def test_silent_relay_is_left(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         server_key = private(9)
         sides: list[PipeStream] = []
@@ -377,7 +377,7 @@ async def test_a_relay_that_does_not_answer_is_left(autojump_clock: trio.testing
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(60, 0), (20, 2), (4, 2)])
-async def test_silences_become_shorter_than_those_that_were_punished(
+async def test_keepalives_adapt_to_cut_silences(
     autojump_clock: trio.testing.MockClock, limit: float, expected: int
 ) -> None:
     """Something on the way cuts what is silent for a while, and says so: after two cuts there is no third.
@@ -409,7 +409,7 @@ async def test_silences_become_shorter_than_those_that_were_punished(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_long_queue_is_reported_and_so_is_its_end(autojump_clock: trio.testing.MockClock) -> None:
+async def test_long_queue_and_its_end_are_reported(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         sides: list[PipeStream] = []
 
@@ -434,7 +434,7 @@ async def test_a_long_queue_is_reported_and_so_is_its_end(autojump_clock: trio.t
         nursery.cancel_scope.cancel()
 
 
-async def test_a_sender_is_slowed_to_the_pace_of_its_reader(autojump_clock: trio.testing.MockClock) -> None:
+async def test_sender_is_slowed_to_reader_pace(autojump_clock: trio.testing.MockClock) -> None:
     """A receiver that reads, but slowly, gets everything; only its sender waits for it."""
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
@@ -461,7 +461,7 @@ async def test_a_sender_is_slowed_to_the_pace_of_its_reader(autojump_clock: trio
         nursery.cancel_scope.cancel()
 
 
-async def test_a_greedy_sender_cannot_crowd_out_a_modest_one(autojump_clock: trio.testing.MockClock) -> None:
+async def test_greedy_sender_leaves_room_for_others(autojump_clock: trio.testing.MockClock) -> None:
     """One sender floods a slow reader; what another sends comes through, every packet of it, and soon."""
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
@@ -495,7 +495,7 @@ async def test_a_greedy_sender_cannot_crowd_out_a_modest_one(autojump_clock: tri
         nursery.cancel_scope.cancel()
 
 
-async def test_a_rate_limit_slows_a_client_and_loses_nothing(autojump_clock: trio.testing.MockClock) -> None:
+async def test_rate_limit_slows_without_loss(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(private(9), rate=10_000, burst=20_000)
     async with trio.open_nursery() as nursery:
         reader, frames = await client(server, nursery, 1)
@@ -563,7 +563,7 @@ async def test_two_relays_of_one_mesh(autojump_clock: trio.testing.MockClock) ->
         nursery.cancel_scope.cancel()
 
 
-async def test_a_wrong_mesh_key_opens_nothing(autojump_clock: trio.testing.MockClock) -> None:
+async def test_wrong_mesh_key_grants_nothing(autojump_clock: trio.testing.MockClock) -> None:
     server, other = DerpServer(private(9), mesh_key="ab" * 32), DerpServer(private(9), mesh_key="ab" * 32)
     dials = []
     async with trio.open_nursery() as nursery:

@@ -13,7 +13,7 @@ from coder.mesh.drivers.derp_server_client import RelayPresence
 from tests.unit.mesh.drivers.test_derp import client, private
 
 
-async def test_what_a_relay_counts_beside_packets(autojump_clock: trio.testing.MockClock) -> None:
+async def test_relay_counts_other_events(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     probe, plain = MAGIC + bytes(40), bytes(60)
     async with trio.open_nursery() as nursery:

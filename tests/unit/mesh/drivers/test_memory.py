@@ -39,7 +39,7 @@ def test_freed_memory_is_found_again() -> None:
     assert found[1] < 2000, f"of {found[0]} by default"
 
 
-def test_it_may_be_called_anywhere_and_twice() -> None:
+def test_settings_apply_anywhere_and_repeatedly() -> None:
     assert keep_freed_memory() == keep_freed_memory()
 
 
@@ -59,7 +59,7 @@ print(full - resident(), full - kept)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's function")
-def test_what_lies_below_something_in_use_goes_back_when_asked() -> None:
+def test_freed_memory_is_returned_on_request() -> None:
     done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, check=True, text=True)
     given, by_itself = map(int, done.stdout.split())
     assert given > 50 and by_itself < 10, "MiB of 64"

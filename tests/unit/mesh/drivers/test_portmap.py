@@ -26,13 +26,13 @@ def hexed(ip: str) -> str:
     return f"{int.from_bytes(bytes(map(int, ip.split('.'))), sys.byteorder):08X}"
 
 
-def test_the_gateway_is_that_of_the_best_default_route() -> None:
+def test_gateway_is_from_best_default_route() -> None:
     table = TABLE.format(slow=hexed("10.0.0.1"), fast=hexed("192.168.1.1"), reject=hexed("0.0.0.0"))
     assert portmap._best_gateway(table) == "192.168.1.1"
     assert portmap._best_gateway(TABLE.splitlines()[0]) == ""
 
 
-def test_nobody_is_asked_unless_a_router_hides_us() -> None:
+def test_only_translating_router_is_asked() -> None:
     assert is_hidden("192.168.1.7", [(OUTSIDE, 5)])
     assert not is_hidden("192.168.1.7", [("127.0.0.1", 5)]), "by somebody on this machine"
     assert not is_hidden("192.168.1.7", [])
@@ -41,7 +41,7 @@ def test_nobody_is_asked_unless_a_router_hides_us() -> None:
     assert not is_hidden("192.168.1.7", [("2001:db8::1", 5)]), "IPv6 has nothing to map"
 
 
-async def test_a_port_is_mapped_moved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_port_is_mapped_moved_and_released(monkeypatch: pytest.MonkeyPatch) -> None:
     router = Router(OUTSIDE)
     changes: list[object] = []
     arrived = trio.Event()

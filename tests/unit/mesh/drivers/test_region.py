@@ -131,7 +131,7 @@ async def _greets_and_hangs_up(theirs: PipeStream) -> None:
 
 
 @pytest.mark.parametrize(("dead", "at"), [(None, 1.5), (_sleeps, 1.5), (_hangs_up, 0.0)])
-async def test_a_dead_first_relay_is_passed_and_the_living_one_remembered(
+async def test_dead_first_relay_is_skipped_and_remembered(
     autojump_clock: trio.testing.MockClock, dead: Callable[[PipeStream], Awaitable[None]] | None, at: float
 ) -> None:
     """Whether it takes no connection, says nothing, or hangs up before it knows us."""
@@ -160,7 +160,7 @@ async def test_a_dead_first_relay_is_passed_and_the_living_one_remembered(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_relay_that_lets_us_in_and_hangs_up_is_left(autojump_clock: trio.testing.MockClock) -> None:
+async def test_relay_that_hangs_up_is_left(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     dialled, events = list[str](), Events()
     async with trio.open_nursery() as nursery:
@@ -182,7 +182,7 @@ async def test_a_relay_that_lets_us_in_and_hangs_up_is_left(autojump_clock: trio
         nursery.cancel_scope.cancel()
 
 
-async def test_a_region_that_is_silent_altogether_is_given_up_and_tried_again(
+async def test_silent_region_is_abandoned_and_retried(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     dialled = []

@@ -54,7 +54,7 @@ async def test_a_lost_message_is_repeated(
             assert await exchange(*transports) == pytest.approx(took, abs=0.01)
 
 
-async def test_a_relay_that_hangs_up_is_named_as_such(autojump_clock: trio.testing.MockClock) -> None:
+async def test_relay_that_hangs_up_is_reported(autojump_clock: trio.testing.MockClock) -> None:
     """One error of the kind promised, not a group of them."""
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     async with trio.open_nursery() as nursery:

@@ -54,7 +54,7 @@ def is_sound(packet: bytes) -> bool:
     return zero_sum % 0xFFFF == 0
 
 
-async def test_the_agent_answers_at_its_own_and_at_its_stable_address() -> None:
+async def test_agent_answers_at_own_and_stable_address() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         for destination in (address(2).packed, STABLE):
@@ -69,7 +69,7 @@ async def test_the_agent_answers_at_its_own_and_at_its_stable_address() -> None:
 
 
 @pytest.mark.parametrize("mtu", [1280, 1420])
-async def test_datagrams_and_their_errors_are_translated(mtu: int) -> None:
+async def test_datagrams_and_errors_are_translated(mtu: int) -> None:
     """Also where the agent may send more at a time than the client takes: on a direct path."""
     async with world() as it, trio.open_nursery() as nursery:
         it.admit(it.phone.config())
@@ -97,7 +97,7 @@ async def test_datagrams_and_their_errors_are_translated(mtu: int) -> None:
         assert error[48 + 8 : 48 + 40] == nobody_there[8:40]
 
 
-async def test_a_fragment_that_cannot_be_one_is_dropped() -> None:
+async def test_invalid_fragment_is_dropped() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         begun = udp.Datagram(0, 0, b"").encode(PHONE, address(2).packed)
@@ -108,7 +108,7 @@ async def test_a_fragment_that_cannot_be_one_is_dropped() -> None:
         assert it.hub.stats.malformed == 2
 
 
-async def test_an_ipv6_endpoint_is_shown_in_brackets() -> None:
+async def test_ipv6_endpoint_is_shown_in_brackets() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         it.hub._clients[it.phone.key.public].tunnel.source = ("2001:db8::1", 51820)
@@ -116,7 +116,7 @@ async def test_an_ipv6_endpoint_is_shown_in_brackets() -> None:
         assert status is not None and status.endpoint == "[2001:db8::1]:51820"
 
 
-async def test_what_may_not_be_reached_is_refused_and_nothing_of_it_arrives() -> None:
+async def test_forbidden_peer_is_refused_and_not_reached() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(ELSEWHERE, b"let me in"))
@@ -128,7 +128,7 @@ async def test_what_may_not_be_reached_is_refused_and_nothing_of_it_arrives() ->
         assert it.hub.stats.refused == 2 and not it.wanted
 
 
-async def test_the_agent_cannot_reach_a_client_that_may_not_reach_it() -> None:
+async def test_agent_cannot_reach_forbidden_client() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(address(2).packed, b"first"))
@@ -142,7 +142,7 @@ async def test_the_agent_cannot_reach_a_client_that_may_not_reach_it() -> None:
             await trio.sleep(0.001)
 
 
-async def test_the_agent_begins_nothing_with_a_client_that_may_reach_it() -> None:
+async def test_agent_opens_no_flow_to_client() -> None:
     """Neither to a port of its own choice nor to the one that a flow of the client's with another port goes from."""
     async with world() as it:
         it.admit(it.phone.config())
@@ -165,7 +165,7 @@ async def test_the_agent_begins_nothing_with_a_client_that_may_reach_it() -> Non
             it.phone.packets.receive_nowait()
 
 
-async def test_a_removed_client_is_silent_at_once() -> None:
+async def test_removed_client_is_cut_off_immediately() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(address(2).packed, b"first"))
@@ -183,7 +183,7 @@ async def test_a_removed_client_is_silent_at_once() -> None:
         assert it.hub.status(it.phone.key.public) is None
 
 
-async def test_packets_wait_for_a_peer_that_is_not_there_yet() -> None:
+async def test_packets_wait_for_missing_peer() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         key = it.pair.two.self_info.public_key
@@ -197,7 +197,7 @@ async def test_packets_wait_for_a_peer_that_is_not_there_yet() -> None:
         assert icmp.parse_untrusted((await it.phone.packets.receive())[40:]).body == b"patience"
 
 
-async def test_too_large_packets_are_told_the_size_that_passes() -> None:
+async def test_oversized_packets_are_answered_with_mtu() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(STABLE, b"x" * 1400))
@@ -206,7 +206,7 @@ async def test_too_large_packets_are_told_the_size_that_passes() -> None:
         assert icmp.parse_untrusted(answer[40:]).parameter == 1280
 
 
-def test_syn_packets_are_clamped_and_others_left_alone() -> None:
+def test_only_syn_packets_are_clamped() -> None:
     for before in (b"", b"\x01", b"\x01\x01\x01"):  # the option at even and odd offsets
         options = before + b"\x02\x04\x05\xb4"
         options += bytes(-len(options) % 4)
@@ -224,7 +224,7 @@ def test_syn_packets_are_clamped_and_others_left_alone() -> None:
     assert rewrite.clamp_mss(other, 1280) is other
 
 
-def test_readdressing_there_and_back_is_the_same_packet() -> None:
+def test_readdressing_twice_restores_packet() -> None:
     old, new = PHONE + STABLE, ALIAS + ELSEWHERE
     packet = udp.Datagram(1, 2, b"some bytes").encode(PHONE, STABLE)
     there = rewrite.readdress(packet, ALIAS, ELSEWHERE, rewrite.difference(old, new))
@@ -237,14 +237,14 @@ def test_readdressing_there_and_back_is_the_same_packet() -> None:
 @pytest.mark.parametrize(
     ("kind", "may"), [(1, False), (2, False), (127, False), (128, True), (137, False), (138, True)]
 )
-def test_errors_and_redirects_are_answered_by_no_error(kind: int, may: bool) -> None:
+def test_errors_and_redirects_get_no_error(kind: int, may: bool) -> None:
     """RFC 4443 section 2.4, e.1 and e.2."""
     assert rewrite.may_answer(icmp.Message(kind, 0, 0, b"").encode(PHONE, STABLE)) is may
 
 
 @AT_ANY_SPEED
 @given(st.integers(0, 255), st.binary(max_size=120), st.binary(max_size=20))
-def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, padding: bytes) -> None:
+def test_no_client_packet_breaks_router(protocol: int, payload: bytes, padding: bytes) -> None:
     packet = ip.Packet(protocol, PHONE, STABLE, payload).encode()
     assert rewrite.trimmed(packet + padding) == packet
     assert rewrite.trimmed(packet[:-1]) == b""
@@ -257,6 +257,6 @@ def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, 
 
 @AT_ANY_SPEED
 @given(st.binary(max_size=200))
-def test_arbitrary_bytes_are_no_packet_or_a_whole_one(data: bytes) -> None:
+def test_arbitrary_bytes_trim_to_whole_packet(data: bytes) -> None:
     packet = rewrite.trimmed(data)
     assert not packet or len(packet) == 40 + int.from_bytes(packet[4:6], "big")

@@ -33,7 +33,7 @@ def search_until_quiet(search: MtuSearch, width: int, now: float) -> tuple[float
 
 @pytest.mark.parametrize("first", [FLOOR, STANDARD])
 @pytest.mark.parametrize("width", [548, 600, 1199, 1200, 1232, 1309, 1310, 1312, 1400, 1451, 1452, 1472, 8952, 65_000])
-def test_the_search_finds_what_a_path_carries(first: int, width: int) -> None:
+def test_search_finds_path_mtu(first: int, width: int) -> None:
     if first > width:
         return
     search = MtuSearch(first, 0.0)
@@ -49,7 +49,7 @@ def test_the_search_finds_what_a_path_carries(first: int, width: int) -> None:
     assert search.at == silent + RAISE_AFTER
 
 
-def test_larger_sizes_are_tried_again_after_ten_minutes() -> None:
+def test_larger_sizes_retried_after_ten_minutes() -> None:
     search = MtuSearch(STANDARD, 0.0)
     now, _ = search_until_quiet(search, STANDARD, 0.0)
     assert search.due(now + RAISE_AFTER - 1, 0.1) is None
@@ -57,7 +57,7 @@ def test_larger_sizes_are_tried_again_after_ten_minutes() -> None:
     assert search.carried == JUMBO
 
 
-def test_a_size_is_given_up_after_three_probes_and_at_once_when_refused() -> None:
+def test_size_rejected_after_three_probes_or_refusal() -> None:
     search = MtuSearch(STANDARD, 0.0)
     assert [search.due(float(n), 1.0) for n in range(3)] == [ETHERNET] * 3
     assert (search.due(3.0, 1.0) or ETHERNET) < ETHERNET
@@ -68,7 +68,7 @@ def test_a_size_is_given_up_after_three_probes_and_at_once_when_refused() -> Non
     assert (search.due(0.05, 0.1) or ETHERNET) < ETHERNET
 
 
-def test_bad_luck_does_not_narrow_a_path_for_long() -> None:
+def test_random_loss_does_not_narrow_path() -> None:
     """Random loss of all large pings looks like a black hole; the size lost is tried again."""
     search = MtuSearch(STANDARD, 0.0)
     now, _ = search_until_quiet(search, JUMBO, 0.0)
@@ -78,7 +78,7 @@ def test_bad_luck_does_not_narrow_a_path_for_long() -> None:
     assert search.carried == JUMBO
 
 
-def test_genuine_peers_are_asked_for_no_more_than_the_standard() -> None:
+def test_genuine_peers_get_standard_probes_only() -> None:
     search = MtuSearch(STANDARD, 0.0)
     assert search.due(0.0, 0.1) == ETHERNET
     search.answered(ETHERNET, 0.02, mirrored=False)
@@ -92,7 +92,7 @@ def test_the_table_is_closed() -> None:
     assert {event for _, event in mtu.TABLE} == set(MtuEvent)
 
 
-def test_a_path_of_full_width_beats_a_narrow_one() -> None:
+def test_wide_path_beats_narrow_path() -> None:
     narrow, wide = Measured(("192.168.1.1", 1), 0.001, FLOOR), Measured(("203.0.113.1", 1), 0.2)
     assert is_better(wide, narrow)
     assert not is_better(narrow, wide)
@@ -133,7 +133,7 @@ def test_every_width_is_used(width: int, packets: int | None) -> None:
     assert two.heard()[-1] == bytes(largest)
 
 
-def test_a_standard_path_is_used_at_once_and_costs_no_small_pings() -> None:
+def test_standard_path_needs_no_small_pings() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     sizes: list[int] = []
@@ -144,7 +144,7 @@ def test_a_standard_path_is_used_at_once_and_costs_no_small_pings() -> None:
     assert min(size for size in sizes if size > 200) == STANDARD
 
 
-def test_a_path_that_becomes_narrow_is_noticed_within_five_seconds() -> None:
+def test_narrowed_path_noticed_within_five_seconds() -> None:
     """A black hole: small datagrams pass, so the path looks alive to everybody but the data."""
     world = SimulatedNetwork()
     world.largest = 9000
@@ -165,7 +165,7 @@ def test_a_path_that_becomes_narrow_is_noticed_within_five_seconds() -> None:
     assert state(one, two) is PathState.DIRECT
 
 
-def test_datagrams_our_own_system_refuses_narrow_the_path_at_once() -> None:
+def test_refused_datagrams_narrow_path_immediately() -> None:
     """The kernel has learnt of a smaller MTU by ICMP: it refuses instead of losing."""
     world = SimulatedNetwork()
     world.largest = 1452
@@ -183,7 +183,7 @@ def test_datagrams_our_own_system_refuses_narrow_the_path_at_once() -> None:
     assert inner(one, two) in (1232, 1248, 1264)
 
 
-def test_a_genuine_peer_is_sent_standard_packets_however_wide_the_path() -> None:
+def test_genuine_peer_gets_standard_packets() -> None:
     """It answers every ping with 1310 bytes."""
     address = ("203.0.113.9", 1)
     paths = PeerPaths(random.Random(1).randbytes)
@@ -198,7 +198,7 @@ def test_a_genuine_peer_is_sent_standard_packets_however_wide_the_path() -> None
     assert paths.on_timer(0.02) == [], "and is asked for no more"
 
 
-def test_a_path_found_while_we_had_nothing_to_send_is_measured_when_we_have() -> None:
+def test_idle_path_is_measured_with_first_data() -> None:
     address = ("203.0.113.9", 1)
     paths = PeerPaths(random.Random(1).randbytes)
     paths.set_endpoints([address], 0.0)
@@ -211,7 +211,7 @@ def test_a_path_found_while_we_had_nothing_to_send_is_measured_when_we_have() ->
     assert [a.size for a in paths.on_timer(1.0) if isinstance(a, SendPing)] == [ETHERNET]
 
 
-def test_probes_stop_when_a_session_falls_silent() -> None:
+def test_probes_stop_in_idle_session() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -223,7 +223,7 @@ def test_probes_stop_when_a_session_falls_silent() -> None:
 
 
 @pytest.mark.parametrize("width", [600, 1232, 1312, 1452, 9000])
-def test_a_transfer_uses_what_the_path_carries_and_survives_its_narrowing(width: int) -> None:
+def test_transfer_survives_narrowing_path(width: int) -> None:
     """Real TCP above it, so that what the endpoint tells the stack is what travels."""
     world = SimulatedNetwork()
     world.largest = width

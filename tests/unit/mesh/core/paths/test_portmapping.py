@@ -19,7 +19,7 @@ OURS, OUTSIDE = "192.168.1.7", "203.0.113.5"
 NONCE = bytes(range(12))
 
 
-def test_requests_have_the_bytes_of_the_standards() -> None:
+def test_requests_have_standard_bytes() -> None:
     mapped = "00000000000000000000ffff"
     assert PcpMap(NONCE, OURS, 41000, 7200, 41000).encode().hex() == (
         "02010000"
@@ -42,7 +42,7 @@ def test_requests_have_the_bytes_of_the_standards() -> None:
     [PcpMap(NONCE, OURS, 41000, 7200, 5, OUTSIDE), PmpMap(41000, 7200, 5), PmpAskAddress()],
     ids=lambda message: type(message).__name__,
 )
-def test_requests_are_read_as_they_were_written(message: portmap.Request) -> None:
+def test_requests_round_trip(message: portmap.Request) -> None:
     assert portmap.parse_request_untrusted(message.encode()) == message
 
 
@@ -57,7 +57,7 @@ def test_requests_are_read_as_they_were_written(message: portmap.Request) -> Non
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_answers_are_read_as_they_were_written(message: portmap.Answer) -> None:
+def test_answers_round_trip(message: portmap.Answer) -> None:
     assert portmap.parse_answer_untrusted(message.encode()) == message
 
 
@@ -80,7 +80,7 @@ def wanting(router: Router) -> PortMapping:
 
 
 @pytest.mark.parametrize("protocol", ["PCP", "NAT-PMP"])
-def test_a_port_is_granted_renewed_and_given_back(protocol: str) -> None:
+def test_mapping_is_granted_renewed_and_released(protocol: str) -> None:
     router = Router(OUTSIDE, speaks=protocol)
     mapping = wanting(router)
     assert (mapping.state, mapping.protocol, mapping.external) == (MappingState.MAPPED, protocol, (OUTSIDE, 41000))
@@ -93,7 +93,7 @@ def test_a_port_is_granted_renewed_and_given_back(protocol: str) -> None:
     assert (router.mappings, mapping.external, mapping.next_wake()) == ({}, None, None)
 
 
-def test_another_port_than_ours_may_be_granted_and_is_asked_for_again() -> None:
+def test_other_granted_port_is_requested_again() -> None:
     router = Router(OUTSIDE, taken={41000})
     mapping = wanting(router)
     assert mapping.external == (OUTSIDE, 41001)
@@ -102,7 +102,7 @@ def test_another_port_than_ours_may_be_granted_and_is_asked_for_again() -> None:
     assert mapping.external == (OUTSIDE, 41001)
 
 
-def test_silence_is_no_service_and_is_asked_again_much_later() -> None:
+def test_silent_router_is_retried_much_later() -> None:
     router = Router(OUTSIDE, speaks="")
     mapping = wanting(router)
     wait(mapping, router, 60.0)
@@ -116,7 +116,7 @@ def test_silence_is_no_service_and_is_asked_again_much_later() -> None:
     assert mapping.external == (OUTSIDE, 41000)
 
 
-def test_a_lost_answer_costs_a_moment() -> None:
+def test_lost_answer_is_retried_soon() -> None:
     router = Router(OUTSIDE, speaks="")
     mapping = wanting(router)
     router.speaks = "PCP"
@@ -124,7 +124,7 @@ def test_a_lost_answer_costs_a_moment() -> None:
     assert mapping.external == (OUTSIDE, 41000)
 
 
-def test_a_refusal_holds_for_half_an_hour() -> None:
+def test_refusal_holds_for_half_an_hour() -> None:
     router = Router(OUTSIDE, result=portmap.NOT_AUTHORIZED)
     mapping = wanting(router)
     assert (mapping.state, mapping.external) == (MappingState.REFUSED, None)
@@ -134,7 +134,7 @@ def test_a_refusal_holds_for_half_an_hour() -> None:
     assert mapping.external == (OUTSIDE, 41000)
 
 
-def test_a_mapping_that_is_not_renewed_ends() -> None:
+def test_mapping_without_renewal_expires() -> None:
     router = Router(OUTSIDE)
     mapping = wanting(router)
     router.speaks = ""
@@ -143,7 +143,7 @@ def test_a_mapping_that_is_not_renewed_ends() -> None:
 
 
 @pytest.mark.parametrize("outside", ["0.0.0.0", "127.0.0.1", "224.0.0.1"])
-def test_addresses_that_lead_nowhere_are_no_mapping(outside: str) -> None:
+def test_unreachable_external_address_is_refusal(outside: str) -> None:
     assert wanting(Router(outside)).external is None
 
 
@@ -161,13 +161,13 @@ def test_answers_to_others_are_ignored() -> None:
         mapping.on_answer_untrusted(b"hello", 0.0)
 
 
-def test_every_state_can_be_left_and_reached() -> None:
+def test_every_state_is_reachable_and_leavable() -> None:
     for state, event in product(MappingState, (MappingEvent.WANTED, MappingEvent.UNWANTED)):
         assert (state, event) in TABLE
     assert set(TABLE.values()) == set(MappingState)
 
 
-def test_the_mapped_port_comes_first_among_our_addresses() -> None:
+def test_mapped_port_is_first_endpoint() -> None:
     published: Callable[..., list[tuple[str, int]]] = own_endpoints
     seen, mapped = (OUTSIDE, 5), (OUTSIDE, 41000)
     assert published([seen], [OURS], 41000, 0, mapped=mapped)[:2] == [mapped, seen]

@@ -21,7 +21,7 @@ WAN = ("203.0.113.9", 4000)
 OTHER = ("198.51.100.4", 4000)
 
 
-def test_the_relay_carries_data_until_an_address_answers() -> None:
+def test_relay_carries_data_until_answer() -> None:
     path = Selector()
     assert path.route(0) == (None, True)
     path.on_pong(Measured(WAN, 0.02), 1.0)
@@ -29,7 +29,7 @@ def test_the_relay_carries_data_until_an_address_answers() -> None:
     assert path.next_wake() == 1.0 + TRUST
 
 
-def test_trust_ends_in_doubt_and_doubt_in_the_relay() -> None:
+def test_trust_ends_in_doubt_then_relay() -> None:
     path = Selector()
     path.on_pong(Measured(WAN, 0.02), 0.0)
     assert path.route(TRUST) == (WAN, True), "even before the timer ran, an expired address gets company"

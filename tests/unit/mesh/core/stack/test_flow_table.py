@@ -70,7 +70,7 @@ def _all_begun() -> FlowTable:
 
 
 @pytest.mark.parametrize("name", SENT)
-def test_answers_enter_while_the_flow_lives_and_not_before(name: str) -> None:
+def test_answers_enter_only_during_flow(name: str) -> None:
     table = FlowTable()
     assert not table.may_enter(ANSWERS[name], 0.0)
     table.sent(SENT[name], 0.0)
@@ -108,7 +108,7 @@ def test_fragments_follow_their_first() -> None:
     assert not table.may_enter(others[1], 0.0), "of another datagram"
 
 
-def test_errors_and_replies_from_inside_begin_nothing() -> None:
+def test_inner_errors_and_replies_open_no_flow() -> None:
     table = FlowTable()
     table.sent(_icmp(INSIDE, OUTSIDE, icmp.ECHO_REPLY, b"\0\7\0\1"), 0.0)
     table.sent(_icmp(INSIDE, OUTSIDE, icmp.UNREACHABLE, bytes(4) + ANSWERS["udp"]), 0.0)
@@ -116,7 +116,7 @@ def test_errors_and_replies_from_inside_begin_nothing() -> None:
     assert len(table) == 0
 
 
-def test_the_table_is_bounded_and_the_silent_go_first() -> None:
+def test_table_is_bounded_and_drops_idle_flows() -> None:
     table = FlowTable()
     for port in range(MAX_FLOWS):
         table.sent(_udp(INSIDE, OUTSIDE, (port, 53)), 0.0)

@@ -34,7 +34,7 @@ def _name(node: ast.expr) -> str | None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_attributes_are_assigned_by_their_owner(path: Path) -> None:
+def test_attributes_are_assigned_by_owner_only(path: Path) -> None:
     """`x.attribute = ...` stands only in methods of the class (`self`) or in the file that defines it."""
     tree = ast.parse(path.read_text())
     here = set().union(*_slots(tree).values())
@@ -49,7 +49,7 @@ def test_attributes_are_assigned_by_their_owner(path: Path) -> None:
     assert not foreign
 
 
-def test_no_class_grows_beyond_one_idea() -> None:
+def test_classes_stay_small() -> None:
     sizes = {name: len(own) for path in FILES for name, own in _slots(ast.parse(path.read_text())).items()}
     assert {name: size for name, size in sizes.items() if size > LARGEST_CLASS} == {}
     assert {"TcpSocket", "Sender", "Receiver", "Recovery", "Timers", "Demux", "Transmitter", "Routes"} <= sizes.keys()

@@ -181,7 +181,7 @@ def session(side: Side) -> keypairs.Keypair[Any]:
     return current
 
 
-def test_rekey_after_messages_renews_on_either_side() -> None:
+def test_rekey_after_messages_on_either_side() -> None:
     for name in ("a", "b"):
         pair = Pair()
         pair.send(pair.a)
@@ -196,7 +196,7 @@ def test_rekey_after_messages_renews_on_either_side() -> None:
         assert session(side).counter < 10
 
 
-def test_reject_after_messages_stops_sealing_and_opening() -> None:
+def test_reject_after_messages_stops_keypair() -> None:
     pair = Pair()
     pair.send(pair.a)
     last = session(pair.a)
@@ -215,7 +215,7 @@ def test_reject_after_messages_stops_sealing_and_opening() -> None:
     assert pair.b.inbox[-1][40:48] == b"new keys"
 
 
-def test_reject_after_time_and_zero_after_three_times_that() -> None:
+def test_reject_after_time_then_zero_keys() -> None:
     pair = Pair()
     pair.send(pair.a)
     pair.lose = lambda *_: True
@@ -226,7 +226,7 @@ def test_reject_after_time_and_zero_after_three_times_that() -> None:
     assert KeysExpired(pair.a.tunnel.remote) in pair.a.events
 
 
-def test_a_cookie_is_good_for_two_minutes_on_both_sides() -> None:
+def test_cookie_is_valid_for_two_minutes() -> None:
     pair = Pair()
     pair.b.device.always_under_load = True
     pair.send(pair.a)
@@ -240,7 +240,7 @@ def test_a_cookie_is_good_for_two_minutes_on_both_sides() -> None:
     assert maker.cookie(b"source", 119.9) == first != maker.cookie(b"source", 120.0)
 
 
-def test_a_cookie_reply_is_stored_and_answered_by_nothing_before_the_retry() -> None:
+def test_cookie_reply_triggers_nothing_before_retry() -> None:
     """Section 6.6: else whoever can forge them makes us send."""
     pair = Pair()
     pair.b.device.always_under_load = True
@@ -251,7 +251,7 @@ def test_a_cookie_reply_is_stored_and_answered_by_nothing_before_the_retry() -> 
     assert [kind_of(d) for _, _, d in pair.log] == ["initiation", "cookie", "initiation", "response", "data"]
 
 
-def test_indices_are_fresh_for_every_handshake_and_old_ones_name_nothing() -> None:
+def test_indices_are_fresh_for_every_handshake() -> None:
     pair = Pair()
     seen: list[int] = []
     for moment in (0.0, 200.0, 400.0):
@@ -268,7 +268,7 @@ def test_indices_are_fresh_for_every_handshake_and_old_ones_name_nothing() -> No
     assert pair.b.device.stats.unknown_receiver == unknown + 1
 
 
-def test_the_source_follows_genuine_datagrams_only() -> None:
+def test_source_follows_genuine_datagrams_only() -> None:
     """Section 2.1 (roaming): the last authenticated packet says where the peer is."""
     pair = Pair()
     pair.send(pair.a)
@@ -284,7 +284,7 @@ def test_the_source_follows_genuine_datagrams_only() -> None:
         assert (Roamed(pair.b.tunnel.remote, place) in received.events) == follows
 
 
-def test_given_up_staged_packets_are_dropped_and_a_new_one_begins_again() -> None:
+def test_staged_packets_are_dropped_on_give_up() -> None:
     pair = Pair()
     pair.lose = lambda *_: pair.now < 100
     pair.send(pair.a, b"lost")
@@ -294,7 +294,7 @@ def test_given_up_staged_packets_are_dropped_and_a_new_one_begins_again() -> Non
     assert [packet[40:45] for packet in pair.b.inbox] == [b"fresh"]
 
 
-def test_a_clock_that_jumps_ends_sessions_and_nothing_else() -> None:
+def test_clock_jump_only_expires_sessions() -> None:
     """A laptop sleeps for a day: keys are dead, the next packet makes new ones."""
     pair = Pair()
     pair.send(pair.a)

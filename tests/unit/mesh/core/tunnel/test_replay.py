@@ -19,7 +19,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_the_window_is_a_set_of_seen_counters(deltas: list[int]) -> None:
+def test_window_matches_set_of_counters(deltas: list[int]) -> None:
     window, seen, newest = ReplayWindow(), set[int](), -1
     for delta in deltas:
         counter = max(0, newest + delta)
@@ -41,7 +41,7 @@ def test_the_edge_of_the_window() -> None:
     assert not window.is_new(10_000)
 
 
-def test_steady_loss_does_not_grow_the_window() -> None:
+def test_steady_loss_keeps_window_small() -> None:
     window = ReplayWindow()
     for counter in range(0, 200_000, 3):
         assert window.is_new(counter)

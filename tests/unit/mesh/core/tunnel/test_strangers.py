@@ -79,7 +79,7 @@ FLOODS: dict[str, Callable[[Device, Random, int], bytes]] = {
 
 @pytest.mark.parametrize("kind", FLOODS)
 @pytest.mark.parametrize("under_load", [False, True])
-def test_a_flood_from_everywhere_leaves_nothing_behind(kind: str, under_load: bool) -> None:
+def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
@@ -99,7 +99,7 @@ def test_a_flood_from_everywhere_leaves_nothing_behind(kind: str, under_load: bo
     assert pair.b.inbox[-1][40:50] == b"still here"
 
 
-def test_strangers_with_keys_of_their_own_leave_nothing_behind() -> None:
+def test_strangers_with_keys_leave_no_state() -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
@@ -111,7 +111,7 @@ def test_strangers_with_keys_of_their_own_leave_nothing_behind() -> None:
     assert device.stats.refused == 60
 
 
-def test_a_whole_node_remembers_no_stranger() -> None:
+def test_whole_node_keeps_no_stranger_state() -> None:
     """Disco, WireGuard and noise by UDP and by relay, from addresses and keys nobody introduced."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
@@ -158,7 +158,7 @@ def test_a_whole_node_remembers_no_stranger() -> None:
 
 
 @pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
-def test_from_where_a_peer_is_only_what_it_signed_is_read(size: int, kind: int) -> None:
+def test_peer_source_needs_authenticated_data(size: int, kind: int) -> None:
     """Forged handshakes end at their mac1; answers of a STUN server, which begin alike, are not taken for such."""
     world = SimulatedNetwork()
     one, two = acquainted(world)

@@ -115,7 +115,7 @@ def test_derp_infos_survive_anything(text: bytes, key: PublicKey) -> None:
 @pytest.mark.parametrize(
     "text", [rb'{"meshKey":"\ud800"}', rb'{"meshKey":"a\n"}', b'{"meshKey":7}', b'{"meshKey":["a"]}']
 )
-def test_a_mesh_key_is_printable_ascii(text: bytes) -> None:
+def test_mesh_key_is_printable_ascii(text: bytes) -> None:
     with pytest.raises(WireError):
         derp_info.open_client_info_untrusted(
             BOX, derp.SealedClientInfo(PublicKey(bytes(range(32))), NONCE, BOX.seal(NONCE, text))
@@ -123,7 +123,7 @@ def test_a_mesh_key_is_printable_ascii(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"[]", b"{", b'{"version":"2"}', b'{"version":true}', b"\xff", b"[" * 100_000])
-def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
+def test_malformed_infos_are_rejected(text: bytes) -> None:
     with pytest.raises(WireError):
         derp_info.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, text)))
 
@@ -137,7 +137,7 @@ def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
         (derp.PING, 1 << 31),
     ],
 )
-def test_a_frame_that_is_too_long_is_refused_before_it_arrives(kind: int, size: int) -> None:
+def test_oversized_frame_is_rejected_early(kind: int, size: int) -> None:
     with pytest.raises(WireError):
         derp_reader.FrameReader().feed_untrusted(derp.HEADER.pack(kind, size))
 

@@ -11,7 +11,7 @@ DATA = bytes(range(256)) * 40
 
 @given(st.lists(st.tuples(st.integers(0, 6000), st.integers(1, 1500), st.booleans()), max_size=60))
 @settings(max_examples=150, deadline=None)
-def test_reassembly_gives_every_byte_once_and_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
+def test_reassembly_delivers_bytes_once_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
     rx = Reassembly(0)
     have: set[int] = set()
     out = b""
@@ -54,7 +54,7 @@ class Watched(list[int]):
             yield number
 
 
-def test_a_byte_between_many_holes_is_found_by_halving() -> None:
+def test_hole_search_uses_bisection() -> None:
     rx = Reassembly(0)
     for hole in range(HOLES):
         rx.insert(1 + 4 * hole, b"x")
@@ -69,7 +69,7 @@ def test_a_byte_between_many_holes_is_found_by_halving() -> None:
     assert looks <= 100 * 3 * (HOLES.bit_length() + 4)
 
 
-def test_older_blocks_are_reported_when_newer_ones_are_delivered() -> None:
+def test_older_blocks_reported_after_delivery() -> None:
     rx = Reassembly(0)
     for hole in range(20, 0, -1):
         rx.insert(2 * hole, b"x")

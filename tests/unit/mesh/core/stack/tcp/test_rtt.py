@@ -18,7 +18,7 @@ def test_round_trip_follows_rfc_6298() -> None:
     assert rtt.minimum == 0.5  # a route that became longer
 
 
-def test_only_a_measurement_ends_the_backoff() -> None:
+def test_only_sample_ends_backoff() -> None:
     """RFC 6298 section 5: progress may be the doing of a copy, and the next segment would time out as early."""
     rtt = RoundTrip(TcpSettings())
     rtt.sample(0.1, 0.0)

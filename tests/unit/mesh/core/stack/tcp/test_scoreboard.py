@@ -40,7 +40,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("ssakkrrlfe"), st.integers(0, 30), st
 
 @given(STEPS, st.integers(1, 9))
 @settings(max_examples=400, deadline=None)
-def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, int]], mss: int) -> None:
+def test_flight_matches_byte_list(steps: list[tuple[str, int, int]], mss: int) -> None:
     flight, model = Scoreboard(), Model()
     una = nxt = 0
     now = 0.0
@@ -112,7 +112,7 @@ def full_flight(size: int, segment: int = MSS, batch: int = 44) -> Scoreboard:
     return flight
 
 
-def test_edges_of_blocks_are_rounded_to_segments() -> None:
+def test_block_edges_are_rounded_to_segments() -> None:
     flight = full_flight(10 * MSS)
     assert flight.sack(3 * MSS + 1, 5 * MSS, 2.0, -1.0, 0.001) == MSS
     assert flight.sack(6 * MSS, 8 * MSS - 1, 2.0, -1.0, 0.001) == MSS
@@ -120,7 +120,7 @@ def test_edges_of_blocks_are_rounded_to_segments() -> None:
     assert [(run.start // MSS, run.end // MSS) for run in flight.runs if run.sacked] == [(4, 5), (6, 7)]
 
 
-def test_single_bytes_leave_a_run_a_segment() -> None:
+def test_single_bytes_keep_one_run_per_segment() -> None:
     flight = full_flight(1_800_000)
     random = Random(7)
     for _ in range(20_000):
@@ -130,7 +130,7 @@ def test_single_bytes_leave_a_run_a_segment() -> None:
 
 
 @pytest.mark.parametrize("segment", [8, 1])
-def test_tiny_segments_share_runs_beyond_a_limit(segment: int) -> None:
+def test_tiny_segments_share_runs_beyond_limit(segment: int) -> None:
     """The peer announces a tiny MSS, or the application writes byte by byte, each byte at a moment of its own."""
     size = 40_000 * segment
     flight = full_flight(size, segment, batch=1)
@@ -147,7 +147,7 @@ def test_tiny_segments_share_runs_beyond_a_limit(segment: int) -> None:
     assert resent == size - flight.sacked
 
 
-def test_a_window_opening_by_bytes_is_bounded() -> None:
+def test_window_opening_bytewise_is_bounded() -> None:
     """The peer took its window back, and lets the lost flight out again byte by byte."""
     flight = full_flight(100 * MSS)
     flight.expire(2.0, LONG_AGO)
@@ -175,7 +175,7 @@ class Watched(list[Run]):
             yield run
 
 
-def test_a_lost_flight_is_walked_once() -> None:
+def test_lost_flight_is_scanned_once() -> None:
     """A quarter of two thousand segments is missing; sending all of them again looks at each run a few times."""
     flight = full_flight(2000 * MSS)
     for at in range(4, 2000, 4):
@@ -190,7 +190,7 @@ def test_a_lost_flight_is_walked_once() -> None:
     assert flight.runs.looks <= 6 * (before + pieces)
 
 
-def test_detection_stops_behind_the_newest_arrival() -> None:
+def test_detection_stops_behind_newest_arrival() -> None:
     flight = full_flight(2000 * MSS, batch=2)
     flight.sack(10 * MSS, 12 * MSS, 3.0, -1.0, 0.001)
     flight.runs = Watched(flight.runs)

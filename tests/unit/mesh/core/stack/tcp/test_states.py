@@ -10,12 +10,12 @@ def test_every_state_can_be_reached() -> None:
     assert set(TABLE.values()) == set(TcpState)
 
 
-def test_every_state_can_be_left_for_closed() -> None:
+def test_every_state_reaches_closed() -> None:
     for state in TcpState:
         assert step(state, TcpEvent.DIED) is TcpState.CLOSED
 
 
-def test_what_is_not_in_the_table_is_an_error() -> None:
+def test_missing_transition_raises() -> None:
     with pytest.raises(StackError, match="cannot take"):
         step(TcpState.TIME_WAIT, TcpEvent.FIN_SENT)
 
