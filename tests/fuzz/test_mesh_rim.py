@@ -57,7 +57,7 @@ def serve(chunks: list[bytes], *, logged_in: bool) -> DerpServer:
 
 @quick
 @given(chunks=st.lists(frames, max_size=8))
-def test_a_relay_survives_any_client(chunks: list[bytes]) -> None:
+def test_relay_survives_any_client(chunks: list[bytes]) -> None:
     for logged_in in (False, True):
         server = serve(chunks, logged_in=logged_in)
         assert server.counters.current == 0

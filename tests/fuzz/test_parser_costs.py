@@ -95,7 +95,7 @@ def measure(name: str, size: int, *, mixed: bool) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_costs_what_it_may(name: str) -> None:
+def test_cost_is_bounded(name: str) -> None:
     measure(name, SIZE if most_of(name) == ON_THE_LOOP else SIZE // 8, mixed=False)
 
 

@@ -65,7 +65,7 @@ def test_drpc_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> Non
 
 @given(st.lists(st.binary(max_size=200_000), max_size=4), st.lists(st.integers(0, 70_000)))
 @settings(max_examples=60, deadline=None)
-def test_packets_survive_any_cutting(bodies: list[bytes], sizes: list[int]) -> None:
+def test_packets_reassemble_from_any_split(bodies: list[bytes], sizes: list[int]) -> None:
     sent = [drpc.DrpcPacket(drpc.PacketKind.MESSAGE, 1, number + 1, body) for number, body in enumerate(bodies)]
     reader = drpc.PacketReader()
     received: list[Any] = []

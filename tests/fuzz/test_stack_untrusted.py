@@ -47,7 +47,7 @@ OPTIONS = st.builds(
 
 @given(OPTIONS)
 @settings(deadline=None)
-def test_options_survive_the_wire(options: Options) -> None:
+def test_options_round_trip(options: Options) -> None:
     encoded = options.encode()
     assert len(encoded) % 4 == 0
     assert tcp.parse_options_untrusted(encoded) == options
@@ -55,7 +55,7 @@ def test_options_survive_the_wire(options: Options) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=4).map(tuple), st.booleans())
 @settings(deadline=None)
-def test_blocks_survive_the_wire(sack: tuple[tuple[int, int], ...], stamped: bool) -> None:
+def test_sack_blocks_round_trip(sack: tuple[tuple[int, int], ...], stamped: bool) -> None:
     options = Options(timestamps=(1, 2) if stamped else None, sack=sack)
     assert tcp.parse_options_untrusted(options.encode()).sack == sack[: 3 if stamped else 4]
 
@@ -107,7 +107,7 @@ def test_arbitrary_segments_leave_stack_consistent(steps: list[tuple], connects:
 
 @given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 40), st.booleans()), max_size=30))
 @settings(max_examples=200, deadline=None)
-def test_any_fragments_are_survived(pieces: list[tuple[bytes, int, bool]]) -> None:
+def test_arbitrary_fragments_never_break(pieces: list[tuple[bytes, int, bool]]) -> None:
     stack = ScriptedTcpPeer().stack
     for data, place, more in pieces:
         body = b"\x11\0" + (8 * place | more).to_bytes(2, "big") + bytes(4) + data

@@ -79,7 +79,7 @@ DEVICE = Device(PrivateKey.generate(Seeded(b"fuzzed")), Seeded(b"f"), wall_offse
 
 
 @given(st.binary(max_size=300), st.integers(0, 5), st.integers(1, 200))
-def test_a_device_survives_anything(data: bytes, kind: int, segment: int) -> None:
+def test_device_survives_arbitrary_datagrams(data: bytes, kind: int, segment: int) -> None:
     for datagrams in (data, bytes((kind, 0, 0, 0)) + data):
         received = DEVICE.receive_batch_untrusted(memoryview(datagrams), len(datagrams), segment, ("192.0.2.1", 1), 1.0)
         assert (received.deliveries, received.sends, received.replies, received.events) == ([], [], [], [])

@@ -155,7 +155,7 @@ def meets(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> bool:
 
 @pytest.mark.parametrize("one", NATS, ids=lambda kinds: f"{kinds[0].name}-{kinds[1].name}")
 @pytest.mark.parametrize("two", NATS, ids=lambda kinds: f"{kinds[0].name}-{kinds[1].name}")
-def test_who_meets_whom(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> None:
+def test_direct_paths_by_nat_type(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> None:
     world = NatWorld()
     a = world.place(1, Nat("198.51.100.1", *one))
     b = world.place(2, Nat("198.51.100.2", *two))
@@ -171,7 +171,7 @@ def test_who_meets_whom(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> None:
 
 
 @pytest.mark.parametrize("hairpin", [True, False])
-def test_two_behind_one_router(hairpin: bool) -> None:
+def test_two_peers_behind_one_router(hairpin: bool) -> None:
     """Their private networks do not touch: only a router that turns packets around joins them."""
     world, nat = NatWorld(), Nat("198.51.100.1", EI, EI, hairpin=hairpin)
     a, b = world.place(1, nat), world.place(2, nat)

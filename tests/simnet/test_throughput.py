@@ -90,7 +90,7 @@ def measure(case: Case) -> tuple[float, float, int, int, int]:
     )
 
 
-def test_throughput_is_what_it_was() -> None:
+def test_throughput_matches_baseline() -> None:
     rows = {case.name: measure(case) for case in CASES}
     text = "\n".join(["\t".join(HEADS), *("\t".join(map(str, (name, *row))) for name, row in rows.items())]) + "\n"
     if os.environ.get("THROUGHPUT_UPDATE"):

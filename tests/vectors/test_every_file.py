@@ -59,14 +59,14 @@ BUILT_FROM = (
 """How test_rpc_recordings.py makes names of those pieces."""
 
 
-def test_every_recording_has_its_replay() -> None:
+def test_every_recording_has_replay() -> None:
     there = {path.name for path in WIRE.iterdir() if path.name != "README.md"}
     assert there - REPLAYS.keys() == set(), "write a test that replays these, and name it here"
     assert REPLAYS.keys() - there == set(), "these recordings are gone"
 
 
 @pytest.mark.parametrize("name", sorted(REPLAYS))
-def test_the_replay_reads_its_recording(name: str) -> None:
+def test_replay_reads_its_recording(name: str) -> None:
     for file, words in REPLAYS[name]:
         assert words in (TESTS / file).read_text(), f"{file} no longer loads {name}"
 

@@ -24,7 +24,7 @@ h = bytes.fromhex
 
 # -- keys -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("case", load_json("keys.json")["keys"])
-def test_keys_have_the_recorded_forms(case: dict[str, str]) -> None:
+def test_keys_have_recorded_forms(case: dict[str, str]) -> None:
     private = PrivateKey.from_text(case["node_private_text"])
     public = private.public
     assert private.reveal().hex() == case["private_raw"]

@@ -24,7 +24,7 @@ def test_decodes_to_the_recorded_value(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", [*FILLED, *REAL], ids=lambda v: f"{v['type']}-{v.get('oneof', '')}")
-def test_encodes_again_without_loss(vector: dict[str, Any]) -> None:
+def test_encoding_round_trips(vector: dict[str, Any]) -> None:
     recorded = bytes.fromhex(vector["hex"])
     encoded = decode(vector).SerializeToString(deterministic=True)
     # Upstream writes oneof members last and maps in any order: same fields, another order. Sizes must agree.

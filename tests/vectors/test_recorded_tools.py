@@ -56,7 +56,7 @@ async def test_server_passes_recorded_speed_test(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", MEASURED, ids=lambda case: case["direction"])
-async def test_our_client_asks_as_recorded(case: dict[str, Any]) -> None:
+async def test_client_requests_match_recording(case: dict[str, Any]) -> None:
     near, far = trio.testing.memory_stream_pair()
     request, answer, *blocks = (bytes.fromhex(write["hex"]) for write in case["writes"])
 
@@ -108,7 +108,7 @@ def plain(said: bytes) -> bytes:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the recorded shell is bash")
-async def test_the_recorded_terminal_is_repeated(tmp_path: Path) -> None:
+async def test_recorded_terminal_is_replayed(tmp_path: Path) -> None:
     """Keys, resizing, a second viewer who sees what there was, and the end, with the words the recording has."""
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     state.manifest = agent_pb2.Manifest(workspace_name="w")

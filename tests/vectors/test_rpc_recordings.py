@@ -64,7 +64,7 @@ def check_body(packet: drpc.DrpcPacket, want: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_frames_are_the_recorded_ones(prefix: str) -> None:
+def test_frames_match_recording(prefix: str) -> None:
     expected = load_lines(f"{prefix}_yamux.jsonl")
     found = yamux_frames(f"{prefix}.jsonl")
     for direction in ("c2s", "s2c"):
@@ -89,7 +89,7 @@ def test_frames_encode_identically(name: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
-def test_calls_are_the_recorded_ones(prefix: str) -> None:
+def test_calls_match_recording(prefix: str) -> None:
     chunks: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
     for direction, frame in yamux_frames(f"{prefix}.jsonl"):
         if frame.type is yamux.FrameType.DATA:

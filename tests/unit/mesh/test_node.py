@@ -95,7 +95,7 @@ async def test_ten_megabytes_each_way_by_direct_path() -> None:
             assert status.relayed_bytes < 1_000_000
 
 
-async def test_ipv4_in_the_overlay() -> None:
+async def test_overlay_carries_ipv4() -> None:
     """Nodes with an address of both families, dialled, pinged and written to by the shorter one."""
     mine, theirs = IPv4Address("100.64.0.1"), IPv4Address("100.64.0.2")
     relay = DerpServer(PrivateKey(bytes([9]) * 32))
@@ -129,7 +129,7 @@ async def test_ipv4_in_the_overlay() -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_reachability_and_who_is_who() -> None:
+async def test_reachability_and_peer_addresses() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             assert await pair.one.wait_reachable(pair.addresses[1]) < 5
@@ -219,7 +219,7 @@ class Strange(trio.abc.HalfCloseableStream):
     async def aclose(self) -> None: ...
 
 
-async def test_unlistened_ports_are_forwarded() -> None:
+async def test_unbound_ports_are_forwarded() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             dialled = []

@@ -72,7 +72,7 @@ def test_answers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_answer(name: str) -> None:
+def test_invalid_answers_are_rejected(name: str) -> None:
     client = BlockingClient(Peer(BAD[name]).policy)
     with pytest.raises(NetError) as failed:
         client.request("GET", "/")

@@ -56,7 +56,7 @@ PLACES = [
 @pytest.mark.parametrize("cut", [whole, by_bytes])
 @pytest.mark.parametrize("end", [b"\r\n", b"\n"])
 @pytest.mark.parametrize(("role", "before"), PLACES)
-def test_so_many_lines_may_come(role: type[h11.SERVER], before: bytes, end: bytes, cut) -> None:  # type: ignore[no-untyped-def]
+def test_header_lines_are_limited(role: type[h11.SERVER], before: bytes, end: bytes, cut) -> None:  # type: ignore[no-untyped-def]
     good = before + (b"a: b" + end) * (HEAD_LINES - 1) + end
     assert (h11.Request if role is h11.SERVER else h11.Response) in events(connection(role), cut(good))
     for closed in (end, b""):  # it need not have come to its end
@@ -67,7 +67,7 @@ def test_so_many_lines_may_come(role: type[h11.SERVER], before: bytes, end: byte
         assert reader.their_state is h11.ERROR
 
 
-def test_what_follows_is_not_counted() -> None:
+def test_following_message_is_not_counted() -> None:
     """Lines of a body, and of the next request behind trailers that are empty."""
     lines = b"\n" * 3000
     body = REQUEST + b"Content-Length: 3000\r\n\r\n" + lines
@@ -76,7 +76,7 @@ def test_what_follows_is_not_counted() -> None:
     assert events(connection(h11.SERVER), whole(chunked))[-1] is h11.EndOfMessage
 
 
-def test_each_message_is_counted_anew() -> None:
+def test_count_restarts_with_each_message() -> None:
     reader = connection(h11.SERVER)
     for _ in range(3):
         found = events(reader, whole(REQUEST + b"a: b\r\n" * (HEAD_LINES - 10) + b"\r\n"))
@@ -87,7 +87,7 @@ def test_each_message_is_counted_anew() -> None:
 
 
 @pytest.mark.parametrize(("role", "before"), PLACES)
-def test_too_many_cost_nothing(role: type[h11.SERVER], before: bytes) -> None:
+def test_surplus_lines_cost_nothing(role: type[h11.SERVER], before: bytes) -> None:
     """Work is counted in calls: without the bound there are several for each line."""
     reader = connection(role)
     calls = 0

@@ -61,7 +61,7 @@ def test_secrets_are_stars(url: str, shown: str) -> None:
     ],
 )
 @pytest.mark.parametrize("mask", [masked, masked_path])
-def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> None:
+def test_masking_costs_linear_time(url: str, mask: Callable[[str], str]) -> None:
     """Of a stranger's choice. What is done is counted; steps of patterns: conformance/test_every_pattern.py."""
 
     def calls(text: str) -> int:
@@ -85,7 +85,7 @@ def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> No
     assert calls(url * 8) < 10 * calls(url)
 
 
-def test_only_so_much_is_shown() -> None:
+def test_shown_address_is_limited() -> None:
     assert len(masked("https://x.example/" + "a" * 100_000)) == MAX_SHOWN + 1
     assert SECRET not in masked(f"https://{'u' * MAX_SHOWN}:{SECRET}@x.example/")
 
@@ -149,7 +149,7 @@ async def test_failed_requests_hide_their_secret(
 
 @pytest.mark.parametrize("path", SECRET_PATHS)
 @pytest.mark.parametrize("answer", [reply("{}", status="404 Not Found"), b"", b"no HTTP\r\n\r\n"])
-def test_nor_does_a_short_command(path: str, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_command_hides_secrets(path: str, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(REQUESTS, "listener", lambda exchange: told.append(str(exchange)))
     with odd_server() as server:

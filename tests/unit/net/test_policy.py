@@ -49,13 +49,13 @@ def test_no_proxy(url: str, no_proxy: str, proxied: bool) -> None:
     assert bool(proxy_for(policy, policy.origin.hostname or "", "https")) is proxied
 
 
-def test_the_environment() -> None:
+def test_environment_proxies() -> None:
     env = {"https_proxy": "http://low:1", "HTTPS_PROXY": "http://up:1", "ALL_PROXY": "box:2", "NO_PROXY": "a,b"}
     assert environment_proxies(env) == {"https": "http://low:1", "http": "box:2", "no": "a,b"}
     assert proxy_for(DialPolicy("http://x.test", proxies={"http": "box:2"}), "x.test", "http") == "http://box:2"
 
 
-def test_proxies_of_other_kinds() -> None:
+def test_other_proxy_kinds_are_rejected() -> None:
     """ALL_PROXY is for whoever speaks SOCKS; what is given for HTTPS itself cannot be left alone in silence."""
     assert environment_proxies({"ALL_PROXY": "socks5://box:1080", "all_proxy": "SOCKS5H://box:1080"}) == {}
     env = {"ALL_PROXY": "http://box:3128", "all_proxy": "socks5://box:1080"}

@@ -153,7 +153,7 @@ READERS += [
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
-async def test_others_run_meanwhile(reader: Callable[[], Awaitable[None]]) -> None:
+async def test_reader_yields_to_other_tasks(reader: Callable[[], Awaitable[None]]) -> None:
     async with counted_turns() as turns:
         await reader()
     assert turns.count > COUNT / PIECES / 2
@@ -262,7 +262,7 @@ async def test_interim_answers_are_limited(reader: Callable[[bytes], Awaitable[N
         await reader(HINT * (MAX_INTERIM + 1) + FINE)
 
 
-def test_every_reader_of_http_rests() -> None:
+def test_every_http_reader_yields() -> None:
     """Whoever does not let `read_event` take its events leaves others their turns by itself."""
     taking = []
     for path in SOURCES:

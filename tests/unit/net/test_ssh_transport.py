@@ -38,7 +38,7 @@ async def pumping(taker: Taker) -> StreamTransport:
     return transport
 
 
-async def test_others_run_between_pieces() -> None:
+async def test_pieces_yield_to_other_tasks() -> None:
     """asyncssh takes every packet of what it is given before it gives up its turn."""
     taker = Taker()
     transport = await pumping(taker)

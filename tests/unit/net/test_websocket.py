@@ -45,7 +45,7 @@ async def test_other_close_codes_break_stream() -> None:
             await client.receive_some()
 
 
-async def test_lost_transport_breaks_the_stream() -> None:
+async def test_lost_transport_breaks_stream() -> None:
     left, right = trio.testing.memory_stream_pair()
     client = WebSocketStream(left, client=True)
     await right.aclose()
@@ -61,7 +61,7 @@ async def test_text_is_rejected_in_binary_mode() -> None:
     assert server.close_code == 1003
 
 
-async def test_oversized_message_is_refused() -> None:
+async def test_oversized_message_is_rejected() -> None:
     client, server = pair(max_message=10)
     await client.send_message(b"x" * 11)
     with pytest.raises(trio.BrokenResourceError):

@@ -216,7 +216,7 @@ def test_direct_paths_disabled_on_one_side() -> None:
     assert len(two.heard()) == len(one.heard()) == 5
 
 
-def test_removed_peers_leave_nothing_behind() -> None:
+def test_removed_peers_leave_no_state() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")

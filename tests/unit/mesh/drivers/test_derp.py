@@ -60,7 +60,7 @@ class Inbox:
         self.changed.unpark_all()
 
 
-async def test_the_recorded_conversation(autojump_clock: trio.testing.MockClock) -> None:
+async def test_recorded_conversation(autojump_clock: trio.testing.MockClock) -> None:
     """Every byte the two recorded clients got from a genuine relay, they get from ours."""
     recorded = json.loads(RECORDED.read_text())
     frames = []
@@ -272,7 +272,7 @@ async def test_keepalives(autojump_clock: trio.testing.MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_nodes_talk_through_a_pool(autojump_clock: trio.testing.MockClock) -> None:
+async def test_nodes_communicate_through_pool(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
         inboxes = [Inbox(), Inbox()]
@@ -518,7 +518,7 @@ async def test_rate_limit_slows_without_loss(autojump_clock: trio.testing.MockCl
         nursery.cancel_scope.cancel()
 
 
-async def test_two_relays_of_one_mesh(autojump_clock: trio.testing.MockClock) -> None:
+async def test_two_relays_form_mesh(autojump_clock: trio.testing.MockClock) -> None:
     """Clients of different replicas talk; when one moves, its packets follow; a lost replica is joined again."""
     one, two = (DerpServer(private(9), mesh_key="ab" * 32) for _ in range(2))
     streams: list[PipeStream] = []

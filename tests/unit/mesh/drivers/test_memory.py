@@ -31,7 +31,7 @@ print(faults() - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's switch")
-def test_freed_memory_is_found_again() -> None:
+def test_freed_memory_is_reused() -> None:
     found = [
         int(subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, check=True).stdout)
         for words in ([], ["keep"])
@@ -65,6 +65,6 @@ def test_freed_memory_is_returned_on_request() -> None:
     assert given > 50 and by_itself < 10, "MiB of 64"
 
 
-def test_elsewhere_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not keep_freed_memory() and not give_back_freed_memory()

@@ -53,7 +53,7 @@ class Scene:
         ({"a": 2.0, "b": 2.0, "c": 5.0}, "ab", "c", [(0, "a"), (1.5, "b"), (3, "c")]),
     ],
 )
-async def test_every_node_has_its_turn(
+async def test_every_node_is_tried(
     autojump_clock: trio.testing.MockClock,
     after: dict[str, float],
     refusing: str,
@@ -67,12 +67,12 @@ async def test_every_node_has_its_turn(
     assert scene.discarded == []
 
 
-async def test_the_last_failure_is_raised(autojump_clock: trio.testing.MockClock) -> None:
+async def test_last_failure_is_raised(autojump_clock: trio.testing.MockClock) -> None:
     with pytest.raises(OSError, match="b refused"):
         await first_to_answer(NODES, Scene({"a": 0.1, "b": 2.0, "c": 0.1}, "abc").ask)
 
 
-async def test_answers_nobody_uses_are_discarded(autojump_clock: trio.testing.MockClock) -> None:
+async def test_unused_answers_are_discarded(autojump_clock: trio.testing.MockClock) -> None:
     """Two at once, and one that came when the caller had just given up."""
     scene = Scene(dict.fromkeys("abc", 0.0))
     started = trio.Event()

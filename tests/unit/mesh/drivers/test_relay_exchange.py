@@ -40,7 +40,7 @@ class Lossy(trio.abc.Stream):
 
 
 @pytest.mark.parametrize(("lost", "took"), [((0, 0), 0.0), ((1, 0), 0.5), ((0, 2), 1.0), ((1, 1), 1.0)])
-async def test_a_lost_message_is_repeated(
+async def test_lost_message_is_repeated(
     autojump_clock: trio.testing.MockClock, lost: tuple[int, int], took: float
 ) -> None:
     server = DerpServer(PrivateKey(bytes([9]) * 32))

@@ -87,7 +87,7 @@ STOCK = [["turnutils_stunclient", "-p", "PORT", "127.0.0.1"], ["stun", "127.0.0.
 
 
 @pytest.mark.parametrize("command", STOCK, ids=lambda command: command[0])
-async def test_a_stock_client(command: list[str]) -> None:
+async def test_stock_client_gets_answer(command: list[str]) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed (packages coturn, stun-client)")
     async with trio.open_nursery() as nursery:

@@ -30,7 +30,7 @@ def test_frame_slices_find_dictionary_keys() -> None:
     "text",
     ["", "nodekey:", "nodekey:" + "0" * 63, "nodekey:" + "g" * 64, "nodekey:" + " " * 64, "x:" + "0" * 64, "0" * 66],
 )
-def test_malformed_key_texts_are_refused(text: str) -> None:
+def test_malformed_key_texts_are_rejected(text: str) -> None:
     with pytest.raises(CryptoError):
         PublicKey.from_text(text)
     with pytest.raises(CryptoError):

@@ -87,7 +87,7 @@ def test_genuine_peers_get_standard_probes_only() -> None:
     assert search.state is MtuState.COMPLETE
 
 
-def test_the_table_is_closed() -> None:
+def test_table_is_closed() -> None:
     assert {before for before, _ in mtu.TABLE} == set(MtuState)
     assert {event for _, event in mtu.TABLE} == set(MtuEvent)
 
@@ -114,7 +114,7 @@ def inner(machine: Machine, peer: Machine) -> int | None:
     ("width", "packets"),
     [(548, 512), (1200, 1168), (1232, 1184), (1312, None), (1400, 1344), (1452, 1420), (9000, 8920)],
 )
-def test_every_width_is_used(width: int, packets: int | None) -> None:
+def test_every_path_width_is_used(width: int, packets: int | None) -> None:
     world = SimulatedNetwork()
     world.largest = width
     one, two = acquainted(world)

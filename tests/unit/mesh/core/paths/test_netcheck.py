@@ -16,7 +16,7 @@ def world(*regions: DerpRegion, score: dict[int, float] | None = None) -> DerpMa
     return DerpMap({r.region_id: r for r in regions}, score or {})
 
 
-def test_the_nearest_relay_becomes_home() -> None:
+def test_nearest_relay_becomes_home() -> None:
     chooser = HomeChooser()
     where = world(region(1), region(2), region(3, stun_only=True), region(4, avoid=True))
     assert chooser.on_report(where, {1: 0.05, 2: 0.02, 3: 0.001, 4: 0.001}, 0.0, 7) == 2
@@ -55,7 +55,7 @@ def test_unmeasured_home_is_chosen_and_kept() -> None:
     assert HomeChooser().on_report(world(), {}, 0.0, 5) == 0
 
 
-def test_stun_servers_of_a_map() -> None:
+def test_stun_servers_of_map() -> None:
     where = world(region(1), region(2, stun_port=-1), region(3, stun_only=True, stun_port=19302))
     assert where.stun_servers() == [("r1.test", 3478), ("r3.test", 19302)]
 

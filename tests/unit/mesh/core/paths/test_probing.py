@@ -186,7 +186,7 @@ def test_callers_get_current_path_or_relay() -> None:
     assert set(pings(paths.ask(8, 0.1))) == {A}
 
 
-def test_direct_paths_can_be_forbidden() -> None:
+def test_direct_paths_can_be_disabled() -> None:
     paths = PeerPaths(counter(), direct=False)
     paths.set_endpoints([A], 0.0)
     assert paths.on_send(0.0) == []

@@ -41,7 +41,7 @@ def test_trust_ends_in_doubt_then_relay() -> None:
     assert path.next_wake() is None
 
 
-def test_a_pong_renews_trust() -> None:
+def test_pong_renews_trust() -> None:
     path = Selector()
     path.on_pong(Measured(WAN, 0.02), 0.0)
     path.on_pong(Measured(WAN, 0.03), 3.0)
@@ -50,7 +50,7 @@ def test_a_pong_renews_trust() -> None:
     assert path.best == Measured(WAN, 0.03)
 
 
-def test_in_doubt_whoever_answers_wins() -> None:
+def test_answering_address_wins_in_doubt() -> None:
     path = Selector()
     path.on_pong(Measured(LAN, 0.001), 0.0)
     path.on_pong(Measured(WAN, 0.2), 1.0)
@@ -61,7 +61,7 @@ def test_in_doubt_whoever_answers_wins() -> None:
     assert path.route(4.1) == (WAN, False)
 
 
-def test_losing_another_address_changes_nothing() -> None:
+def test_losing_other_address_changes_nothing() -> None:
     path = Selector()
     path.on_pong(Measured(LAN, 0.001), 0.0)
     path.on_heartbeat_lost(WAN, 1.0)
@@ -86,7 +86,7 @@ def test_losing_another_address_changes_nothing() -> None:
         ("203.0.113.9", 0),
     ],
 )
-def test_standing(ip: str, points: int) -> None:
+def test_address_points(ip: str, points: int) -> None:
     assert address_points(ip) == points
 
 
@@ -98,7 +98,7 @@ def test_scoring() -> None:
     assert not is_better(Measured(WAN, 0.001), Measured(WAN, 0.010)), "an address does not compete with itself"
 
 
-def test_the_table_is_closed() -> None:
+def test_table_is_closed() -> None:
     """Whatever can be fed to a selector in a state stands in the table."""
     impossible = {(PathState.RELAYED, event) for event in PathEvent if event is not PathEvent.PONG_FROM_BETTER} | {
         (PathState.DIRECT, PathEvent.DOUBT_ENDED),

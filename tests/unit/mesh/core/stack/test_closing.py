@@ -49,7 +49,7 @@ def test_fin_is_sent_with_last_data() -> None:
     assert bytes(segment.payload) == b"bye"
 
 
-def test_lost_fin_is_sent_again() -> None:
+def test_lost_fin_is_retransmitted() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.shutdown_write()
@@ -82,7 +82,7 @@ def test_bare_fin_waits_for_earlier_data() -> None:
     assert socket.eof
 
 
-def test_what_arrived_outlives_the_connection() -> None:
+def test_received_data_outlives_connection() -> None:
     """A reader slower than TIME_WAIT (or a machine that slept through it) still gets every byte and the end."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
@@ -223,7 +223,7 @@ def test_repeated_fin_in_time_wait_is_acknowledged() -> None:
     assert socket.closed
 
 
-def test_closing_the_stack_resets_everybody() -> None:
+def test_closing_stack_resets_all_connections() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     world.a.close(world.now)

@@ -21,7 +21,7 @@ def valid(packet: bytes) -> bool:
     return (pseudo + ip.ones_sum(parsed.payload)) % 0xFFFF == 0
 
 
-def test_datagrams_both_ways() -> None:
+def test_datagrams_in_both_directions() -> None:
     world = LinkedStacks()
     packets = []
     world.filter = lambda _sender, packet: packets.append(packet) or True
@@ -139,7 +139,7 @@ def test_fragment_header_copies_original_header() -> None:
 
 
 @pytest.mark.parametrize(("place", "size"), [(1, 1405), (0xFFF8, 1404)])
-def test_nonsense_is_not_cut_on(place: int, size: int) -> None:
+def test_malformed_fragment_is_not_split(place: int, size: int) -> None:
     body = bytes([17, 0]) + place.to_bytes(2, "big") + bytes(size)
     with pytest.raises(WireError, match="bad fragment"):
         fragments.split(ip.Packet(fragments.PROTOCOL, A, B, body).encode(), 1280, 1)
@@ -236,7 +236,7 @@ def test_undeliverable_syn_fails_on_final_error(code: int, refused: bool) -> Non
     assert (socket.error is not None and socket.error.code == "refused") == refused
 
 
-def test_errors_we_send_are_bounded() -> None:
+def test_sent_errors_are_limited() -> None:
     stack = Stack([A], bytes)
     packet = udp.Datagram(1, 4444, b"").encode(B, A)
     stack.input_batch([packet] * 500, 1.0)

@@ -83,7 +83,7 @@ def test_answers_enter_only_during_flow(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NOT_ANSWERS)
-def test_nothing_else_enters(name: str) -> None:
+def test_other_packets_do_not_enter(name: str) -> None:
     assert not _all_begun().may_enter(NOT_ANSWERS[name], 1.0)
 
 
@@ -96,7 +96,7 @@ def test_errors_about_a_flow_enter(name: str) -> None:
     assert table.may_enter(error, 1.0)
 
 
-def test_fragments_follow_their_first() -> None:
+def test_fragments_follow_first_fragment() -> None:
     whole = _udp(OUTSIDE, INSIDE, (53, 5000), bytes(3000))
     pieces = fragments.split(whole, 1280, 7)
     table = FlowTable()
@@ -132,7 +132,7 @@ def test_table_is_bounded_and_drops_idle_flows() -> None:
 
 
 @given(st.binary(max_size=120), st.sampled_from([0, 6, 17, 44, 58, 132]))
-def test_any_payload_is_decided_about(payload: bytes, protocol: int) -> None:
+def test_any_payload_is_decided(payload: bytes, protocol: int) -> None:
     table = _all_begun()
     table.sent(ip.Packet(protocol, INSIDE, OUTSIDE, payload).encode(), 0.0)
     assert table.may_enter(ip.Packet(protocol, OTHER, INSIDE, payload).encode(), 0.0) in {True, False}

@@ -47,7 +47,7 @@ def check(packet: bytes) -> bool:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
-def test_tcp_both_ways(loss: float) -> None:
+def test_tcp_in_both_directions(loss: float) -> None:
     random = Random(4)
     net = world(there=Link(loss=loss), back=Link(loss=loss), settings=TcpSettings(skip_checksums=False))
     mine, theirs = net.connect()
@@ -67,7 +67,7 @@ def test_tcp_both_ways(loss: float) -> None:
     assert mine.error is None and theirs.error is None
 
 
-def test_a_closed_port_is_refused() -> None:
+def test_closed_port_is_refused() -> None:
     net = world()
     socket = net.a.tcp_connect(B4, 81, net.now)
     net.run(lambda: socket.closed)
@@ -108,7 +108,7 @@ def test_large_echo_is_answered_in_fragments() -> None:
     assert [len(n.payload) for n in events] == [5000]
 
 
-def test_a_router_says_too_big() -> None:
+def test_router_answers_too_big() -> None:
     net = world()
     events: list[object] = []
     net.a.set_event_hook(events.append)

@@ -71,7 +71,7 @@ def test_closed_port_refuses_connection() -> None:
         socket.read_nowait()
 
 
-def test_silence_ends_in_a_timeout() -> None:
+def test_silence_ends_in_timeout() -> None:
     peer = ScriptedTcpPeer(TcpSettings(syn_retries=3))
     socket = peer.stack.tcp_connect(PEER, 9, peer.now)
     syns = peer.advance(100)
@@ -81,7 +81,7 @@ def test_silence_ends_in_a_timeout() -> None:
     assert not peer.stack.connections
 
 
-def test_nobody_answers_for_a_minute() -> None:
+def test_connect_times_out_after_a_minute() -> None:
     peer = ScriptedTcpPeer()
     peer.stack.tcp_connect(PEER, 9, peer.now)
     assert len(peer.advance(62)) == 6

@@ -46,7 +46,7 @@ def test_second_segment_acked_immediately_single_delayed() -> None:
     assert answer.ack == tcp_peer.seq
 
 
-def test_data_carries_the_acknowledgement() -> None:
+def test_data_carries_acknowledgement() -> None:
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     socket.receiver.quick_acks = 0

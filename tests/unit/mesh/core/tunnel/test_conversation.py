@@ -258,7 +258,7 @@ def test_forged_datagrams_change_nothing(pair: Pair) -> None:
     assert len(pair.b.inbox) == 2
 
 
-def test_a_replayed_initiation_is_refused(pair: Pair) -> None:
+def test_replayed_initiation_is_rejected(pair: Pair) -> None:
     pair.send(pair.a)
     initiation = pair.log[0][2]
     received = pair.b.device.receive_untrusted(initiation, pair.a.place, 30.0)
@@ -278,7 +278,7 @@ def test_second_initiation_within_20_ms_is_rejected(pair: Pair) -> None:
     assert answers == [1, 0, 1]
 
 
-def test_strangers_leave_no_trace(pair: Pair) -> None:
+def test_strangers_leave_no_state(pair: Pair) -> None:
     stranger = Device(PrivateKey.generate(Seeded(b"stranger")), Seeded(b"s"), wall_offset=WALL)
     tunnel = stranger.add_peer(pair.b.device.local.public, 0.0)
     [initiation] = tunnel.start_handshake(0.0)

@@ -32,7 +32,7 @@ def test_window_matches_set_of_counters(deltas: list[int]) -> None:
         assert window.newest == newest
 
 
-def test_the_edge_of_the_window() -> None:
+def test_window_edge() -> None:
     window = ReplayWindow()
     window.accept(0)
     window.accept(10_000)

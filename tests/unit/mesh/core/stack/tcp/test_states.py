@@ -6,7 +6,7 @@ from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.tcp.states import TABLE, TcpEvent, TcpState, step
 
 
-def test_every_state_can_be_reached() -> None:
+def test_every_state_is_reachable() -> None:
     assert set(TABLE.values()) == set(TcpState)
 
 
@@ -28,7 +28,7 @@ def test_missing_transition_raises() -> None:
         ([TcpEvent.FIN_ARRIVED, TcpEvent.FIN_SENT, TcpEvent.FIN_ACKED], "close-wait last-ack closed"),
     ],
 )
-def test_the_three_ways_to_close(facts: list[TcpEvent], path: str) -> None:
+def test_three_ways_to_close(facts: list[TcpEvent], path: str) -> None:
     state = TcpState.ESTABLISHED
     seen = []
     for fact in facts:
