@@ -1,4 +1,4 @@
-"""The parsers of test_every_parser.py once more, by a fuzzer that sees which branches its inputs reach."""
+"""The parsers of test_every_parser.py, with a fuzzer that sees which branches its inputs reach."""
 
 from __future__ import annotations
 

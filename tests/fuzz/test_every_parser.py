@@ -1,4 +1,4 @@
-"""Every function that eats foreign bytes returns or raises its one error, whatever the bytes; and none is left out."""
+"""Every parser of untrusted bytes returns or raises its documented error; and none is left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARK = "_untrusted"
 
 
 def parsers() -> set[str]:
-    """`path:name` of every function whose name says that it takes bytes from strangers."""
+    """Return `path:name` of every function whose name marks it as a parser of untrusted bytes."""
     found = set()
 
     def proxy_request(node: ast.AST, inside: list[str], place: str) -> None:
@@ -48,7 +48,7 @@ def feed(harness: Harness, data: bytes) -> None:
 
 @st.composite
 def damaged(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
-    """A genuine input with bytes changed, cut off, repeated or put in."""
+    """Return a genuine input with bytes changed, truncated, repeated or inserted."""
     data = bytearray(draw(st.sampled_from(seeds)))
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(data)))

@@ -1,6 +1,6 @@
-"""Foreign bytes at the rim of the mesh: relay streams of both ends.
+"""Untrusted bytes at the edge of the mesh: relay streams of both ends.
 
-The invariant is always the same: nothing but the one documented error comes out, and nothing stays behind.
+The invariant is always the same: only the documented error is raised, and no state remains.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ frames = st.one_of(
 
 
 def serve(chunks: list[bytes], *, logged_in: bool) -> DerpServer:
-    """Feed chunks to a relay connection; returns when it has ended."""
+    """Feed chunks to a relay connection; return when it has ended."""
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     me = PrivateKey(bytes([1]) * 32)
 

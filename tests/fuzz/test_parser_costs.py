@@ -1,7 +1,7 @@
-"""What every `*_untrusted` function costs for 64 KiB of what breaks careless parsers, in computing time of this thread.
+"""Cost of every `*_untrusted` function for 64 KiB of difficult input, in computing time of this thread.
 
-The clock is that of the thread's own work, so a busy machine changes nothing. Who may take longer runs in the sandbox
-or in a provisioner's process, and says so below (docs/decisions/bounded-work.md).
+The clock counts the thread's own work, so a busy machine changes nothing. A function with a higher limit runs in the
+sandbox or in a provisioner's process, and is listed below (docs/decisions/bounded-work.md).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tests.kit.harnesses import HARNESSES, Harness
 
 SIZE = 64 << 10
 ON_THE_LOOP = 0.1
-"Seconds of computing for 64 KiB: twenty times what a step of the event loop should take, a third of what hurts."
+"Seconds of computing for 64 KiB: twenty times the target of an event loop's step, a third of what hurts."
 ELSEWHERE = 2.0
-"The same for what is called in processes of its own: half of what the sandbox gives a call."
+"The same for functions called in processes of their own: half of the sandbox's limit for a call."
 IN_PROCESSES = (
     "coderd/services/templates/template_sources.py",
     "domain/hcl/",
@@ -52,7 +52,7 @@ UNITS = (
 
 @functools.cache
 def plain(size: int) -> Mapping[str, bytes]:
-    """Deep, many and compressed, by name."""
+    """Return deep, repetitive and compressed inputs, by name."""
     zeros = bytes(16 << 20)
     return {
         **{f"deep {unit!r}": unit * (size // len(unit)) for unit in OPENERS},
@@ -63,7 +63,7 @@ def plain(size: int) -> Mapping[str, bytes]:
 
 
 def payloads(harness: Harness, size: int, *, mixed: bool) -> Mapping[str, bytes]:
-    """Those, and large ones; `mixed` also behind and inside of what is genuine, where parsers have begun."""
+    """Return these, and large ones; `mixed` also after and inside of genuine input, where parsers have begun."""
     found = dict(plain(size))
     for number, seed in enumerate(harness.seeds):
         found[f"large {number}"] = (seed * (size // max(len(seed), 1)))[:size]
@@ -82,7 +82,7 @@ def measure(name: str, size: int, *, mixed: bool) -> None:
     for seed in harness.seeds:  # the first call imports and prepares
         feed(harness, seed)
     costs = {}
-    gc.disable()  # a collection of everything that other tests of this process left is not the parser's cost
+    gc.disable()  # a collection of other tests' garbage is not the parser's cost
     try:
         for kind, data in payloads(harness, size, mixed=mixed).items():
             began = time.thread_time()

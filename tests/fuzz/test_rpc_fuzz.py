@@ -1,4 +1,4 @@
-"""Foreign bytes meet the framing: one error type each, however the bytes are cut."""
+"""Untrusted bytes meet the framing: one error type each, however the bytes are cut."""
 
 from __future__ import annotations
 

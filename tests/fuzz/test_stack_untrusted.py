@@ -1,4 +1,4 @@
-"""Foreign bytes: parsers return or raise their one error, the stack returns."""
+"""Untrusted bytes: parsers return or raise their documented error, the stack returns."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_arbitrary_bytes_never_break_stack(packets: list[bytes], prefixed: bool)
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
 def test_bit_flips_in_transfer_never_raise(seed: int) -> None:
-    """The tunnel would have refused them; a broken peer behind it would not."""
+    """The tunnel would have rejected them; a broken peer behind it would not."""
     random = Random(seed)
     world = LinkedStacks(seed, Link(delay=0.002), Link(delay=0.002))
     mine, theirs = world.connect()
@@ -146,7 +146,7 @@ def test_bit_flips_in_transfer_never_raise(seed: int) -> None:
     for _ in range(400):
         try:
             transfer.step()
-        except (AssertionError, StackError):  # the bytes are not the same any more, or the connection is gone
+        except (AssertionError, StackError):  # the bytes have changed, or the connection is closed
             world.settle(0.01)
             continue
         if not world.step():

@@ -1,4 +1,5 @@
-"""Random conversations with the coordinator: nobody is told of strangers, and everybody ends up knowing the truth."""
+"""Random conversations with the coordinator: no client learns of strangers, and all clients converge to the current
+state."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ peers = st.sampled_from(PEERS)
 
 
 class CoordinatorMachine(RuleBasedStateMachine):
-    """Model: who is connected, its node, the tunnels; view: what each connection was told last of each peer."""
+    """Model: connected clients, their nodes, the tunnels; view: the last update of each peer on each connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     @rule(peer=peers)
     def connect(self, peer: UUID) -> None:
-        # A new stream begins without the tunnels of the older one: each has to be asked for, and allowed, anew.
+        # A new stream begins without the tunnels of the older one: each has to be requested, and allowed, again.
         self.gone(peer)
         number, deliveries = self.core.connect(peer, FullAccess())
         self.view[number] = {}

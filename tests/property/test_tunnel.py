@@ -1,4 +1,4 @@
-"""Whatever a network does to two tunnels: no packet twice, no spinning timer, and recovery once it is well again."""
+"""Two tunnels over any network: no packet twice, no spinning timer, and recovery once the network works again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ moves = st.lists(
 
 
 class World(Pair):
-    """A pair whose timers must come to rest."""
+    """A pair whose timers must stop."""
 
     def __init__(self) -> None:
         super().__init__(persistent_keepalive=25.0)
@@ -66,7 +66,7 @@ def test_tunnels_deliver_at_most_once(story: list[tuple[str, str, float]]) -> No
         numbers = [packet[40:44] for packet in side.inbox]
         assert len(numbers) == len(set(numbers))
     world.lose = lambda *_: False
-    # Keepalives every 25 s find out that keys are gone, and the retries after that need two rounds under load.
+    # Keepalives every 25 s detect expired keys, and the retries after that need two rounds under load.
     world.run(world.now + 60.0)
     for side in (world.a, world.b):
         world.send(side, b"well")

@@ -1,5 +1,5 @@
-"""Direct paths through every kind of NAT (RFC 4787 sections 4 and 5), simulated: which pairs meet, how soon; and the
-relay carries everything from the first packet on, and again when the path dies."""
+"""Direct paths through every kind of NAT (RFC 4787 sections 4 and 5), simulated: which pairs connect, and how soon. The
+relay carries everything from the first packet on, and again after the path dies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STUN: tuple[Address, ...] = (("192.0.2.1", 3478), ("192.0.2.2", 3478))
 
 
 class Kind(Enum):
-    """What mapping or filtering looks at besides the inner address."""
+    """Parts of the outer address on which mapping or filtering depends, besides the inner address."""
 
     ENDPOINT_INDEPENDENT = "endpoint-independent"
     ADDRESS_DEPENDENT = "address-dependent"
@@ -33,7 +33,7 @@ EI, AD, PD = Kind
 
 @dataclass
 class Nat:
-    """One router with one public address."""
+    """A router with one public address."""
 
     public: str
     mapping: Kind
@@ -62,14 +62,14 @@ class Nat:
         return self.inner[outer]
 
     def forget(self) -> None:
-        """It was restarted."""
+        """Forget all mappings, as after a restart."""
         self.mapped.clear()
         self.inner.clear()
         self.contacted.clear()
 
 
 class NatWorld(SimulatedNetwork):
-    """Machines behind routers. Private networks cannot reach each other but through them."""
+    """Machines behind routers. Private networks reach each other only through them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class NatWorld(SimulatedNetwork):
         return machine
 
     def measure(self, machine: Machine) -> None:
-        """What STUN and the machine's own interfaces say."""
+        """Return the results of STUN and the machine's own interfaces."""
         inner = machine.udp_address
         nat = self.nats.get(inner)
         seen = [nat.outward(inner, server) for server in STUN] if nat else [inner]
@@ -123,7 +123,8 @@ _words = itertools.count()
 
 
 def talk(world: NatWorld, one: Machine, two: Machine, until: float) -> int:
-    """A word ten times a second, both ways, no two the same, and a moment for the last to arrive; -> words each way."""
+    """Send a word ten times a second in both directions, all different, and wait for the last; return words each
+    way."""
     said = 0
     while world.now < until:
         one.say(two, b"%d" % next(_words))
@@ -142,8 +143,8 @@ NATS = list(itertools.product((EI, AD, PD), (EI, AD, PD)))
 
 
 def meets(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> bool:
-    """Whether hole punching can work: a router that changes ports needs a far one that does not look at them, and two
-    such routers need one that lets everybody in."""
+    """Return whether hole punching can work: a router that changes ports needs a far one that does not filter by port,
+    and two such routers need one that filters nothing."""
     (map1, filter1), (map2, filter2) = one, two
     if map1 is EI and map2 is EI:
         return True
@@ -172,7 +173,7 @@ def test_direct_paths_by_nat_type(one: tuple[Kind, Kind], two: tuple[Kind, Kind]
 
 @pytest.mark.parametrize("hairpin", [True, False])
 def test_two_peers_behind_one_router(hairpin: bool) -> None:
-    """Their private networks do not touch: only a router that turns packets around joins them."""
+    """The private networks are separate: only a router that hairpins packets joins them."""
     world, nat = NatWorld(), Nat("198.51.100.1", EI, EI, hairpin=hairpin)
     a, b = world.place(1, nat), world.place(2, nat)
     introduce(world, a, b)

@@ -1,4 +1,4 @@
-"""Many connections at once: turns, ends, leftovers."""
+"""Many connections at the same time: turns, closing, leftover state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_fifty_connections_share_bad_link() -> None:
 
 
 def test_bulk_transfer_leaves_room_for_conversation() -> None:
-    """Connections take turns: a small answer never waits for a whole window of somebody else's."""
+    """Connections take turns: a small answer never waits for a whole window of another connection."""
     world = LinkedStacks(5, Link(delay=0.0005), Link(delay=0.0005))
     world.a.burst_limit = world.b.burst_limit = 1 << 20
     bulk, sink = world.connect()

@@ -1,4 +1,4 @@
-"""Paths change what they carry in the middle of a transfer: segments are cut anew, nothing is lost or doubled."""
+"""Paths change their MTU during a transfer: segments are cut again, nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def converse(seed: int) -> None:
             stack, peer = random.choice([(world.a, B), (world.b, A)])
             size = random.choice(SIZES)
             stack.set_mtu_to(peer, size)
-            # Who offers to leave checksums out takes large packets; the answer offers it only to whoever asked.
+            # A sender that offers to leave checksums out takes large packets; the answer offers it only in return.
             is_kin = ours.skip_checksums and (stack is world.b or theirs.skip_checksums)
             limits[stack] = min(size or 1280, 32_768 if is_kin else 1280)
             if random.random() < 0.3:

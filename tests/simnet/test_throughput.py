@@ -1,7 +1,7 @@
-"""What one connection gets out of networks of every kind, as a table beside this file.
+"""Throughput of one connection over networks of every kind, as a table next to this file.
 
-The worlds are seeded, so the same code gives the same table: a change that costs throughput, or sends more twice, shows
-as a difference. Write it anew with THROUGHPUT_UPDATE=1 and look at the difference before committing it.
+The worlds are seeded, so the same code gives the same table: a change that costs throughput, or retransmits more, shows
+as a difference. Update it with THROUGHPUT_UPDATE=1 and review the difference before committing it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEADS = ("network", "share of the rate %", "sent twice %", "timeouts", "round tr
 RATE = 2.5e6
 SECONDS = 2.5
 WORSE = 0.85
-"""Share of the kept figure below which a test fails: algorithms may trade a little."""
+"""Share of the recorded figure below which a test fails: algorithms may trade a little."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def link(case: Case, harmed: bool) -> Link:
 
 
 def measure(case: Case) -> tuple[float, float, int, int, int]:
-    """The row of a case."""
+    """Return the row of a case."""
     world = LinkedStacks(7, link(case, True), link(case, not case.only_there), TcpSettings(skip_checksums=True))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(int(RATE * SECONDS * 2)), world.random)

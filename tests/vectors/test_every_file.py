@@ -1,7 +1,6 @@
-"""No recording lies unused: every file of tests/data/wire is named here with the tests that replay it.
+"""No recording is unused: this file lists every file of tests/data/wire with the tests that replay it.
 
-A new file fails until somebody wrote a test for it and a line here; what each line says is checked against the text of
-that test.
+A new file fails until there is a test for it and a line here; each line is compared with the text of that test.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ RPC = ("rpc_agent", "rpc_client_ping", "rpc_client_ssh", "rpc_tailnet")
 JOBS = ("import", "build_start", "import_plan_error", "import_missing_variable", "build_start_canceled")
 
 Replay = tuple[str, str]
-"""(test file, what it says to load the recording: a name, or the pieces it is put together from)."""
+"""(test file, expression that loads the recording: a name, or the pieces of the name)."""
 
 REPLAYS: dict[str, tuple[Replay, ...]] = {
     "addresses.json": (("vectors/test_addresses.py", "addresses.json"),),
@@ -56,7 +55,7 @@ BUILT_FROM = (
     'f"{prefix}_yamux.jsonl"',
     'f"{prefix}_decoded.jsonl"',
 )
-"""How test_rpc_recordings.py makes names of those pieces."""
+"""Composition of names in test_rpc_recordings.py."""
 
 
 def test_every_recording_has_replay() -> None:

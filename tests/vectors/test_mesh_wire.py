@@ -1,4 +1,4 @@
-"""Keys, disco, STUN, DERP and WireGuard as upstream's own libraries wrote them, byte for byte both ways."""
+"""Keys, disco, STUN, DERP and WireGuard as written by upstream's own libraries, byte for byte in both directions."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_wireguard_cookies_match_recording(scenario: dict[str, Any]) -> None:
 
 
 def recorded_random(*draws: bytes) -> Any:
-    """Gives the recorded values where their size is asked for, zeros elsewhere (jitter)."""
+    """Return the recorded values where their size is requested, zeros elsewhere (jitter)."""
     left = list(draws)
 
     def random(size: int) -> bytes:

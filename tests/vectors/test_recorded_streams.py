@@ -96,7 +96,7 @@ KINDS: dict[str, Any] = {
 
 
 def examples(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """(example, its lines without the handshake)."""
+    """Yield (example, its lines without the handshake)."""
     for example, lines in groupby(load_lines(name), key=lambda line: line["example"]):
         yield example, [line for line in lines if line.get("kind") != "http"]
 
@@ -106,13 +106,13 @@ WEBSOCKETS = dict(examples("websocket_examples.jsonl"))
 
 
 def read(text: bytes | str) -> Any:
-    """JSON; upstream leaves trailing zeros of a second's fraction out, which says the same."""
+    """Parse JSON; upstream leaves out trailing zeros of a second's fraction, which does not change the value."""
     whole = text if isinstance(text, str) else text.decode()
     return json.loads(re.sub(r'(:\d\d)(\.\d*?)0*Z"', lambda m: f'{m[1]}{m[2].rstrip(".")}Z"', whole))
 
 
 def again(value: Any, kind: Any) -> Any:
-    """Through our struct and back."""
+    """Decode into our struct and encode again."""
     return read(codec.encode(codec.decode(json.dumps(value), kind)))
 
 
@@ -133,7 +133,7 @@ def test_events_encode_as_recorded(example: str) -> None:
 
 
 def messages(lines: list[dict[str, Any]]) -> list[str]:
-    """Whole messages of the server."""
+    """Return whole messages of the server."""
     texts: list[str] = []
     for line in lines:
         if line["op"] in ("text", "binary"):
@@ -150,14 +150,14 @@ def test_messages_encode_as_recorded(example: str) -> None:
         if isinstance(value, dict) and value.keys() == {"type", "data"}:
             inner = value["data"]
             ours = None if inner is None else codec.decode(json.dumps(inner), KINDS[example])
-            first = {"type": "ping", "data": None}  # said once, before the first value
+            first = {"type": "ping", "data": None}  # sent once, before the first value
             assert read(codec.encode(first if ours is None else _twin(ours))) == value
         else:
             assert again(value, KINDS[example]) == value
 
 
 def raw_frame(line: dict[str, Any]) -> bytes:
-    """A frame of the server: never masked (RFC 6455 5.1)."""
+    """Return a frame of the server: never masked (RFC 6455 5.1)."""
     codes = {"cont": 0, "text": 1, "binary": 2, "close": 8}
     close = line["op"] == "close"
     body: bytes = struct.pack("!H", line["code"]) + line["reason"].encode() if close else line["text"].encode()

@@ -97,19 +97,19 @@ async def test_client_understands_recorded_refusals(case: dict[str, Any]) -> Non
 
 
 def printed(connection: int, *, before: int) -> bytes:
-    """What the recorded terminal had said when the line `before` was sent."""
+    """Return the output of the recorded terminal up to the moment when the line `before` was sent."""
     said = (line for line in TERMINAL[:before] if line["connection"] == connection and line.get("dir") == "s2c")
     return b"".join(bytes.fromhex(line["hex"]) for line in said if line["op"] == "binary")
 
 
 def plain(said: bytes) -> bytes:
-    """Without what depends on the shell's version and on who runs it: its prompt, and asking for pastes in brackets."""
+    """Remove output that depends on the shell's version and its user: the prompt, and bracketed paste mode."""
     return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", re.sub(rb"bash-[0-9.]+[#$] ", b"$ ", said))
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the recorded shell is bash")
 async def test_recorded_terminal_is_replayed(tmp_path: Path) -> None:
-    """Keys, resizing, a second viewer who sees what there was, and the end, with the words the recording has."""
+    """Keys, resizing, a second viewer that gets the earlier output, and the end, with the recorded texts."""
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     state.manifest = agent_pb2.Manifest(workspace_name="w")
     state.directory = tmp_path

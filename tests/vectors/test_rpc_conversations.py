@@ -1,4 +1,4 @@
-"""Our callers and servers say packet for packet what upstream's said in the recordings."""
+"""Our callers and servers send packet for packet what upstream's sent in the recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kit.recordings.wire_recordings import both_directions, load_lines, me
 
 
 def unary_calls(prefix: str) -> list[dict[str, Any]]:
-    """Recorded calls with one request and one answer, with the raw bytes of both directions."""
+    """Return recorded calls with one request and one answer, with the raw bytes of both directions."""
     raw: dict[int, dict[str, bytes]] = defaultdict(lambda: {"c2s": b"", "s2c": b""})
     readers = {"c2s": yamux.YamuxFrameReader(), "s2c": yamux.YamuxFrameReader()}
     for direction, data in both_directions(load_lines(f"{prefix}.jsonl")):

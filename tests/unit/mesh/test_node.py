@@ -27,7 +27,7 @@ BIG = 10_000_000
 
 
 async def connect(pair: Pair, port: int, to: OverlayAddress | None = None) -> tuple[TcpStream, TcpStream]:
-    """(one's end, two's end) of a connection from one to two."""
+    """Return (one's end, two's end) of a connection from one to two."""
     listener = pair.two.tcp_listen(port)
     ours = await pair.one.tcp_connect(to or pair.addresses[1], port)
     theirs = await listener.accept()
@@ -96,7 +96,7 @@ async def test_ten_megabytes_each_way_by_direct_path() -> None:
 
 
 async def test_overlay_carries_ipv4() -> None:
-    """Nodes with an address of both families, dialled, pinged and written to by the shorter one."""
+    """Nodes with an address of both families, dialled, pinged and written to by the IPv4 address."""
     mine, theirs = IPv4Address("100.64.0.1"), IPv4Address("100.64.0.2")
     relay = DerpServer(PrivateKey(bytes([9]) * 32))
     with trio.fail_after(60):
@@ -204,7 +204,7 @@ async def test_slow_reader_slows_its_writer() -> None:
 
 
 class Strange(trio.abc.HalfCloseableStream):
-    """A stream that breaks in a way nobody expects."""
+    """A stream that raises an unexpected error."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         raise RuntimeError
@@ -298,7 +298,7 @@ async def test_self_info_changes_deliver_latest() -> None:
 
 
 async def test_home_is_published_before_latencies() -> None:
-    """Each state is told once: the first choice, then the nearer relay with what was measured."""
+    """Each state is published once: the first choice, then the nearer relay with the measurements."""
     measured = trio.Event()
 
     async def probe(region: DerpRegion, _node: DerpNode, /) -> float:
@@ -371,7 +371,7 @@ async def test_block_error_is_raised_unwrapped() -> None:
 
 
 async def test_node_failure_reaches_caller() -> None:
-    """A Cancelled raised in its place would be absorbed by the nursery outside, and the failure lost."""
+    """A Cancelled raised instead would be absorbed by the outer nursery, and the failure lost."""
 
     async def fail() -> None:
         raise RuntimeError("the node's own")
@@ -387,7 +387,7 @@ async def test_node_failure_reaches_caller() -> None:
 
 
 async def test_reader_of_replaced_socket_ends() -> None:
-    """An address vanishes after a datagram woke the reader and before the reader runs: its socket is closed."""
+    """An address is removed after a datagram woke the reader and before the reader runs: its socket is closed."""
     async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)) as node:
         pump = node._pump
         old = pump.sockets[socket.AF_INET]

@@ -1,4 +1,4 @@
-"""The blocking client's reading of answers, whole and broken."""
+"""Parsing of whole and broken answers by the blocking client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BAD = {
 
 
 class Peer:
-    """Gives the next answer to each connection, after it has read a request."""
+    """Sends the next answer to each connection, after it has read a request."""
 
     def __init__(self, *answers: bytes) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -81,7 +81,7 @@ def test_invalid_answers_are_rejected(name: str) -> None:
 
 
 def test_early_answer_to_large_body_is_read() -> None:
-    """The server closes under the body, which breaks the sending; what it said is there."""
+    """The server closes during the body, which breaks the sending; its answer is readable."""
     client = BlockingClient(Peer(TOO_LARGE).policy)
     answer = client.request("POST", "/", body=bytes(30 << 20), expect=(413,))
     assert (answer.status, answer.body) == (413, b"large")

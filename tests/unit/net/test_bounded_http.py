@@ -1,4 +1,4 @@
-"""Heads and trailers of too many lines are refused by every reader of HTTP, for what they cost when they are not."""
+"""Every reader of HTTP refuses heads and trailers of too many lines, because of their cost."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PLACES = [
 def test_header_lines_are_limited(role: type[h11.SERVER], before: bytes, end: bytes, cut) -> None:  # type: ignore[no-untyped-def]
     good = before + (b"a: b" + end) * (HEAD_LINES - 1) + end
     assert (h11.Request if role is h11.SERVER else h11.Response) in events(connection(role), cut(good))
-    for closed in (end, b""):  # it need not have come to its end
+    for closed in (end, b""):  # also without its end
         reader = connection(role)
         with pytest.raises(h11.RemoteProtocolError, match="too many header lines") as caught:
             events(reader, cut(before + (b"a: b" + end) * (HEAD_LINES + 2) + closed))
@@ -68,7 +68,7 @@ def test_header_lines_are_limited(role: type[h11.SERVER], before: bytes, end: by
 
 
 def test_following_message_is_not_counted() -> None:
-    """Lines of a body, and of the next request behind trailers that are empty."""
+    """Lines of a body, and of the next request behind empty trailers."""
     lines = b"\n" * 3000
     body = REQUEST + b"Content-Length: 3000\r\n\r\n" + lines
     assert events(connection(h11.SERVER), whole(body)) == [h11.Request, h11.Data, h11.EndOfMessage]
@@ -106,7 +106,7 @@ def test_surplus_lines_cost_nothing(role: type[h11.SERVER], before: bytes) -> No
 
 
 def test_bytewise_head_costs_linear_time() -> None:
-    """Twice as long, twice as much: what was looked through once is not looked through again."""
+    """Twice as long costs twice as much: searched bytes are not searched again."""
 
     def cost(size: int) -> float:
         reader = connection(h11.SERVER)
@@ -116,6 +116,6 @@ def test_bytewise_head_costs_linear_time() -> None:
         return time.thread_time() - began
 
     cost(1000)
-    # The best of some: what else the machine does only adds.
+    # The best of several runs: other load only adds.
     long, short = (min(cost(size) for _ in range(5)) for size in (120_000, 30_000))
-    assert long / short < 8  # it would be sixteen
+    assert long / short < 8  # sixteen would be quadratic

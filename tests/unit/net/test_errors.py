@@ -1,4 +1,4 @@
-"""What is said of a TLS connection that fails, by real handshakes in memory."""
+"""Error messages of failing TLS connections, from real handshakes in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = FakeClock(datetime(1970, 1, 1, 0, 3, tzinfo=UTC))
 
 
 def refusal(server: ssl.SSLContext, trusted: str) -> NetError:
-    """Of a client that trusts this authority's file."""
+    """Return the error of a client that trusts this authority's file."""
     client = ssl.create_default_context(cafile=trusted)
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(back, there, server_hostname=HOST), server.wrap_bio(there, back, server_side=True)]

@@ -1,4 +1,4 @@
-"""A server that takes a request and says nothing, or little, and the time that it is given."""
+"""A server that accepts a request and answers late or never, and the client's timeouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 
 @asynccontextmanager
 async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes]) -> AsyncIterator[HttpClient]:
-    """Whose server says each part after so many seconds."""
+    """Return a client of a server that sends each part after so many seconds."""
     async with trio.open_nursery() as nursery:
 
         async def answer(far: trio.abc.Stream) -> None:
@@ -74,7 +74,7 @@ async def test_request_may_exceed_head_timeout(
 
 
 async def test_early_answer_to_large_body_is_read() -> None:
-    """The server closes under the body, which breaks the sending; what it said is there."""
+    """The server closes during the body, which breaks the sending; its answer is readable."""
 
     async def refuse(stream: trio.SocketStream) -> None:
         async with stream:

@@ -1,4 +1,4 @@
-"""Addresses as they are shown, and that nothing else of a request is: in errors, in `--verbose`, in a daemon's log."""
+"""Masking of addresses in errors, in `--verbose` and in a daemon's log; nothing else of a request is shown."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_secrets_are_stars(url: str, shown: str) -> None:
 )
 @pytest.mark.parametrize("mask", [masked, masked_path])
 def test_masking_costs_linear_time(url: str, mask: Callable[[str], str]) -> None:
-    """Of a stranger's choice. What is done is counted; steps of patterns: conformance/test_every_pattern.py."""
+    """For a stranger's address. Calls are counted; steps of patterns: conformance/test_every_pattern.py."""
 
     def calls(text: str) -> int:
         count = 0
@@ -71,7 +71,7 @@ def test_masking_costs_linear_time(url: str, mask: Callable[[str], str]) -> None
             nonlocal count
             count += event in {"call", "c_call"}
 
-        # What others left behind has calls of its own at its end.
+        # Garbage of other tests adds calls at its end.
         gc.collect()
         gc.disable()
         sys.setprofile(note)
@@ -109,7 +109,7 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"
 NOT_ALLOWED = b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n"
 LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nxxxxxxxxx"
 TIMEOUT = 0.05
-"""Of seconds; a socket's silence cannot be jumped over."""
+"""Seconds; a socket's silence cannot be skipped."""
 
 
 @pytest.mark.parametrize("path", SECRET_PATHS)

@@ -1,4 +1,4 @@
-"""Which way a policy dials: proxies and their exceptions, own authorities, client certificates; and what errors say."""
+"""Dialling under a policy: proxies and their exceptions, own authorities, client certificates, and error messages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_environment_proxies() -> None:
 
 
 def test_other_proxy_kinds_are_rejected() -> None:
-    """ALL_PROXY is for whoever speaks SOCKS; what is given for HTTPS itself cannot be left alone in silence."""
+    """ALL_PROXY is for programs with SOCKS; a SOCKS value for HTTPS itself must not be ignored silently."""
     assert environment_proxies({"ALL_PROXY": "socks5://box:1080", "all_proxy": "SOCKS5H://box:1080"}) == {}
     env = {"ALL_PROXY": "http://box:3128", "all_proxy": "socks5://box:1080"}
     assert environment_proxies(env) == {"http": "http://box:3128", "https": "http://box:3128"}
@@ -75,7 +75,7 @@ def test_headers_of_a_command() -> None:
 
 
 async def failure(policy: DialPolicy) -> tuple[NetError, NetError]:
-    """How the same request fails from trio and from a short command."""
+    """Return the errors of the same request from trio and from a short command."""
     with pytest.raises(NetError) as patient:
         async with HttpClient(policy) as http:
             await http.request("GET", "/healthz")

@@ -1,4 +1,4 @@
-"""`--verbose`: each request on stderr, and never a secret (what is one: test_masking.py)."""
+"""`--verbose`: each request on stderr, and never a secret (test_masking.py covers secrets)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_listener_gets_each_and_last_is_kept() -> None:
 
 
 def test_raw_address_is_private() -> None:
-    """Not by accident: what has no underscore is without secrets."""
+    """Names without an underscore hold no secrets."""
     exchange = Exchange("GET", "https://x.example/derp/streams/secret", 200, 0.1)
     public = [str(getattr(exchange, name)) for name in dir(exchange) if not name.startswith("_")]
     assert len(public) == 4 and "secret" not in "".join(public)

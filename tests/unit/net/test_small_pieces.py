@@ -1,6 +1,6 @@
-"""What comes in pieces of next to nothing leaves others their turns, whoever reads it, and is not kept piece by piece.
+"""Tiny pieces leave other tasks their turns, for every reader, and are not stored piece by piece.
 
-Turns are counted: of somebody who only waits for them, while a reader has all of it at once.
+Turns are counted in a task that only waits for them, while a reader has all of the data already.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ READERS: list[Callable[[], Awaitable[None]]] = [
 # ---- frames of a WebSocket
 
 EMPTY = b"\x02\x00" + b"\x00\x00" * (COUNT - 1)
-"Of one message, without its end."
+"Empty frames of one message, without its end."
 FRAMES = {"empty": EMPTY, "pongs": b"\x8a\x00" * COUNT, "messages": b"\x82\x01x" * COUNT}
 
 
@@ -100,7 +100,7 @@ async def _websocket(data: bytes, *, pieces: bool) -> None:
         while (await socket.receive_some() if pieces else await socket.receive_message()) not in {None, b""}:
             pass
     except trio.BrokenResourceError:
-        pass  # it ended without a farewell
+        pass  # it ended without a close frame
 
 
 async def by_a_websocket_of_empty_pieces() -> None:
@@ -160,7 +160,7 @@ async def test_reader_yields_to_other_tasks(reader: Callable[[], Awaitable[None]
 
 
 async def test_message_frames_are_limited() -> None:
-    """They count for nothing by their size, and were kept each by itself."""
+    """Their size does not count, and each was stored separately."""
     data = EMPTY + b"\x00\x00" * MAX_FRAMES
     socket = WebSocketStream(peer_says(data), client=True, max_message=1024)
     assert await socket.receive_message() is None
@@ -187,7 +187,7 @@ async def test_message_in_pieces_uses_one_buffer(first: bytes, piece: bytes) -> 
         assert (said.encode() if isinstance(said, str) else said) == expected
 
 
-# ---- answers before the answer
+# ---- interim answers
 
 HINT = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -263,10 +263,10 @@ async def test_interim_answers_are_limited(reader: Callable[[bytes], Awaitable[N
 
 
 def test_every_http_reader_yields() -> None:
-    """Whoever does not let `read_event` take its events leaves others their turns by itself."""
+    """A reader that does not use `read_event` has to yield to other tasks itself."""
     taking = []
     for path in SOURCES:
-        text = path.read_text().replace("super().next_event()", "")  # passes on what its caller takes
+        text = path.read_text().replace("super().next_event()", "")  # forwards the events its caller takes
         if ".next_event()" in text and path.name != "bounded_http.py":
             tree = ast.parse(text)
             awaited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}

@@ -1,4 +1,4 @@
-"""Forwarded connections whose target speaks first lose nothing; a connection keeps one timer for what it hears."""
+"""Forwarded connections whose target sends first lose nothing; a connection keeps one timer for silence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.net.ssh_library import asyncssh
 
 
 class Sink:
-    """What a forwarder writes to."""
+    """Receiver of a forwarder's data."""
 
     def __init__(self) -> None:
         self.got: list[bytes] = []
@@ -38,7 +38,7 @@ def forwarder(peer: Any = None) -> Any:
 def test_early_bytes_are_kept_in_order() -> None:
     target, channel = forwarder(), Sink()
     target.connection_made(Sink())
-    target.data_received(b"220 hello, ")  # nobody to give it to yet
+    target.data_received(b"220 hello, ")  # no receiver yet
     session = forwarder(target)
     target.data_received(b"this is mail\r\n")  # the other end is known, but not open
     session.connection_made(channel)
@@ -116,7 +116,7 @@ def test_client_modules_use_no_other_constants() -> None:
 
 
 class Timers:
-    """The part of an event loop that connections use to ask for silence."""
+    """The timers of an event loop that connections use to detect silence."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -130,13 +130,13 @@ class Timers:
         return object()
 
     def run_out(self) -> None:
-        """The last timer that was set."""
+        """Run the last timer that was set."""
         self.now, do = self.set[-1]
         do()
 
 
 def listening(timers: Timers, asked: list[None]) -> Any:
-    """A connection that has been let in, asks after 30 seconds of silence, and gives up after three questions."""
+    """Return an accepted connection that sends a request after 30 seconds of silence, and gives up after three."""
     connection = object.__new__(asyncssh.connection.SSHServerConnection)
     vars(connection).update(
         _auth_complete=True,

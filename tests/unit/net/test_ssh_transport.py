@@ -1,4 +1,4 @@
-"""An asyncio transport over a trio stream: what comes at once is handed over in pieces, as far as it is wanted."""
+"""An asyncio transport over a trio stream: data of one read is delivered in pieces, until the protocol pauses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kit.event_loop_probes import counted_turns, peer_says
 
 
 class Taker(asyncio.Protocol):
-    """Takes so much, then wants no more."""
+    """Takes so much, then pauses."""
 
     def __init__(self, most: int = 1 << 60) -> None:
         self.taken: list[int] = []
@@ -39,7 +39,7 @@ async def pumping(taker: Taker) -> StreamTransport:
 
 
 async def test_pieces_yield_to_other_tasks() -> None:
-    """asyncssh takes every packet of what it is given before it gives up its turn."""
+    """asyncssh processes every packet of its data before it yields."""
     taker = Taker()
     transport = await pumping(taker)
     async with counted_turns() as turns:
@@ -50,7 +50,7 @@ async def test_pieces_yield_to_other_tasks() -> None:
 
 
 async def test_rest_of_packet_is_delivered_together() -> None:
-    """It is one message; the next one's bytes come in pieces again."""
+    """They are one message; the next message's bytes come in pieces again."""
     taker = Taker()
     head, tag = b"16 bytes of head", 16
     size = PIECE + 100
@@ -76,7 +76,7 @@ async def test_paused_protocol_gets_no_data() -> None:
 
 
 class Answerer(Taker):
-    """Says a word to each piece."""
+    """Answers each piece."""
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -105,7 +105,7 @@ async def test_answers_to_one_read_leave_together() -> None:
 
 
 async def test_answers_do_not_wait_while_paused() -> None:
-    """A peer may give up its turn until it is answered: what it sent is not taken before."""
+    """A peer may pause until it is answered: its data is not taken before."""
     answerer = Answerer(most=PIECE)
     ours, peer = trio.testing.memory_stream_pair()
     transport = StreamTransport(ours)

@@ -1,4 +1,4 @@
-"""Two ends of one WebSocket over an in-memory stream, and over a real loopback server."""
+"""Two ends of a WebSocket over an in-memory stream, and over a real loopback server."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_oversized_message_is_rejected() -> None:
 
 
 async def test_endless_message_flows_through_stream() -> None:
-    """Nothing of it is kept until an end that may never come."""
+    """Nothing of it is buffered until an end that may never come."""
     left, right = trio.testing.memory_stream_pair()
     receiver = WebSocketStream(right, client=False)
     head, piece = b"\x02\xfe\x10\x00" + bytes(4), bytes(4096)
@@ -92,7 +92,7 @@ async def test_ping_is_answered_while_peer_reads(autojump_clock: trio.testing.Mo
 
 
 async def _serve_once(stream: trio.SocketStream) -> None:
-    """A tiny h11 server: /ok, /missing, /token, and a WebSocket echo at /ws."""
+    """Serve one connection with h11: /ok, /missing, /token, and a WebSocket echo at /ws."""
     connection = h11.Connection(h11.SERVER)
     async with stream:
         while True:

@@ -90,7 +90,7 @@ def test_late_relay_peer_is_retried_early(
         world.run(0.01)
     world.run(1.0)
     assert two.heard() == [b"first"]
-    one.endpoint.relay_peer_gone(REGION, bytes(32), world.now)  # somebody we do not know
+    one.endpoint.relay_peer_gone(REGION, bytes(32), world.now)  # an unknown peer
 
 
 def test_blocked_udp_stays_on_relay() -> None:

@@ -33,7 +33,7 @@ def map_of(*numbers: int) -> DerpMap:
 
 
 class Inbox:
-    """A node's relay events, remembered."""
+    """Records a node's relay events."""
 
     def __init__(self) -> None:
         self.packets: list[tuple[int, bytes, bytes]] = []
@@ -61,7 +61,7 @@ class Inbox:
 
 
 async def test_recorded_conversation(autojump_clock: trio.testing.MockClock) -> None:
-    """Every byte the two recorded clients got from a genuine relay, they get from ours."""
+    """Our relay sends the two recorded clients every byte that a genuine relay sent."""
     recorded = json.loads(RECORDED.read_text())
     frames = []
     for connection in recorded["connections"]:
@@ -124,7 +124,7 @@ async def client(server: DerpServer, nursery: trio.Nursery, number: int) -> tupl
 
 
 class LateStream(PipeStream):
-    """A stream whose writer hears late that the other end has its bytes already."""
+    """A stream whose writer learns late that the other end has its bytes already."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         await super().send_all(data)
@@ -132,7 +132,7 @@ class LateStream(PipeStream):
 
 
 async def test_welcomed_client_can_receive(autojump_clock: trio.testing.MockClock) -> None:
-    """And is welcomed before anything else is said."""
+    """The welcome is the first message."""
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
         sender, _ = await client(server, nursery, 1)
@@ -282,7 +282,7 @@ async def test_nodes_communicate_through_pool(autojump_clock: trio.testing.MockC
         ]
         for pool in pools:
             pool.set_home(7)
-        # Packets are accepted before the connection is there.
+        # Packets are accepted before the connection is open.
         pools[0].send(7, private(2).public, [b"one", memoryview(b"two")])
         while len(inboxes[1].packets) < 2:
             if not inboxes[0].states or not inboxes[1].states:
@@ -357,7 +357,7 @@ async def test_silent_relay_is_left(autojump_clock: trio.testing.MockClock) -> N
         pool.set_home(1)
         await trio.sleep(50)
         assert inbox.states == [(1, True)]
-        await trio.sleep(3)  # asked after 45 s of silence, waited 6 s
+        await trio.sleep(3)  # pinged after 45 s of silence, waited 6 s
         assert inbox.states == [(1, True), (1, False), (1, True)]
         await sides[-1].send_all(derp.PeerGone(PublicKey(bytes(range(32))), 1).encode())
         await trio.sleep(0.1)
@@ -380,9 +380,9 @@ async def test_silent_relay_is_left(autojump_clock: trio.testing.MockClock) -> N
 async def test_keepalives_adapt_to_cut_silences(
     autojump_clock: trio.testing.MockClock, limit: float, expected: int
 ) -> None:
-    """Something on the way cuts what is silent for a while, and says so: after two cuts there is no third.
+    """A middlebox cuts idle connections after a while, and sends a reset: after two cuts there is no third.
 
-    A minute, which most such boxes grant, is never reached in the first place.
+    A minute of silence, which most such boxes allow, is never reached in the first place.
     """
     cuts = []
 
@@ -462,7 +462,7 @@ async def test_sender_is_slowed_to_reader_pace(autojump_clock: trio.testing.Mock
 
 
 async def test_greedy_sender_leaves_room_for_others(autojump_clock: trio.testing.MockClock) -> None:
-    """One sender floods a slow reader; what another sends comes through, every packet of it, and soon."""
+    """One sender floods a slow reader; every packet of another sender comes through, and soon."""
     server = DerpServer(private(9))
     async with trio.open_nursery() as nursery:
         reader, frames = await client(server, nursery, 1)
@@ -472,7 +472,7 @@ async def test_greedy_sender_leaves_room_for_others(autojump_clock: trio.testing
 
         async def flood() -> None:
             while True:
-                await trio.sleep(0.02)  # or virtual time would stand still
+                await trio.sleep(0.02)  # otherwise virtual time would not advance
                 await greedy.send_all(derp.encode_send_packet(to, b"G" * 1200) * 40)
 
         async def talk() -> None:
@@ -519,7 +519,7 @@ async def test_rate_limit_slows_without_loss(autojump_clock: trio.testing.MockCl
 
 
 async def test_two_relays_form_mesh(autojump_clock: trio.testing.MockClock) -> None:
-    """Clients of different replicas talk; when one moves, its packets follow; a lost replica is joined again."""
+    """Clients of different replicas communicate; when one moves, its packets follow; a lost replica is joined again."""
     one, two = (DerpServer(private(9), mesh_key="ab" * 32) for _ in range(2))
     streams: list[PipeStream] = []
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""What a relay counts: each figure by what it is about."""
+"""Counters of a relay."""
 
 from __future__ import annotations
 

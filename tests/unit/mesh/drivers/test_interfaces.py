@@ -1,4 +1,4 @@
-"""The machine's addresses, from netlink and by guess."""
+"""The machine's addresses, from netlink and from the fallback."""
 
 from ipaddress import ip_address
 

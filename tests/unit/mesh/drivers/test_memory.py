@@ -1,5 +1,4 @@
-"""Memory that is freed and wanted again costs no page faults, and goes back when asked: counted, in processes of
-their own."""
+"""Freed memory is reused without page faults, and returned on request: counted, in processes of their own."""
 
 from __future__ import annotations
 

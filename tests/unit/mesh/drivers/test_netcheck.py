@@ -1,4 +1,4 @@
-"""When measurements run and who is told, with a jumping clock and a scripted network."""
+"""Times and callbacks of network checks, with a jumping clock and a scripted network."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ def map_of(*regions: DerpRegion) -> DerpMap:
 
 
 class Scene:
-    """A Netcheck and everything it talks to."""
+    """A Netcheck with its scripted surroundings."""
 
     def __init__(self, derp_map: DerpMap, latencies: dict[int, float] | None = None, *, direct: bool = True) -> None:
         self.latencies = latencies or {}
@@ -231,9 +231,9 @@ async def test_sleep_restarts_network_checks(
 @pytest.mark.parametrize(
     ("now", "rebinds"),
     [
-        (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.1",)), 0),  # one more
-        (Network(("10.0.0.2",), ("10.0.0.2",)), 1),  # another one
-        (Network(("10.0.0.1",), ()), 1),  # the route is gone, the address stays
+        (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.1",)), 0),  # a new address
+        (Network(("10.0.0.2",), ("10.0.0.2",)), 1),  # a replaced address
+        (Network(("10.0.0.1",), ()), 1),  # the route is removed, the address stays
         (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.2",)), 1),  # a cable takes over from the wireless network
     ],
 )

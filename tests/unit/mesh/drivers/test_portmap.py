@@ -1,4 +1,4 @@
-"""Which router is asked, and a conversation with one over real sockets on loopback."""
+"""Choice of the router, and an exchange with one over real sockets on loopback."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ async def test_port_is_mapped_moved_and_released(monkeypatch: pytest.MonkeyPatch
         with trio.fail_after(60):
             mapper.look(41000, [(OUTSIDE, 5)])
             await arrived.wait()
-            mapper.look(41000, [])  # a round nobody answered changes nothing
+            mapper.look(41000, [])  # a round without an answer changes nothing
             mapper.look(41007, [(OUTSIDE, 5)])
             while mapper.external != (OUTSIDE, 41007):
                 await arrived.wait()
-            mapper.look(41007, [("192.168.1.7", 41007)])  # another network: nobody hides us there
+            mapper.look(41007, [("192.168.1.7", 41007)])  # another network: no router translates us there
             while mapper.external is not None or router.mappings:
                 await trio.testing.wait_all_tasks_blocked(0.01)
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Regions of several relays, some of them dead: who is asked, when, and who is remembered."""
+"""Regions of several relays, some of them dead: order, times and memory of attempts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_last_failure_is_raised(autojump_clock: trio.testing.MockClock) ->
 
 
 async def test_unused_answers_are_discarded(autojump_clock: trio.testing.MockClock) -> None:
-    """Two at once, and one that came when the caller had just given up."""
+    """Two at the same time, and one that came when the caller had just given up."""
     scene = Scene(dict.fromkeys("abc", 0.0))
     started = trio.Event()
 
@@ -116,7 +116,7 @@ class Events:
 
 
 async def _sleeps(_theirs: PipeStream) -> None:
-    """A host that takes connections and says nothing."""
+    """Accept connections and send nothing."""
     await trio.sleep_forever()
 
 
@@ -134,7 +134,7 @@ async def _greets_and_hangs_up(theirs: PipeStream) -> None:
 async def test_dead_first_relay_is_skipped_and_remembered(
     autojump_clock: trio.testing.MockClock, dead: Callable[[PipeStream], Awaitable[None]] | None, at: float
 ) -> None:
-    """Whether it takes no connection, says nothing, or hangs up before it knows us."""
+    """Whether it accepts no connection, sends nothing, or hangs up before its welcome."""
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     began, dialled, events = trio.current_time(), list[str](), Events()
     async with trio.open_nursery() as nursery:

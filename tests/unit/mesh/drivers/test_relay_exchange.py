@@ -1,4 +1,4 @@
-"""A message through a relay and back, as the network check and the deployment's health ask for it."""
+"""A message through a relay and back, as in the network check and the deployment's health."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coder.mesh.drivers.transport import DerpTransport
 
 
 class Lossy(trio.abc.Stream):
-    """A connection to a relay that forgets the first packets."""
+    """A connection to a relay that drops the first packets."""
 
     def __init__(self, stream: PipeStream, lost: int) -> None:
         self.stream = stream
@@ -55,7 +55,7 @@ async def test_lost_message_is_repeated(
 
 
 async def test_relay_that_hangs_up_is_reported(autojump_clock: trio.testing.MockClock) -> None:
-    """One error of the kind promised, not a group of them."""
+    """A single error of the documented type, not a group."""
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     async with trio.open_nursery() as nursery:
         transports = []

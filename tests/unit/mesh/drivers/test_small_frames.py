@@ -1,4 +1,4 @@
-"""Frames of a relay connection with nothing in them: others run meanwhile, at both ends."""
+"""Empty frames of a relay connection: other tasks run meanwhile, at both ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLOODS = {
 }
 
 ENDS = 3
-"Turns that may be missing: whom trio lets run first in a round is a matter of chance, at both ends."
+"Turns that may be missing: trio orders the tasks of a round by chance, at both ends."
 
 
 def frames_of(data: bytes) -> int:

@@ -1,4 +1,4 @@
-"""The hub for plain WireGuard clients: a phone of the kit, and an agent made of a mesh node."""
+"""The gateway for plain WireGuard clients: a client of the kit, and an agent with a mesh node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.kit.network.overlay_pair import Pair, address, introduce, node_pair
 from tests.kit.network.wireguard_devices import ALIAS, ELSEWHERE, PHONE, STABLE, Phone, echo
 
 AT_ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"A busy machine is no finding."
+"Timeout for busy machines."
 
 
 @dataclass
@@ -31,7 +31,7 @@ class World:
     wanted: list[bytes]
 
     def admit(self, *clients: GatewayClient) -> None:
-        """As the server does: the table, then what the agent hears of the node's addresses."""
+        """Admit a client as the server does: the table, then the agent's view of the node's addresses."""
         self.hub.set_clients(clients)
         introduce(self.pair.two, self.pair.one)
 
@@ -49,7 +49,7 @@ async def world() -> AsyncIterator[World]:
 
 
 def is_sound(packet: bytes) -> bool:
-    """Whether the checksum behind the IPv6 header is right: with it in place, the sum is zero."""
+    """Return whether the checksum behind the IPv6 header is right: with it in place, the sum is zero."""
     zero_sum = ip.ones_sum(packet[8:40]) + len(packet) - 40 + packet[6] + ip.ones_sum(packet[40:])
     return zero_sum % 0xFFFF == 0
 
@@ -70,7 +70,7 @@ async def test_agent_answers_at_own_and_stable_address() -> None:
 
 @pytest.mark.parametrize("mtu", [1280, 1420])
 async def test_datagrams_and_errors_are_translated(mtu: int) -> None:
-    """Also where the agent may send more at a time than the client takes: on a direct path."""
+    """Also where the agent may send larger packets than the client takes: on a direct path."""
     async with world() as it, trio.open_nursery() as nursery:
         it.admit(it.phone.config())
         port = it.pair.two.udp_bind(9)
@@ -143,7 +143,7 @@ async def test_agent_cannot_reach_forbidden_client() -> None:
 
 
 async def test_agent_opens_no_flow_to_client() -> None:
-    """Neither to a port of its own choice nor to the one that a flow of the client's with another port goes from."""
+    """Neither to a port of its own choice nor to the source port of another flow of the client."""
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(udp.Datagram(5, 10, b"anyone?").encode(PHONE, STABLE))
@@ -177,7 +177,7 @@ async def test_removed_client_is_cut_off_immediately() -> None:
             it.admit(stranger.config())
             await it.phone.send(echo(address(2).packed, b"gone"))
             await stranger.send(echo(address(2).packed, b"mine", ELSEWHERE))
-            await stranger.packets.receive()  # so the hub has worked through the other's datagram
+            await stranger.packets.receive()  # so the gateway has processed the other's datagram
             nursery.cancel_scope.cancel()
         assert it.phone.packets.statistics().current_buffer_used == 0
         assert it.hub.status(it.phone.key.public) is None

@@ -1,4 +1,4 @@
-"""Keys: what is a key text and what is not; secrets stay hidden; bad points are refused."""
+"""Keys: valid and invalid key texts; secrets stay hidden; bad points are rejected."""
 
 from __future__ import annotations
 

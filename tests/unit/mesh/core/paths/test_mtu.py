@@ -1,4 +1,4 @@
-"""What a path carries: the search itself, and two endpoints over paths of every width."""
+"""Path MTU: the search itself, and two endpoints over paths of every width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kit.network.simulated_endpoints import Machine, SimulatedNetwork, acq
 
 
 def search_until_quiet(search: MtuSearch, width: int, now: float) -> tuple[float, int]:
-    """Probe over a path of `width` bytes; -> (when it fell silent, probes sent)."""
+    """Probe over a path of `width` bytes; return (when it fell silent, probes sent)."""
     probes = 0
     while (size := search.due(now, 0.1)) is not None:
         probes += 1
@@ -69,7 +69,7 @@ def test_size_rejected_after_three_probes_or_refusal() -> None:
 
 
 def test_random_loss_does_not_narrow_path() -> None:
-    """Random loss of all large pings looks like a black hole; the size lost is tried again."""
+    """Random loss of all large pings looks like a black hole; the lost size is tried again."""
     search = MtuSearch(STANDARD, 0.0)
     now, _ = search_until_quiet(search, JUMBO, 0.0)
     search.on_black_hole(now)
@@ -106,7 +106,7 @@ def test_wide_path_beats_narrow_path() -> None:
 
 
 def inner(machine: Machine, peer: Machine) -> int | None:
-    """The largest inner packet its stack was told."""
+    """Return the largest inner packet set in its stack."""
     return machine.stack.mtus[peer.overlay]
 
 
@@ -145,7 +145,7 @@ def test_standard_path_needs_no_small_pings() -> None:
 
 
 def test_narrowed_path_noticed_within_five_seconds() -> None:
-    """A black hole: small datagrams pass, so the path looks alive to everybody but the data."""
+    """A black hole: small datagrams pass, so the path looks alive to all but the data."""
     world = SimulatedNetwork()
     world.largest = 9000
     one, two = acquainted(world)
@@ -166,7 +166,7 @@ def test_narrowed_path_noticed_within_five_seconds() -> None:
 
 
 def test_refused_datagrams_narrow_path_immediately() -> None:
-    """The kernel has learnt of a smaller MTU by ICMP: it refuses instead of losing."""
+    """The kernel has learnt of a smaller MTU by ICMP: it refuses to send instead of losing."""
     world = SimulatedNetwork()
     world.largest = 1452
     one, two = acquainted(world)
@@ -184,7 +184,7 @@ def test_refused_datagrams_narrow_path_immediately() -> None:
 
 
 def test_genuine_peer_gets_standard_packets() -> None:
-    """It answers every ping with 1310 bytes."""
+    """The peer answers every ping with 1310 bytes."""
     address = ("203.0.113.9", 1)
     paths = PeerPaths(random.Random(1).randbytes)
     paths.set_endpoints([address], 0.0)
@@ -224,7 +224,7 @@ def test_probes_stop_in_idle_session() -> None:
 
 @pytest.mark.parametrize("width", [600, 1232, 1312, 1452, 9000])
 def test_transfer_survives_narrowing_path(width: int) -> None:
-    """Real TCP above it, so that what the endpoint tells the stack is what travels."""
+    """Uses real TCP above, so that the size the endpoint sets is the size of the packets."""
     world = SimulatedNetwork()
     world.largest = width
     one, two = acquainted(world, real=True)

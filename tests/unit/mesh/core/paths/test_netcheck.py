@@ -1,4 +1,5 @@
-"""Home region choice, STUN findings, published endpoints, and the small bookkeepers of the paths room."""
+"""Home region choice, STUN results, published endpoints, and the timer queue, peer map and relay routes of the
+paths."""
 
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.netcheck import HomeChooser, Mappings, own_endpoints

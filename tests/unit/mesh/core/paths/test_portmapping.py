@@ -1,4 +1,4 @@
-"""Asking routers for a port: the messages, the conversation with routers of several kinds, and when nobody is asked."""
+"""Port mapping: the messages, the exchange with several kinds of routers, and the cases without a request."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_answers_round_trip(message: portmap.Answer) -> None:
 
 
 def converse(mapping: PortMapping, asked: list[bytes], router: Router, now: float) -> None:
-    """Until both are silent."""
+    """Exchange messages until both are silent."""
     while asked:
         answers = [answer for datagram in asked for answer in router.answer_untrusted(datagram)]
         asked = [more for answer in answers for more in mapping.on_answer_untrusted(answer, now)]
@@ -97,7 +97,7 @@ def test_other_granted_port_is_requested_again() -> None:
     router = Router(OUTSIDE, taken={41000})
     mapping = wanting(router)
     assert mapping.external == (OUTSIDE, 41001)
-    router.mappings.clear()  # it was restarted and has forgotten everything
+    router.mappings.clear()  # it restarted and has lost its mappings
     wait(mapping, router, LIFETIME / 2)
     assert mapping.external == (OUTSIDE, 41001)
 

@@ -1,4 +1,4 @@
-"""The pinger of one peer: who is pinged when, and how fast a dead path is left."""
+"""The pinger of a peer: which candidate is pinged when, and how fast a dead path is left."""
 
 import itertools
 from collections.abc import Callable

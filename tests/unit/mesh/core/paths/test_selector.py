@@ -1,4 +1,4 @@
-"""The path of one peer as a conversation with a simulated clock."""
+"""The path of a peer, driven by events on a simulated clock."""
 
 import itertools
 
@@ -99,7 +99,7 @@ def test_scoring() -> None:
 
 
 def test_table_is_closed() -> None:
-    """Whatever can be fed to a selector in a state stands in the table."""
+    """The table has a row for every event of each state."""
     impossible = {(PathState.RELAYED, event) for event in PathEvent if event is not PathEvent.PONG_FROM_BETTER} | {
         (PathState.DIRECT, PathEvent.DOUBT_ENDED),
         (PathState.DOUBTFUL, PathEvent.TRUST_ENDED),

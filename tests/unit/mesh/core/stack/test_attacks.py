@@ -1,4 +1,4 @@
-"""RFC 5961 and other ways to disturb a connection from outside (or by a broken peer)."""
+"""RFC 5961 and other attacks on a connection from outside (or by a broken peer)."""
 
 from random import Random
 
@@ -96,7 +96,7 @@ def test_sack_of_unsent_bytes_is_ignored() -> None:
 
 
 def test_single_byte_sacks_split_nothing() -> None:
-    """20,000 acknowledgements; each run cut off would make every later one dearer."""
+    """20,000 acknowledgements; each split run would make every later one more expensive."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     for _ in range(8):
@@ -121,7 +121,7 @@ def test_single_byte_sacks_split_nothing() -> None:
 
 
 def test_partial_acks_split_nothing_without_sack() -> None:
-    """RFC 6582 section 3.2: a partial acknowledgement has the next hole sent again, which is one segment."""
+    """RFC 6582 section 3.2: a partial acknowledgement retransmits the next hole, which is one segment."""
     peer = ScriptedTcpPeer(options=Options(mss=1220))
     socket = peer.accepted()
     socket.write_nowait(b"x" * 10_000)

@@ -1,4 +1,4 @@
-"""The ends of connections."""
+"""Closing of connections."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_bare_fin_waits_for_earlier_data() -> None:
 
 
 def test_received_data_outlives_connection() -> None:
-    """A reader slower than TIME_WAIT (or a machine that slept through it) still gets every byte and the end."""
+    """A reader slower than TIME_WAIT (or a machine that slept through it) still gets every byte and EOF."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.shutdown_write()
@@ -137,7 +137,8 @@ def test_closed_socket_gives_up_on_silent_peer() -> None:
 
 
 def test_closed_socket_resets_unresponsive_peer() -> None:
-    """RFC 9293 section 3.8.3 (R2). While the application is there its data is worth `give_up`, a quarter of an hour."""
+    """RFC 9293 section 3.8.3 (R2). While the application is there its data has `give_up` seconds, a quarter of an
+    hour."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 5000)
@@ -174,7 +175,7 @@ def test_closed_socket_waits_for_reading_peer() -> None:
 
 
 def test_closed_socket_gives_up_at_closed_window() -> None:
-    """A peer that answers every probe and takes nothing has a slow reader, or keeps our memory."""
+    """A peer that answers every probe and takes nothing has a slow reader, or attacks our memory."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     peer.send(window=0)

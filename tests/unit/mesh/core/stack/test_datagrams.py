@@ -107,7 +107,7 @@ def test_fragment_is_split_into_fragments(size: int, narrow: int) -> None:
 
 
 def piece(offset: int, data: bytes, *, more: bool) -> ip.Packet:
-    """A fragment of the UDP datagram with number 7."""
+    """Return a fragment of the UDP datagram with number 7."""
     head = bytes((ip.PROTOCOL_UDP, 0)) + (offset | more).to_bytes(2, "big") + (7).to_bytes(4, "big")
     return ip.Packet(fragments.PROTOCOL, A, B, head + data)
 
@@ -165,7 +165,7 @@ def test_ping_is_answered_and_reported() -> None:
 
 
 def too_big(packet: bytes, mtu: int, from_: Any = ROUTER) -> bytes:
-    """What a router says about a packet of A's."""
+    """Return a router's error about a packet of A's."""
     return icmp.Message(icmp.TOO_BIG, 0, mtu, packet[:1000]).encode(from_, A)
 
 
@@ -214,7 +214,7 @@ def test_transfer_shrinks_to_router_mtu() -> None:
 
 
 def test_errors_about_unsent_packets_are_ignored() -> None:
-    """RFC 5927: whoever does not see our packets cannot quote a number that is outstanding."""
+    """RFC 5927: an attacker off the path cannot quote an outstanding sequence number."""
     world = LinkedStacks(mtu=1420)
     mine, _ = world.connect()
     before = mine.mss

@@ -1,4 +1,4 @@
-"""Flows behind a router: who begins, who may answer, what is forgotten and how much is remembered."""
+"""Flows behind a router: which side opens them, which answers enter, expiry and bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IPv4 inside: the same host behind other headers."""
+"""IPv4 inside the tunnel: the same host with other headers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def world(**options: object) -> LinkedStacks:
 
 
 def check(packet: bytes) -> bool:
-    """What travels is IPv4 with right lengths and checksums."""
+    """Check that the packets are IPv4 with right lengths and checksums."""
     assert packet[0] == 0x45
     assert ip.ones_sum(packet[:20]) == 0
     size = int.from_bytes(packet[2:4], "big")
@@ -136,7 +136,7 @@ def test_host_without_ipv4_ignores_ipv4() -> None:
 
 
 def test_oversized_fragments_are_rejected() -> None:
-    """Put together they would be answered by an error that no IPv4 header has a length for."""
+    """The reassembled packet would be answered by an error too long for any IPv4 header."""
     stack = Stack([B4], Random(1).randbytes)
     head = bytes((0, 5, 0, 6, 0xFF, 0xFF, 0, 0))
     body = head + bytes(0xFFFF - len(head))

@@ -1,4 +1,4 @@
-"""Handshakes: both roles, both at once, refused, lost, held back."""
+"""Handshakes: both roles, simultaneous, refused, lost, held."""
 
 from typing import Any
 
@@ -117,7 +117,7 @@ def test_held_syn_is_answered_after_decision() -> None:
     held: list[Any] = []
     peer.stack.set_tcp_fallback(held.append)
     assert peer.send(SYN, options=MODERN) == []
-    assert peer.send(SYN, options=MODERN, seq=5000) == []  # the retransmission asks nobody again
+    assert peer.send(SYN, options=MODERN, seq=5000) == []  # the retransmission does not reach the fallback again
     (pending,) = held
     assert (pending.source, pending.port) == (PEER, 22)
     socket = pending.accept()
@@ -184,7 +184,7 @@ def test_ports() -> None:
 
 
 def test_ecn_is_tolerated_not_negotiated() -> None:
-    """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments then mean nothing to us."""
+    """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments have no effect here."""
     peer = ScriptedTcpPeer()
     listener = peer.stack.tcp_listen(22)
     (answer,) = peer.send(SYN | 0xC0, options=peer.options)
@@ -210,7 +210,7 @@ def test_ecn_marked_packets_stay_in_run() -> None:
     transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)
 
     def mark(sender: Stack, packet: bytes) -> bool:
-        """A router that marks every third packet: congestion experienced."""
+        """Mark every third packet as a router does: congestion experienced."""
         if world.random.random() < 0.3:
             marked = bytes((packet[0], packet[1] | 0x30)) + packet[2:]
             world.other(sender).input_batch([marked], world.now)

@@ -85,7 +85,7 @@ def test_unread_data_closes_window() -> None:
     assert answer.window == 0
     assert socket.unread == 10_000
     socket.read_nowait(1000)
-    assert tcp_peer.collect() == []  # a thousand bytes are not worth a segment
+    assert tcp_peer.collect() == []  # a thousand bytes do not fill a segment
     socket.read_nowait(5000)
     (update,) = tcp_peer.collect()
     assert update.window == 6000
@@ -134,7 +134,7 @@ def test_keepalive_detects_dead_peer_only() -> None:
 
 
 def test_late_timers_keep_answered_probes() -> None:
-    """The answer comes within a millisecond, the timer a little later than asked for: again and again."""
+    """The answer comes within a millisecond, the timer a little later than requested: again and again."""
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     socket.set_keepalive(10, interval=10, probes=2)
@@ -181,7 +181,7 @@ def test_timers_of_connections_do_not_pile_up() -> None:
 
 
 def test_shrunk_window_blocks_neither_acks_nor_data() -> None:
-    """A Linux peer short of memory forgets what it promised and drops every segment beyond the new edge."""
+    """A Linux peer short of memory shrinks its advertised window and drops every segment beyond the new edge."""
     tcp_peer = ScriptedTcpPeer(options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=20_000)
@@ -222,7 +222,7 @@ def test_answered_closed_window_never_times_out() -> None:
 
 @pytest.mark.parametrize("size", [4, 600])
 def test_overtaken_data_restores_no_old_window(size: int) -> None:
-    """RFC 9293 section 3.10.7.4, SND.WL1: also on the quick ways, of a keystroke and of a run."""
+    """RFC 9293 section 3.10.7.4, SND.WL1: also on the fast paths of a single segment and of a run."""
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     for _ in range(2):

@@ -1,6 +1,6 @@
-"""The timers and limits of the WireGuard paper as a table: what is lost, what is sent when, what must follow.
+"""The timers and limits of the WireGuard paper as a table: lost datagrams, sent data, expected datagrams.
 
-Each row is a story of two peers on a clock of its own. Interplay beyond these rules is test_conversation.py's.
+Each row is a scenario of two peers on its own clock. test_conversation.py covers interactions beyond these rules.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def all_of(name: str, *kinds: int, until: float = 1e9) -> Loss:
 
 @dataclass(frozen=True)
 class Row:
-    """One rule of the paper."""
+    """A rule of the paper."""
 
     rule: str
     sends: dict[str, tuple[float, ...]]
-    """When which side is given data."""
+    """When which side gets data to send."""
     until: float
     expect: dict[tuple[str, str], tuple[tuple[float, float], ...]]
-    """(sender, kind of datagram): the span in which each is sent, all of them and no other."""
+    """(sender, kind of datagram): the time span in which each is sent, all of them and no other."""
     lose: Loss = nothing
     persistent: float = 0.0
 
@@ -172,7 +172,7 @@ def test_rule(row: Row) -> None:
             assert earliest <= moment <= latest, (name, kind, times)
 
 
-# -- limits no clock reaches in a test ---------------------------------------------------------------------------------
+# -- limits that no clock reaches in a test --------------------------------------------------------------------------
 
 
 def session(side: Side) -> keypairs.Keypair[Any]:
@@ -241,7 +241,7 @@ def test_cookie_is_valid_for_two_minutes() -> None:
 
 
 def test_cookie_reply_triggers_nothing_before_retry() -> None:
-    """Section 6.6: else whoever can forge them makes us send."""
+    """Section 6.6: otherwise an attacker with forged replies makes us send."""
     pair = Pair()
     pair.b.device.always_under_load = True
     pair.send(pair.a)
@@ -269,7 +269,7 @@ def test_indices_are_fresh_for_every_handshake() -> None:
 
 
 def test_source_follows_genuine_datagrams_only() -> None:
-    """Section 2.1 (roaming): the last authenticated packet says where the peer is."""
+    """Section 2.1 (roaming): the last authenticated packet determines the peer's address."""
     pair = Pair()
     pair.send(pair.a)
     (genuine,) = pair.a.tunnel.seal([pair.packet(pair.a)], 1.0)
@@ -295,7 +295,7 @@ def test_staged_packets_are_dropped_on_give_up() -> None:
 
 
 def test_clock_jump_only_expires_sessions() -> None:
-    """A laptop sleeps for a day: keys are dead, the next packet makes new ones."""
+    """A laptop sleeps for a day: keys are expired, the next packet creates new ones."""
     pair = Pair()
     pair.send(pair.a)
     pair.now += 86_400

@@ -1,4 +1,4 @@
-"""Two devices talk on a simulated clock: keys renewed, datagrams lost, repeated, forged; peers that go away."""
+"""Two devices on a simulated clock: renewed keys, lost, repeated and forged datagrams, removed peers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_undelivered_initiation_is_repeated_soon(pair: Pair) -> None:
     pair.lose = lambda *_: True
     pair.send(pair.a)
     pair.a.tunnel.undelivered(0.0)
-    pair.a.tunnel.undelivered(0.1)  # of the same initiation, about something else that was sent there
+    pair.a.tunnel.undelivered(0.1)  # a second report for the same initiation
     pair.lose = lambda *_: False
     pair.run(0.5)
     assert pair.sent("a", INITIATION) == [0.0, 0.25]
@@ -86,7 +86,7 @@ def test_undelivered_initiation_is_repeated_soon(pair: Pair) -> None:
 def test_endless_undelivered_reports_gain_five_initiations(pair: Pair) -> None:
     pair.lose = lambda *_: True
     pair.send(pair.a)
-    for tick in range(1, 800):  # it is given up after ninety seconds, and what begins then is new
+    for tick in range(1, 800):  # it times out after ninety seconds, and the next handshake is a new one
         pair.a.tunnel.undelivered(pair.now)
         pair.send(pair.a)
         pair.run(tick / 10)
@@ -141,7 +141,7 @@ def test_receiving_initiator_renews_keys(pair: Pair) -> None:
     for second in range(1, 200):
         pair.run(float(second))
         pair.send(pair.b)
-    # the keepalives of a receiver are sending, too: they renew at the first one past 120 s
+    # the keepalives of a receiver count as sending, too: they renew at the first one past 120 s
     assert 120.0 < pair.sent("a", INITIATION)[1] <= 166.0
     assert len(pair.a.inbox) == 199
 
@@ -149,7 +149,7 @@ def test_receiving_initiator_renews_keys(pair: Pair) -> None:
 def test_renewal_on_receive_waits_165_seconds(pair: Pair) -> None:
     pair.send(pair.a)
     for second in (100.0, 119.0, 164.0, 166.0):
-        # let nothing but data be seen, so that a's keepalives do not renew first
+        # deliver data only, so that a's keepalives do not renew first
         pair.now = second
         pair.send(pair.b)
     assert pair.sent("a", INITIATION) == [0.0, 166.0]
@@ -192,7 +192,7 @@ def test_idle_peer_holds_no_keys_or_timers(pair: Pair) -> None:
     pair.run(600.0)
     assert pair.a.events[-1] == KeysExpired(pair.a.tunnel.remote)
     assert pair.a.device.next_wake() is None and pair.b.device.next_wake() is None
-    # b answered with one keepalive for the data it got, and nothing else was said
+    # b answered with one keepalive for the data it got, and sent nothing else
     assert [name for at, name, _ in pair.log if at > 0] == ["b"]
 
 
@@ -345,7 +345,7 @@ def test_relayed_senders_get_cookies_too(pair: Pair) -> None:
 
 @pytest.mark.parametrize(("place", "limited"), [("2001:db8::{:x}", 3), ("2001:db8:0:{:x}::1", 0), ("10.0.0.{}", 0)])
 def test_ipv6_network_counts_as_one_source(pair: Pair, place: str, limited: int) -> None:
-    """Whoever has one has 2**64 addresses, and can prove each of them by cookie."""
+    """The owner of a network has 2**64 addresses, and can prove each of them by cookie."""
     device, handshaker = pair.b.device, pair.a.tunnel._handshaker
     device.always_under_load = True
     for number in range(1, 9):
@@ -375,7 +375,7 @@ def test_handshake_flood_is_limited_per_source(pair: Pair) -> None:
         device.receive_untrusted(datagram, pair.a.place, 0.5)
     assert device.stats.cookies_sent == before
     assert device.stats.limited == 3
-    # a quiet second later nobody is asked for anything
+    # a quiet second later no cookie is required
     device.receive_untrusted(handshaker.initiate(2000, WALL + 30, 3.0)[:-16] + bytes(16), pair.a.place, 3.0)
     assert device.stats.cookies_sent == before
 
@@ -467,7 +467,7 @@ def test_peer_with_unusable_key_is_rejected() -> None:
 @pytest.mark.parametrize("slept", [30.0, 600.0, 100_000.0])
 @pytest.mark.parametrize("keepalive", [0.0, 25.0])
 def test_first_packet_after_sleep_arrives(slept: float, keepalive: float) -> None:
-    """A machine that slept thinks its keys fresh, and its peer has dropped them."""
+    """A machine that slept considers its keys fresh, and its peer has dropped them."""
     pair = Pair()
     pair.send(pair.a)
     pair.send(pair.b)
@@ -487,7 +487,7 @@ def test_first_packet_after_sleep_arrives(slept: float, keepalive: float) -> Non
 
 
 def test_peer_after_sleep_is_found_by_keepalive() -> None:
-    """Nobody has anything to say, and yet the peer that stayed awake can reach it again."""
+    """No data is queued, and yet the peer that stayed awake can reach it again."""
     pair = Pair()
     pair.send(pair.a)
     pair.a.tunnel.set_persistent_keepalive(25.0, pair.now)

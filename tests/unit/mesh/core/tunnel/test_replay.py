@@ -1,4 +1,4 @@
-"""The replay window against the plainest model there is."""
+"""The replay window against the simplest model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is remembered of a sender before its message authentication code is right."""
+"""No state is kept about a sender before its message authentication code is right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOOD = 2000
 
 
 def weight(root: object) -> int:
-    """How much is held: elements of all containers and bytes of all strings reachable from an object of ours."""
+    """Return the amount of held data: elements of all containers and bytes of all strings reachable from the object."""
     seen: set[int] = set()
     total = 0
     queue = [root]
@@ -54,12 +54,12 @@ def noise(random: Random, size: int, kind: int) -> bytes:
 
 
 def with_mac1(device: Device, message: bytes) -> bytes:
-    """What anybody can make who knows our public key."""
+    """Return a message that any sender with our public key can create."""
     return message[:-32] + mac16(mac1_key(device.local.public), message[:-32]) + bytes(16)
 
 
 def initiation_of_a_stranger(device: Device, number: int) -> bytes:
-    """Genuine in every respect, from a key we do not know."""
+    """Return an initiation that is genuine in every respect, from an unknown key."""
     stranger = Device(PrivateKey.generate(Seeded(str(number).encode())), Seeded(b"s"), wall_offset=WALL)
     tunnel = stranger.add_peer(device.local.public, 0.0)
     (datagram,) = tunnel.start_handshake(0.0)
@@ -85,7 +85,7 @@ def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None
     device = pair.b.device
     device.always_under_load = under_load
     random = Random(1)
-    # The secret behind cookies is made once, whoever asks first.
+    # The secret of cookies is drawn once, for the first request.
     device.receive_untrusted(with_mac1(device, noise(random, 148, 1)), ("192.0.2.9", 1), 0.0)
     before = weight(device)
     for number in range(FLOOD if "mac1" not in kind else FLOOD // 10):
@@ -112,7 +112,7 @@ def test_strangers_with_keys_leave_no_state() -> None:
 
 
 def test_whole_node_keeps_no_stranger_state() -> None:
-    """Disco, WireGuard and noise by UDP and by relay, from addresses and keys nobody introduced."""
+    """Disco, WireGuard and noise by UDP and by relay, from unknown addresses and keys."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -159,7 +159,8 @@ def test_whole_node_keeps_no_stranger_state() -> None:
 
 @pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
 def test_peer_source_needs_authenticated_data(size: int, kind: int) -> None:
-    """Forged handshakes end at their mac1; answers of a STUN server, which begin alike, are not taken for such."""
+    """Forged handshakes are rejected by mac1; answers of a STUN server, which begin alike, do not count as
+    handshakes."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -175,7 +176,7 @@ def test_peer_source_needs_authenticated_data(size: int, kind: int) -> None:
             endpoint.receive_udp(bytearray(datagram), size, size, source, world.now)
     assert heard == [answer, answer]
     assert (endpoint.device.stats.malformed, endpoint.dropped_strangers) == (before[0] + 1, before[1] + 1)
-    world.run(200.0)  # the keys are old
+    world.run(200.0)  # the keys are expired
     one.say(two, b"again")
     world.run(202.0)
     assert two.heard()[-1] == b"again", "a genuine initiation from there is answered"

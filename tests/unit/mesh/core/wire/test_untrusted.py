@@ -1,4 +1,4 @@
-"""Whatever strangers send, parsers return a value or raise WireError; what we write, we can read."""
+"""Parsers return a value or raise WireError for arbitrary bytes; encoding and parsing round-trip."""
 
 from __future__ import annotations
 

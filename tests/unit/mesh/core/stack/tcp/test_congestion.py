@@ -37,14 +37,14 @@ def test_slow_start_ends_when_queue_grows() -> None:
 
 
 def grown(cubic: Cubic) -> int:
-    """The window after a second of full use; round trips of 50 ms."""
+    """Return the window after a second of full use; round trips of 50 ms."""
     for step in range(20):
         cubic.acked(cubic.window, step * 0.05, 0.05)
     return cubic.window
 
 
 def test_curve_restarts_at_slow_start_end() -> None:
-    """RFC 9438 section 4.8: K is zero; after a fast repair the old maximum is aimed at instead."""
+    """RFC 9438 section 4.8: K is zero; after a fast repair the target is the old maximum instead."""
     repaired, silent = Cubic(1000), Cubic(1000)
     repaired.ssthresh = repaired.window = silent.ssthresh = silent.window = 100_000
     repaired.lost(100_000)

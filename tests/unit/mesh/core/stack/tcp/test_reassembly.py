@@ -1,4 +1,4 @@
-"""Bytes that arrive in any order leave in theirs."""
+"""Bytes that arrive in any order are delivered in sequence."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +40,7 @@ def test_reassembly_delivers_bytes_once_in_order(arrivals: list[tuple[int, int, 
 
 
 class Watched(list[int]):
-    """Counts how often a number is looked at."""
+    """Counts how often a number is compared."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""Losses, found and repaired."""
+"""Detection and repair of losses."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ SEGMENT = 1208
 
 
 def sending(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]:
-    """A peer that was sent ten segments, one round trip of 50 ms ago."""
+    """Return a peer that was sent ten segments, one round trip of 50 ms ago."""
     peer = ScriptedTcpPeer() if options is None else ScriptedTcpPeer(options=options)
     socket = peer.accepted()
     socket.write_nowait(b"a" * 100)
@@ -99,7 +99,7 @@ def test_retransmissions_back_off_in_silence() -> None:
     peer, socket = sending()
     sent = peer.advance(60)
     assert len(sent) == 9
-    assert sent[0].seq == peer.ack + 9 * SEGMENT  # the probe of the tail
+    assert sent[0].seq == peer.ack + 9 * SEGMENT  # the tail loss probe
     assert all(s.seq == peer.ack for s in sent[1:])
     assert socket.recovery.cubic.window == SEGMENT
     assert socket.stats.timeouts == 8
@@ -182,7 +182,7 @@ def test_one_percent_loss_keeps_most_throughput() -> None:
 
 
 def test_corrupt_sizes_never_confuse_prediction() -> None:
-    """A run of full segments, one of them shorter by its header: the careful way takes it."""
+    """A run of full segments, one of them shorter by its header: it takes the slow path."""
     world = LinkedStacks()
     mine, theirs = world.connect()
     cut: list[Any] = []
@@ -222,7 +222,8 @@ def test_sleep_does_not_count_as_silence() -> None:
 
 @pytest.mark.parametrize("options", [MODERN, Options(mss=1220)], ids=["timestamps", "neither timestamps nor SACK"])
 def test_rtt_above_rto_is_measured(options: Options) -> None:
-    """RFC 6298 section 5 and RFC 7323 section 4.1: else each segment would be sent again before its answer can come."""
+    """RFC 6298 section 5 and RFC 7323 section 4.1: otherwise each segment would be retransmitted before its answer can
+    come."""
     peer = ScriptedTcpPeer(options=options)
     socket = peer.accepted()
     copies = []
@@ -251,13 +252,13 @@ def test_lost_syn_raises_first_rto() -> None:
     assert socket.recovery.rtt.timeout() == 3.0
     socket.write_nowait(b"x" * 100)
     peer.collect()
-    (probe,) = peer.advance(1.1)  # RFC 8985 section 7.2: a second where nothing was measured
+    (probe,) = peer.advance(1.1)  # RFC 8985 section 7.2: a second where no round trip was measured
     assert bytes(probe.payload) == b"x" * 100
     assert socket.stats.timeouts == 1, "the SYN's"
 
 
 def test_retransmitted_syn_gives_no_sample() -> None:
-    """RFC 6298 section 3: the peer's own repetition, not a timeout of ours, had us answer once more."""
+    """RFC 6298 section 3: we answered twice because the peer repeated its SYN, not after a timeout."""
     peer = ScriptedTcpPeer()
     peer.stack.tcp_listen(22)
     (answer,) = peer.send(SYN, options=MODERN)

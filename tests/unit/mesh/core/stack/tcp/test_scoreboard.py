@@ -1,4 +1,4 @@
-"""What is under way, against a model that holds every byte."""
+"""The scoreboard, against a model that stores every byte."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ LONG_AGO = -1e9
 
 
 class Model:
-    """The state of every byte (flying, sacked, lost), and where segments begin."""
+    """State of every byte (in flight, sacked, lost), and segment boundaries."""
 
     def __init__(self) -> None:
         self.states: dict[int, str] = {}
@@ -25,12 +25,12 @@ class Model:
         self.states.update({n: state for n in range(left, right) if self.states[n] in only})
 
     def inward(self, left: int, right: int) -> tuple[int, int]:
-        """The whole segments within a range; an empty range when there are none."""
+        """Return the whole segments within a range; an empty range when there are none."""
         inside = [edge for edge in self.edges if left <= edge <= right]
         return (min(inside), max(inside)) if inside else (left, left)
 
     def cut(self, left: int, right: int, size: int) -> None:
-        """A range goes out in segments of `size`."""
+        """Record a range sent in segments of `size`."""
         self.edges -= set(range(left + 1, right))
         self.edges |= {*range(left, right, size), right}
 
@@ -64,14 +64,14 @@ def test_flight_matches_byte_list(steps: list[tuple[str, int, int]], mss: int) -
             model.mark(*inside, "s")
         elif kind == "l" and left < right:
             flight.mark_lost(left, right)
-            # A cut is an edge from then on; what is reported or lost already is not cut.
+            # A cut is an edge from then on; reported or lost ranges are not cut.
             model.edges |= {edge for edge, inside in ((left, left), (right, right - 1)) if model.states[inside] == "f"}
             model.mark(left, right, "l", "f")
         elif kind == "f" and una < nxt:
             flight.mark_first_lost()
             model.mark(una, min(edge for edge in model.edges if edge > una), "l", "f")
         elif kind == "e" and una < nxt:
-            if model.states[una] == "s":  # the peer took back what it had reported
+            if model.states[una] == "s":  # the peer reneged on its report
                 reported = {n for n, s in model.states.items() if s == "s"}
                 model.edges -= {n for n in reported if n - 1 in reported}
                 model.mark(una, nxt, "f", "s")
@@ -105,7 +105,7 @@ def check(flight: Scoreboard, model: Model) -> None:
 
 
 def full_flight(size: int, segment: int = MSS, batch: int = 44) -> Scoreboard:
-    """A flight of so many bytes, each batch sent at a moment of its own."""
+    """Return a flight of so many bytes, each batch sent at its own moment."""
     flight = Scoreboard()
     for start in range(0, size, batch * segment):
         flight.sent(start, min(start + batch * segment, size), 1 + start * 1e-6, segment)
@@ -131,7 +131,7 @@ def test_single_bytes_keep_one_run_per_segment() -> None:
 
 @pytest.mark.parametrize("segment", [8, 1])
 def test_tiny_segments_share_runs_beyond_limit(segment: int) -> None:
-    """The peer announces a tiny MSS, or the application writes byte by byte, each byte at a moment of its own."""
+    """The peer announces a tiny MSS, or the application writes byte by byte, each byte at its own moment."""
     size = 40_000 * segment
     flight = full_flight(size, segment, batch=1)
     most = 1024 + size // 1024 + 1
@@ -148,7 +148,7 @@ def test_tiny_segments_share_runs_beyond_limit(segment: int) -> None:
 
 
 def test_window_opening_bytewise_is_bounded() -> None:
-    """The peer took its window back, and lets the lost flight out again byte by byte."""
+    """The peer shrank its window, and reopens it for the lost flight byte by byte."""
     flight = full_flight(100 * MSS)
     flight.expire(2.0, LONG_AGO)
     for edge in range(1, 20_000):
@@ -161,7 +161,7 @@ def test_window_opening_bytewise_is_bounded() -> None:
 
 
 class Watched(list[Run]):
-    """Counts how often a run is looked at."""
+    """Counts how often a run is accessed."""
 
     looks = 0
 
@@ -176,7 +176,7 @@ class Watched(list[Run]):
 
 
 def test_lost_flight_is_scanned_once() -> None:
-    """A quarter of two thousand segments is missing; sending all of them again looks at each run a few times."""
+    """A quarter of two thousand segments is missing; retransmitting all of them accesses each run a few times."""
     flight = full_flight(2000 * MSS)
     for at in range(4, 2000, 4):
         flight.sack((at - 3) * MSS, at * MSS, 3.0, -1.0, 0.001)

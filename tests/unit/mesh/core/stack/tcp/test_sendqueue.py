@@ -1,4 +1,4 @@
-"""What was written and not acknowledged, by sequence number."""
+"""The send queue: unacknowledged bytes by sequence number."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
