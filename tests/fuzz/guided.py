@@ -23,10 +23,10 @@ def main() -> None:
             Path(corpus, f"seed{index}").write_bytes(seed)
             feed(harness, seed)
 
-    def one(data: bytes) -> None:
+    def run_input(data: bytes) -> None:
         feed(harness, data)
 
-    atheris.Setup([sys.argv[0], corpus, *options], one)
+    atheris.Setup([sys.argv[0], corpus, *options], run_input)
     atheris.Fuzz()
 
 

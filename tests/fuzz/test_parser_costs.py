@@ -51,7 +51,7 @@ UNITS = (
 
 
 @functools.cache
-def plain(size: int) -> Mapping[str, bytes]:
+def difficult_inputs(size: int) -> Mapping[str, bytes]:
     """Return deep, repetitive and compressed inputs, by name."""
     zeros = bytes(16 << 20)
     return {
@@ -64,16 +64,16 @@ def plain(size: int) -> Mapping[str, bytes]:
 
 def payloads(harness: Harness, size: int, *, mixed: bool) -> Mapping[str, bytes]:
     """Return these, and large ones; `mixed` also after and inside of genuine input, where parsers have begun."""
-    found = dict(plain(size))
+    inputs = dict(difficult_inputs(size))
     for number, seed in enumerate(harness.seeds):
-        found[f"large {number}"] = (seed * (size // max(len(seed), 1)))[:size]
-        for name, data in plain(size).items() if mixed else ():
-            found[f"{name} after {number}"] = seed + data
-            found[f"{name} inside {number}"] = seed[: len(seed) // 2] + data + seed[len(seed) // 2 :]
-    return found
+        inputs[f"large {number}"] = (seed * (size // max(len(seed), 1)))[:size]
+        for name, data in difficult_inputs(size).items() if mixed else ():
+            inputs[f"{name} after {number}"] = seed + data
+            inputs[f"{name} inside {number}"] = seed[: len(seed) // 2] + data + seed[len(seed) // 2 :]
+    return inputs
 
 
-def most_of(name: str) -> float:
+def limit_of(name: str) -> float:
     return ELSEWHERE if name.startswith(IN_PROCESSES) else ON_THE_LOOP
 
 
@@ -91,12 +91,12 @@ def measure(name: str, size: int, *, mixed: bool) -> None:
     finally:
         gc.enable()
     worst = max(costs, key=costs.__getitem__)
-    assert costs[worst] < most_of(name), (worst, costs[worst])
+    assert costs[worst] < limit_of(name), (worst, costs[worst])
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
 def test_cost_is_bounded(name: str) -> None:
-    measure(name, SIZE if most_of(name) == ON_THE_LOOP else SIZE // 8, mixed=False)
+    measure(name, SIZE if limit_of(name) == ON_THE_LOOP else SIZE // 8, mixed=False)
 
 
 @pytest.mark.soak

@@ -27,7 +27,7 @@ packets = st.builds(
 )
 
 
-def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+def split_at(data: bytes, sizes: list[int]) -> list[bytes]:
     parts = []
     for size in sizes:
         parts.append(data[:size])
@@ -41,7 +41,7 @@ def test_yamux_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> No
     machine = yamux.Yamux(client=False)
     machine.open_stream()
     try:
-        for chunk in cut(b"".join(parts), sizes):
+        for chunk in split_at(b"".join(parts), sizes):
             for event in machine.receive_untrusted(chunk):
                 if isinstance(event, yamux.StreamOpened):
                     machine.accept(event.stream)
@@ -57,7 +57,7 @@ def test_yamux_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> No
 def test_drpc_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> None:
     call = drpc.IncomingCall()
     try:
-        for chunk in cut(b"".join(parts), sizes):
+        for chunk in split_at(b"".join(parts), sizes):
             list(call.receive_untrusted(chunk))
     except drpc.DrpcError:
         pass
@@ -69,6 +69,6 @@ def test_packets_reassemble_from_any_split(bodies: list[bytes], sizes: list[int]
     sent = [drpc.DrpcPacket(drpc.PacketKind.MESSAGE, 1, number + 1, body) for number, body in enumerate(bodies)]
     reader = drpc.PacketReader()
     received: list[Any] = []
-    for chunk in cut(b"".join(map(drpc.encode_packet, sent)), sizes):
+    for chunk in split_at(b"".join(map(drpc.encode_packet, sent)), sizes):
         received += reader.receive_untrusted(chunk)
     assert received == sent

@@ -47,7 +47,7 @@ def check_bounds(socket: TcpSocket, settings: TcpSettings, peer: TcpSettings) ->
     assert len(flight.runs) <= 4 + (socket.sender.snd_nxt - socket.sender.snd_una) // 8
 
 
-def converse(seed: int) -> None:
+def run_conversation(seed: int) -> None:
     random = Random(seed)
     there, back = random_link(random), random_link(random)
     blackout = (random.random() * 2, random.choice([0.3, 3, 30])) if random.random() < 0.3 else None
@@ -126,10 +126,10 @@ def test_silence_before_end_is_failure() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conversation(seed: int) -> None:
-    converse(seed)
+    run_conversation(seed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SOAK_SEEDS)
 def test_conversation_soak(seed: int) -> None:
-    converse(seed)
+    run_conversation(seed)

@@ -12,7 +12,7 @@ from tests.kit.network.simulated_tcp_link import A, B, Link, LinkedStacks, Trans
 SIZES = (256, 512, 1184, None, 1280, 1420, 8160, 8920, 32_768)
 
 
-def converse(seed: int) -> None:
+def run_conversation(seed: int) -> None:
     random = Random(seed)
     harm = random.choice([0.0, 0.0, 0.02])
     there, back = [Link(delay=random.choice([0.0005, 0.01]), loss=harm, reorder=harm, duplicate=harm) for _ in range(2)]
@@ -55,10 +55,10 @@ def converse(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(15))
 def test_sizes_change_in_the_middle(seed: int) -> None:
-    converse(seed)
+    run_conversation(seed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1000, 1600))
 def test_sizes_change_during_transfer_soak(seed: int) -> None:
-    converse(seed)
+    run_conversation(seed)

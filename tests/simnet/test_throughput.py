@@ -52,9 +52,9 @@ CASES = [
 ]
 
 
-def link(case: Case, harmed: bool) -> Link:
+def link(case: Case, is_harmed: bool) -> Link:
     made = Link(delay=case.delay, rate=RATE, queue=case.queue, blackouts=list(case.blackouts))
-    for name, value in case.harm.items() if harmed else ():
+    for name, value in case.harm.items() if is_harmed else ():
         setattr(made, name, value)
     return made
 
@@ -97,7 +97,7 @@ def test_throughput_matches_baseline() -> None:
         TABLE.write_text(text)
         return
     kept = {name: values for name, *values in (line.split("\t") for line in TABLE.read_text().splitlines()[1:])}
-    assert kept.keys() == rows.keys(), "THROUGHPUT_UPDATE=1 writes the table anew"
+    assert kept.keys() == rows.keys(), "THROUGHPUT_UPDATE=1 updates the table"
     worse = {
         name: f"{row[0]} % of the rate, was {kept[name][0]} %"
         for name, row in rows.items()

@@ -198,14 +198,14 @@ def test_derp_streams_split_into_recorded_frames(client: str, chunk: int) -> Non
 
 
 def test_odd_derp_frames_parse_like_upstream() -> None:
-    nobody = PublicKey(h(DERP["keys"]["nobody_public"]))
+    absent = PublicKey(h(DERP["keys"]["nobody_public"]))
     expected: dict[str, derp.Frame] = {
         "health, problem text": derp.Health("some problem"),
         "health, healthy": derp.Health(""),
         "restarting, reconnect in 500 ms, try for 10000 ms": derp.Restarting(500, 10_000),
-        "peer gone without reason byte": derp.PeerGone(nobody, derp.GONE_DISCONNECTED),
-        "peer gone, reason 1": derp.PeerGone(nobody, derp.GONE_NOT_HERE),
-        "peer present, key only": derp.PeerPresent(nobody),
+        "peer gone without reason byte": derp.PeerGone(absent, derp.GONE_DISCONNECTED),
+        "peer gone, reason 1": derp.PeerGone(absent, derp.GONE_NOT_HERE),
+        "peer present, key only": derp.PeerPresent(absent),
         "ping from server": derp.DerpPing(h("0908070605040302")),
         "unknown type then keepalive": derp.KeepAlive(),
     }
@@ -213,7 +213,7 @@ def test_odd_derp_frames_parse_like_upstream() -> None:
         frames = [derp_reader.parse_untrusted(*f) for f in derp_reader.FrameReader().feed_untrusted(h(case["frame"]))]
         if case["name"] == "peer present with address":
             [present] = frames
-            assert isinstance(present, derp.PeerPresent) and present.key == nobody
+            assert isinstance(present, derp.PeerPresent) and present.key == absent
             found = endpoint_of_bytes(present.address[:16], int.from_bytes(present.address[16:], "big"))
             assert str(found) == "[2001:db8::1]:8080"
         else:

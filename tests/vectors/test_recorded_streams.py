@@ -105,15 +105,15 @@ SSE = dict(examples("sse_examples.jsonl"))
 WEBSOCKETS = dict(examples("websocket_examples.jsonl"))
 
 
-def read(text: bytes | str) -> Any:
+def parse_json(text: bytes | str) -> Any:
     """Parse JSON; upstream leaves out trailing zeros of a second's fraction, which does not change the value."""
     whole = text if isinstance(text, str) else text.decode()
     return json.loads(re.sub(r'(:\d\d)(\.\d*?)0*Z"', lambda m: f'{m[1]}{m[2].rstrip(".")}Z"', whole))
 
 
-def again(value: Any, kind: Any) -> Any:
+def round_trip(value: Any, kind: Any) -> Any:
     """Decode into our struct and encode again."""
-    return read(codec.encode(codec.decode(json.dumps(value), kind)))
+    return parse_json(codec.encode(codec.decode(json.dumps(value), kind)))
 
 
 @pytest.mark.parametrize("example", SSE)
@@ -124,12 +124,12 @@ def test_events_encode_as_recorded(example: str) -> None:
             assert line["chunk"].encode() == _event(None)
             continue
         assert head == "event: data" and rest.endswith("\n\n")
-        value = read(rest)
-        assert again(value, KINDS[example]) == value
+        value = parse_json(rest)
+        assert round_trip(value, KINDS[example]) == value
         written = _event(codec.decode(rest, KINDS[example])).decode()
         assert written.endswith("\n\n")
         assert written.removeprefix("event: data\ndata: ") != written
-        assert read(written.removeprefix("event: data\ndata: ")) == value
+        assert parse_json(written.removeprefix("event: data\ndata: ")) == value
 
 
 def messages(lines: list[dict[str, Any]]) -> list[str]:
@@ -146,14 +146,14 @@ def messages(lines: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("example", WEBSOCKETS)
 def test_messages_encode_as_recorded(example: str) -> None:
     for text in messages(WEBSOCKETS[example]):
-        value = read(text)
+        value = parse_json(text)
         if isinstance(value, dict) and value.keys() == {"type", "data"}:
             inner = value["data"]
             ours = None if inner is None else codec.decode(json.dumps(inner), KINDS[example])
             first = {"type": "ping", "data": None}  # sent once, before the first value
-            assert read(codec.encode(first if ours is None else _twin(ours))) == value
+            assert parse_json(codec.encode(first if ours is None else _twin(ours))) == value
         else:
-            assert again(value, KINDS[example]) == value
+            assert round_trip(value, KINDS[example]) == value
 
 
 def raw_frame(line: dict[str, Any]) -> bytes:

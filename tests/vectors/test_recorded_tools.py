@@ -96,15 +96,15 @@ async def test_client_understands_recorded_refusals(case: dict[str, Any]) -> Non
         await run_speedtest(near, "down", 5)
 
 
-def printed(connection: int, *, before: int) -> bytes:
+def output_before(connection: int, *, before: int) -> bytes:
     """Return the output of the recorded terminal up to the moment when the line `before` was sent."""
-    said = (line for line in TERMINAL[:before] if line["connection"] == connection and line.get("dir") == "s2c")
-    return b"".join(bytes.fromhex(line["hex"]) for line in said if line["op"] == "binary")
+    output = (line for line in TERMINAL[:before] if line["connection"] == connection and line.get("dir") == "s2c")
+    return b"".join(bytes.fromhex(line["hex"]) for line in output if line["op"] == "binary")
 
 
-def plain(said: bytes) -> bytes:
+def normalized(output: bytes) -> bytes:
     """Remove output that depends on the shell's version and its user: the prompt, and bracketed paste mode."""
-    return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", re.sub(rb"bash-[0-9.]+[#$] ", b"$ ", said))
+    return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", re.sub(rb"bash-[0-9.]+[#$] ", b"$ ", output))
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the recorded shell is bash")
@@ -120,15 +120,15 @@ async def test_recorded_terminal_is_replayed(tmp_path: Path) -> None:
             near, far = trio.testing.memory_stream_pair()
             nursery.start_soon(service.serve, far)
             await near.send_all(len(body).to_bytes(2, "little") + body)
-            said = b""
+            output = b""
             for at, line in enumerate(TERMINAL):
                 if line["connection"] != connection or line.get("dir") != "c2s":
                     continue
-                wanted = plain(printed(connection, before=at))
+                wanted = normalized(output_before(connection, before=at))
                 with trio.move_on_after(60):
-                    while plain(said) != wanted:
-                        said += await near.receive_some()
-                assert plain(said) == wanted
+                    while normalized(output) != wanted:
+                        output += await near.receive_some()
+                assert normalized(output) == wanted
                 if line["op"] == "binary":
                     await near.send_all(bytes.fromhex(line["hex"]))
             if connection == 2:  # `exit` was typed: the stream ends, as the recorded one did

@@ -312,10 +312,10 @@ async def test_home_is_published_before_latencies() -> None:
     with trio.fail_after(60):
         async with open_node(config) as node:
             with node.self_changed() as changes:
-                told = [node.self_info] if node.self_info.preferred_derp else [await changes.receive()]
+                infos = [node.self_info] if node.self_info.preferred_derp else [await changes.receive()]
                 measured.set()
-                told.append(await changes.receive())
-    assert [(info.preferred_derp, dict(info.derp_latency)) for info in told] == [
+                infos.append(await changes.receive())
+    assert [(info.preferred_derp, dict(info.derp_latency)) for info in infos] == [
         (REGION, {}),
         (7, {f"{REGION}-v4": 0.05, "7-v4": 0.01}),
     ]

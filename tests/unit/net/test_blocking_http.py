@@ -57,7 +57,7 @@ class Peer:
                     pass  # it has read enough
         self._listening.close()
 
-    def ask(self, client: BlockingClient) -> tuple[int, bytes]:
+    def request(self, client: BlockingClient) -> tuple[int, bytes]:
         answer = client.request("GET", "/")
         return answer.status, answer.body
 
@@ -67,7 +67,7 @@ def test_answers(name: str) -> None:
     raw, status, body = GOOD[name]
     peer = Peer(raw)
     client = BlockingClient(peer.policy)
-    assert peer.ask(client) == (status, body)
+    assert peer.request(client) == (status, body)
     client.close()
 
 
@@ -91,5 +91,5 @@ def test_early_answer_to_large_body_is_read() -> None:
 def test_closed_kept_connection_is_reopened() -> None:
     peer = Peer(GOOD["length"][0], GOOD["chunks"][0])
     client = BlockingClient(peer.policy)
-    assert peer.ask(client) == peer.ask(client) == (200, b"hello")
+    assert peer.request(client) == peer.request(client) == (200, b"hello")
     client.close()

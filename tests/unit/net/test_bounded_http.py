@@ -36,11 +36,11 @@ def events(reader: BoundedHttp, pieces: Iterator[bytes]) -> list[type]:
     return found
 
 
-def whole(data: bytes) -> Iterator[bytes]:
+def in_one_piece(data: bytes) -> Iterator[bytes]:
     yield data
 
 
-def by_bytes(data: bytes) -> Iterator[bytes]:
+def bytewise(data: bytes) -> Iterator[bytes]:
     yield from (bytes([letter]) for letter in data)
 
 
@@ -53,7 +53,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("cut", [whole, by_bytes])
+@pytest.mark.parametrize("cut", [in_one_piece, bytewise])
 @pytest.mark.parametrize("end", [b"\r\n", b"\n"])
 @pytest.mark.parametrize(("role", "before"), PLACES)
 def test_header_lines_are_limited(role: type[h11.SERVER], before: bytes, end: bytes, cut) -> None:  # type: ignore[no-untyped-def]
@@ -71,15 +71,15 @@ def test_following_message_is_not_counted() -> None:
     """Lines of a body, and of the next request behind empty trailers."""
     lines = b"\n" * 3000
     body = REQUEST + b"Content-Length: 3000\r\n\r\n" + lines
-    assert events(connection(h11.SERVER), whole(body)) == [h11.Request, h11.Data, h11.EndOfMessage]
+    assert events(connection(h11.SERVER), in_one_piece(body)) == [h11.Request, h11.Data, h11.EndOfMessage]
     chunked = REQUEST + BEFORE_TRAILERS + b"\r\n" + lines
-    assert events(connection(h11.SERVER), whole(chunked))[-1] is h11.EndOfMessage
+    assert events(connection(h11.SERVER), in_one_piece(chunked))[-1] is h11.EndOfMessage
 
 
 def test_count_restarts_with_each_message() -> None:
     reader = connection(h11.SERVER)
     for _ in range(3):
-        found = events(reader, whole(REQUEST + b"a: b\r\n" * (HEAD_LINES - 10) + b"\r\n"))
+        found = events(reader, in_one_piece(REQUEST + b"a: b\r\n" * (HEAD_LINES - 10) + b"\r\n"))
         assert found == [h11.Request, h11.EndOfMessage]
         reader.send(h11.Response(status_code=204, headers=[]))
         reader.send(h11.EndOfMessage())
@@ -99,7 +99,7 @@ def test_surplus_lines_cost_nothing(role: type[h11.SERVER], before: bytes) -> No
     with pytest.raises(h11.RemoteProtocolError):
         sys.setprofile(count)
         try:
-            events(reader, whole(before + b"a: b\r\n" * 40_000))
+            events(reader, in_one_piece(before + b"a: b\r\n" * 40_000))
         finally:
             sys.setprofile(None)
     assert 0 < calls < 1000
@@ -112,7 +112,7 @@ def test_bytewise_head_costs_linear_time() -> None:
         reader = connection(h11.SERVER)
         data = REQUEST + b"a: " + b"b" * size
         began = time.thread_time()
-        events(reader, by_bytes(data))
+        events(reader, bytewise(data))
         return time.thread_time() - began
 
     cost(1000)

@@ -28,12 +28,12 @@ async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes])
                 await far.send_all(part)
             await trio.sleep_forever()
 
-        async def dialled(_: DialPolicy) -> trio.abc.Stream:
+        async def dial_server(_: DialPolicy) -> trio.abc.Stream:
             near, far = trio.testing.memory_stream_pair()
             nursery.start_soon(answer, far)
             return near
 
-        monkeypatch.setattr(http1, "connect", dialled)
+        monkeypatch.setattr(http1, "connect", dial_server)
         async with HttpClient(DialPolicy("http://x")) as client:
             yield client
         nursery.cancel_scope.cancel()

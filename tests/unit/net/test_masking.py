@@ -90,13 +90,13 @@ def test_shown_address_is_limited() -> None:
     assert SECRET not in masked(f"https://{'u' * MAX_SHOWN}:{SECRET}@x.example/")
 
 
-async def silent(stream: trio.SocketStream) -> None:
+async def stay_silent(stream: trio.SocketStream) -> None:
     async with stream:
         while await stream.receive_some():
             pass
 
 
-def answering(head: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
+def answer_with(head: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some()
@@ -116,12 +116,12 @@ TIMEOUT = 0.05
 @pytest.mark.parametrize(
     ("handler", "kind"),
     [
-        (answering(NOT_FOUND), HttpError),
-        (answering(NOT_ALLOWED), HttpError),
-        (answering(LARGE), NetError),
-        (silent, NetError),
-        (answering(b""), NetError),
-        (answering(b"no HTTP\r\n\r\n"), NetError),
+        (answer_with(NOT_FOUND), HttpError),
+        (answer_with(NOT_ALLOWED), HttpError),
+        (answer_with(LARGE), NetError),
+        (stay_silent, NetError),
+        (answer_with(b""), NetError),
+        (answer_with(b"no HTTP\r\n\r\n"), NetError),
     ],
     ids=["404", "405", "too large", "timeout", "closed", "no http"],
 )
@@ -132,26 +132,26 @@ async def test_failed_requests_hide_their_secret(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http1, "MAX_BODY", 5)
-    told: list[str] = []
-    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: told.append(str(exchange)))
+    texts: list[str] = []
+    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: texts.append(str(exchange)))
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, handler, [listener])
         port = listener.socket.getsockname()[1]
         async with HttpClient(DialPolicy(f"http://user:{SECRET}@127.0.0.1:{port}")) as client:
             with pytest.raises(kind) as caught:
-                await client.request("GET", path + SECRET, timeout=TIMEOUT if handler is silent else 30)
+                await client.request("GET", path + SECRET, timeout=TIMEOUT if handler is stay_silent else 30)
         nursery.cancel_scope.cancel()
-    told += [str(caught.value), repr(caught.value), defect_text(ValueError("odd"), verbose=False)]
-    assert len(told) == 4 and f"GET http://***@127.0.0.1:{port}{path}***" in told[0]
-    assert SECRET not in "\n".join(told)
+    texts += [str(caught.value), repr(caught.value), defect_text(ValueError("odd"), verbose=False)]
+    assert len(texts) == 4 and f"GET http://***@127.0.0.1:{port}{path}***" in texts[0]
+    assert SECRET not in "\n".join(texts)
 
 
 @pytest.mark.parametrize("path", SECRET_PATHS)
 @pytest.mark.parametrize("answer", [reply("{}", status="404 Not Found"), b"", b"no HTTP\r\n\r\n"])
 def test_short_command_hides_secrets(path: str, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: told.append(str(exchange)))
+    texts: list[str] = []
+    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: texts.append(str(exchange)))
     with odd_server() as server:
         server.answer = lambda _method, _path: answer
         address = server.url
@@ -160,5 +160,5 @@ def test_short_command_hides_secrets(path: str, answer: bytes, monkeypatch: pyte
     with pytest.raises(NetError) as unreachable:
         BlockingClient(DialPolicy(address)).request("GET", path + SECRET)
     assert f"{path}***" in unreachable.value.message
-    told += [str(caught.value), str(unreachable.value), defect_text(ValueError("odd"), verbose=False)]
-    assert len(told) == 5 and SECRET not in "\n".join(told)
+    texts += [str(caught.value), str(unreachable.value), defect_text(ValueError("odd"), verbose=False)]
+    assert len(texts) == 5 and SECRET not in "\n".join(texts)

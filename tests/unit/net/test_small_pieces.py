@@ -43,17 +43,17 @@ ANSWER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
 REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
 
 
-async def by_an_exchange() -> None:
+async def read_by_exchange() -> None:
     answer = await exchange(peer_says(ANSWER), "GET", "/")
     assert len(answer.body) == COUNT
 
 
-async def by_the_refusal_of_an_upgrade() -> None:
+async def read_refused_upgrade() -> None:
     with pytest.raises(BadGateway):
         await _upgrade(peer_says(ANSWER))
 
 
-async def by_the_client() -> None:
+async def read_by_client() -> None:
     connection = http1._Connection(peer_says(ANSWER))
     await connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await connection.send(h11.EndOfMessage())
@@ -61,12 +61,12 @@ async def by_the_client() -> None:
     assert len([piece async for piece in answer.chunks()]) == COUNT
 
 
-async def by_an_agent() -> None:
+async def read_by_agent() -> None:
     request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST), MAX_BODY)
     assert request is not None and len(request.body) == COUNT
 
 
-async def by_the_proxy_of_applications(said: bytes = ANSWER) -> None:
+async def read_by_app_proxy(said: bytes = ANSWER) -> None:
     to_app = AppConnection(peer_says(said))
     await to_app.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await to_app.send(h11.EndOfMessage())
@@ -79,11 +79,11 @@ async def by_the_proxy_of_applications(said: bytes = ANSWER) -> None:
 
 
 READERS: list[Callable[[], Awaitable[None]]] = [
-    by_an_exchange,
-    by_the_refusal_of_an_upgrade,
-    by_the_client,
-    by_an_agent,
-    by_the_proxy_of_applications,
+    read_by_exchange,
+    read_refused_upgrade,
+    read_by_client,
+    read_by_agent,
+    read_by_app_proxy,
 ]
 
 
@@ -103,23 +103,23 @@ async def _websocket(data: bytes, *, pieces: bool) -> None:
         pass  # it ended without a close frame
 
 
-async def by_a_websocket_of_empty_pieces() -> None:
+async def read_empty_frames() -> None:
     await _websocket(EMPTY, pieces=False)
 
 
-async def by_a_stream_of_empty_pieces() -> None:
+async def read_empty_stream_frames() -> None:
     await _websocket(EMPTY, pieces=True)
 
 
-async def by_a_websocket_of_pongs() -> None:
+async def read_pongs() -> None:
     await _websocket(FRAMES["pongs"], pieces=False)
 
 
-async def by_a_websocket_of_small_messages() -> None:
+async def read_small_messages() -> None:
     await _websocket(FRAMES["messages"], pieces=False)
 
 
-async def _of_the_api(data: bytes) -> BoundedWSStream:
+async def _api_stream(data: bytes) -> BoundedWSStream:
     stream = BoundedWSStream.__new__(BoundedWSStream)
     stream.connection, stream.scope = Connection(ConnectionType.CLIENT), cast("Any", {"coder_message_limit": 1024})
     stream.buffer, stream._events, stream._frames, stream._unanswered = WebsocketBuffer(1024), 0, 0, False
@@ -134,21 +134,21 @@ async def _of_the_api(data: bytes) -> BoundedWSStream:
     return stream
 
 
-async def by_the_api_of_empty_pieces() -> None:
-    await _of_the_api(EMPTY)
+async def read_empty_frames_by_api() -> None:
+    await _api_stream(EMPTY)
 
 
-async def by_the_api_of_pongs() -> None:
-    await _of_the_api(FRAMES["pongs"])
+async def read_pongs_by_api() -> None:
+    await _api_stream(FRAMES["pongs"])
 
 
 READERS += [
-    by_a_websocket_of_empty_pieces,
-    by_a_stream_of_empty_pieces,
-    by_a_websocket_of_pongs,
-    by_a_websocket_of_small_messages,
-    by_the_api_of_empty_pieces,
-    by_the_api_of_pongs,
+    read_empty_frames,
+    read_empty_stream_frames,
+    read_pongs,
+    read_small_messages,
+    read_empty_frames_by_api,
+    read_pongs_by_api,
 ]
 
 
@@ -166,8 +166,8 @@ async def test_message_frames_are_limited() -> None:
     assert await socket.receive_message() is None
     assert (socket.close_code, socket._partial) == (1009, b"")
     assert await socket.receive_message() is None
-    assert (await _of_the_api(data)).closed
-    assert not (await _of_the_api(EMPTY)).closed
+    assert (await _api_stream(data)).closed
+    assert not (await _api_stream(EMPTY)).closed
 
 
 @pytest.mark.parametrize(("first", "piece"), [(b"\x01", "\u00e9".encode()), (b"\x02", b"\xe9")])
@@ -198,14 +198,14 @@ async def _by_client(data: bytes) -> None:
         async with http1.HttpClient(policy) as client:
             await client.request("GET", "/")
 
-    await _asked(data, ask)
+    await _request_to(data, ask)
 
 
 async def _by_upgrade(data: bytes) -> None:
-    await _asked(data, lambda policy: http1.upgrade(policy, "/", []))
+    await _request_to(data, lambda policy: http1.upgrade(policy, "/", []))
 
 
-async def _asked(data: bytes, ask: Callable[[DialPolicy], Awaitable[object]]) -> None:
+async def _request_to(data: bytes, ask: Callable[[DialPolicy], Awaitable[object]]) -> None:
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some()
@@ -223,7 +223,7 @@ async def _asked(data: bytes, ask: Callable[[DialPolicy], Awaitable[object]]) ->
 
 
 async def _by_proxy(data: bytes) -> None:
-    await by_the_proxy_of_applications(data)
+    await read_by_app_proxy(data)
 
 
 async def _by_exchange(data: bytes) -> None:

@@ -62,19 +62,21 @@ def test_early_eof_arrives_and_closed_end_rejects() -> None:
 FRESH = "import sys\nfrom coder.net.ssh_library import CONSTANTS, asyncssh\n"
 
 
-def said(code: str) -> str:
+def output_of(code: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", FRESH + code], check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
 def test_client_loads_neither_sftp_nor_scp() -> None:
-    found = said("import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])")
+    found = output_of(
+        "import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])"
+    )
     assert found == "[]"
 
 
 def test_agent_loads_sftp_with_first_session() -> None:
-    assert said("import coder.agent.ssh.server\nprint('asyncssh.sftp' in sys.modules)") == "False"
+    assert output_of("import coder.agent.ssh.server\nprint('asyncssh.sftp' in sys.modules)") == "False"
 
 
 @pytest.mark.parametrize(
@@ -92,19 +94,19 @@ def test_agent_loads_sftp_with_first_session() -> None:
     ],
 )
 def test_sftp_access_loads_real_class(look: str) -> None:
-    assert said(f"print({look})") == "True"
+    assert output_of(f"print({look})") == "True"
 
 
 def test_calling_placeholder_creates_real_class() -> None:
-    assert said("print(asyncssh.connection.SFTPServer(None).__class__ is asyncssh.SFTPServer)") == "True"
+    assert output_of("print(asyncssh.connection.SFTPServer(None).__class__ is asyncssh.SFTPServer)") == "True"
 
 
 def test_constants_match_the_library() -> None:
-    assert said("print(all(getattr(asyncssh.sftp, name) == value for name, value in CONSTANTS.items()))") == "True"
+    assert output_of("print(all(getattr(asyncssh.sftp, name) == value for name, value in CONSTANTS.items()))") == "True"
 
 
 def test_client_modules_use_no_other_constants() -> None:
-    found = said(
+    found = output_of(
         "from types import FunctionType\n"
         "import asyncssh.connection, asyncssh.stream\n"
         "kinds = type(asyncssh.connection.SFTPServer)\n"
@@ -129,13 +131,13 @@ class Timers:
         self.set.append((self.now + delay, do))
         return object()
 
-    def run_out(self) -> None:
+    def expire(self) -> None:
         """Run the last timer that was set."""
         self.now, do = self.set[-1]
         do()
 
 
-def listening(timers: Timers, asked: list[None]) -> Any:
+def accepted_connection(timers: Timers, requests: list[None]) -> Any:
     """Return an accepted connection that sends a request after 30 seconds of silence, and gives up after three."""
     connection = object.__new__(asyncssh.connection.SSHServerConnection)
     vars(connection).update(
@@ -146,46 +148,46 @@ def listening(timers: Timers, asked: list[None]) -> Any:
         _keepalive_timer=None,
         _loop=timers,
         _make_keepalive_request=lambda: None,
-        create_task=asked.append,
-        connection_lost=asked.append,
+        create_task=requests.append,
+        connection_lost=requests.append,
         _server=True,
     )
     return connection
 
 
 def test_thousand_packets_set_one_timer() -> None:
-    timers, asked = Timers(), list[Any]()
-    connection = listening(timers, asked)
+    timers, requests = Timers(), list[Any]()
+    connection = accepted_connection(timers, requests)
     for _ in range(1000):
         timers.now += 0.01
         connection._reset_keepalive_timer()
     assert len(timers.set) == 1
     last = timers.now
-    timers.run_out()  # thirty seconds after the first packet, twenty after the last
-    assert not asked and timers.set[-1][0] == pytest.approx(last + 30)
-    timers.run_out()
-    assert len(asked) == 1 and timers.now == pytest.approx(last + 30)
+    timers.expire()  # thirty seconds after the first packet, twenty after the last
+    assert not requests and timers.set[-1][0] == pytest.approx(last + 30)
+    timers.expire()
+    assert len(requests) == 1 and timers.now == pytest.approx(last + 30)
 
 
 def test_silent_peer_times_out_after_three_requests() -> None:
-    timers, asked = Timers(), list[Any]()
-    connection = listening(timers, asked)
+    timers, requests = Timers(), list[Any]()
+    connection = accepted_connection(timers, requests)
     connection._reset_keepalive_timer()
     for _ in range(4):
-        timers.run_out()
-    assert [type(found) for found in asked] == [type(None)] * 3 + [asyncssh.ConnectionLost]
+        timers.expire()
+    assert [type(found) for found in requests] == [type(None)] * 3 + [asyncssh.ConnectionLost]
     assert timers.now == pytest.approx(100 + 4 * 30)
 
 
 def test_answer_restarts_silence() -> None:
-    timers, asked = Timers(), list[Any]()
-    connection = listening(timers, asked)
+    timers, requests = Timers(), list[Any]()
+    connection = accepted_connection(timers, requests)
     connection._reset_keepalive_timer()
-    timers.run_out()
+    timers.expire()
     timers.now += 5
     connection._reset_keepalive_timer()  # the answer, as any packet
     connection._keepalive_count = 0
-    timers.run_out()
-    assert len(asked) == 1
-    timers.run_out()
-    assert len(asked) == 2
+    timers.expire()
+    assert len(requests) == 1
+    timers.expire()
+    assert len(requests) == 2

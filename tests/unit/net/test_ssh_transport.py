@@ -32,7 +32,7 @@ class Taker(asyncio.Protocol):
         return False
 
 
-async def pumping(taker: Taker) -> StreamTransport:
+async def start_pump(taker: Taker) -> StreamTransport:
     transport = StreamTransport(peer_says(bytes(READ_SIZE)))
     await transport.create_connection(lambda: taker, "", 0)
     return transport
@@ -41,7 +41,7 @@ async def pumping(taker: Taker) -> StreamTransport:
 async def test_pieces_yield_to_other_tasks() -> None:
     """asyncssh processes every packet of its data before it yields."""
     taker = Taker()
-    transport = await pumping(taker)
+    transport = await start_pump(taker)
     async with counted_turns() as turns:
         await transport.pump()
     assert sum(taker.taken) == READ_SIZE
@@ -55,7 +55,7 @@ async def test_rest_of_packet_is_delivered_together() -> None:
     head, tag = b"16 bytes of head", 16
     size = PIECE + 100
     vars(taker).update(_packet=head, _pktlen=size, _inpbuf=b"x" * 60, _recv_macsize=tag, _recv_blocksize=len(head))
-    transport = await pumping(taker)
+    transport = await start_pump(taker)
     await transport.pump()
     assert taker.taken[0] == 4 + size + tag - len(head) - 60
     assert sum(taker.taken) == READ_SIZE
@@ -63,7 +63,7 @@ async def test_rest_of_packet_is_delivered_together() -> None:
 
 async def test_paused_protocol_gets_no_data() -> None:
     taker = Taker(most=PIECE)
-    transport = await pumping(taker)
+    transport = await start_pump(taker)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(transport.pump)
         await trio.testing.wait_all_tasks_blocked()

@@ -331,7 +331,7 @@ class PeerPaths:
             self._checked = True
             self._suspect_at = now + self._patience(best)
             again = Purpose(heartbeat=True)
-            # A small ping with it tells a dead path from one that has become narrow.
+            # A small ping with it distinguishes a dead path from a narrowed one.
             sizes = {self._suspect_size, FLOOR}
             return [self._ping(address, now, again, size=size) for size in sorted(sizes, reverse=True)]
         self._suspect = None

@@ -40,6 +40,6 @@ class RelayRoutes:
 
     def region(self, key: bytes, home: int) -> int:
         """Return the region for sending: the learnt region, else the peer's home (0 when it has none)."""
-        # The learnt region comes first: a peer that moves tells the coordinator of its new home later than its packets
+        # The learnt region comes first: a moved peer reports its new home to the coordinator later than its packets
         # arrive here.
         return self._regions.get(key, home)

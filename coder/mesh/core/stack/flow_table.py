@@ -26,7 +26,7 @@ SHORT_LIFE = 300.0
 
 _FRAGMENT, _FRAGMENT_SIZE = 44, 8
 _ECHO_REQUEST, _ECHO_REPLY = 128, 129
-# RFC 4443 section 2.1: the highest bit of an ICMPv6 type tells errors from everything else.
+# RFC 4443 section 2.1: the highest bit of an ICMPv6 type distinguishes errors from everything else.
 _ERRORS_BELOW = 128
 _SYN, _ACK = 0x02, 0x10
 _TRANSPORT = {ip.PROTOCOL_TCP: 14, ip.PROTOCOL_UDP: 4, ip.PROTOCOL_ICMP6: 8}

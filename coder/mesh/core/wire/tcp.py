@@ -33,7 +33,7 @@ SAME_STACK_ID = 0x436D
 tunnel has authenticated every byte) and accepts inner packets up to the size it carries. Other stacks ignore unknown
 options."""
 
-# RFC 7323 section 2.3: a window of more than 2**30 could not be told from an old window in a space of 2**32.
+# RFC 7323 section 2.3: a window of more than 2**30 could not be distinguished from an old one in a space of 2**32.
 MAX_WINDOW_SCALE = 14
 # RFC 2018 section 3: forty bytes of options hold four, or three together with timestamps.
 MAX_SACK_BLOCKS = 4

@@ -47,28 +47,28 @@ def test_dying_path_falls_back_within_five_seconds() -> None:
     one, two = acquainted(world)
     sent = 0
 
-    def chat(until: float) -> None:
+    def send_until(until: float) -> None:
         nonlocal sent
         while world.now < until:
             sent += 1
             one.say(two, b"%d" % sent)
             world.run(world.now + 0.1)
 
-    chat(10.0)
+    send_until(10.0)
     assert state(one, two) is PathState.DIRECT
     world.passes = lambda *_: False
-    chat(15.0)
+    send_until(15.0)
     first_lost = 101
     heard = {int(text) for text in two.heard()}
     world.run(15.1)
-    chat(20.0)
+    send_until(20.0)
     heard = {int(text) for text in two.heard()}
     lost = set(range(1, sent)) - heard
     assert lost
     assert min(lost) >= first_lost
     assert max(lost) < first_lost + 50, "five seconds at ten packets a second"
     world.passes = lambda *_: True
-    chat(30.0)
+    send_until(30.0)
     assert state(one, two) is PathState.DIRECT
     where = two.udp_address
     direct, doubtful = (PathState.DIRECT, where), (PathState.DOUBTFUL, where)
@@ -81,11 +81,11 @@ def test_late_relay_peer_is_retried_early(
     world = SimulatedNetwork()
     one, two = acquainted(world)
 
-    def nobody(region: int, source: bytes, to: bytes, packets: list[bytes]) -> None:
+    def drop_at_relay(region: int, source: bytes, to: bytes, packets: list[bytes]) -> None:
         one.endpoint.relay_peer_gone(region, to, world.now)
 
     with monkeypatch.context() as absent:
-        absent.setattr(world, "send_relay", nobody)
+        absent.setattr(world, "send_relay", drop_at_relay)
         one.say(two, b"first")
         world.run(0.01)
     world.run(1.0)
@@ -227,7 +227,7 @@ def test_removed_peers_leave_no_state() -> None:
     assert one.endpoint.next_wake() is None
     assert not one.endpoint._by_address.by_address
     assert one.endpoint.peer_of(two.overlay) is None
-    two.say(one, b"anybody there?")
+    two.say(one, b"hello?")
     world.run(5.0)
     assert one.heard() == []
 
@@ -285,7 +285,7 @@ def test_long_relay_queue_pauses_its_peers() -> None:
     one.say(two, b"hello")
     world.run(0.5)
     assert one.stack.paused == {two.overlay}
-    assert two.heard() == [b"hello"], "what is in the queue is delivered"
+    assert two.heard() == [b"hello"], "queued packets are delivered"
     one.endpoint.relay_drained(REGION + 1)
     assert one.stack.paused
     one.endpoint.relay_drained(REGION)

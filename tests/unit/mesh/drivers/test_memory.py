@@ -45,15 +45,15 @@ def test_settings_apply_anywhere_and_repeatedly() -> None:
 HOLES = """
 from pathlib import Path
 from coder.mesh.drivers.memory import give_back_freed_memory, keep_freed_memory
-def resident():
+def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
 assert keep_freed_memory()
 pieces = [bytearray(100_000) for _ in range(640)]
-full = resident()
+full = resident_bytes()
 del pieces[::2], pieces[:-1]  # what is above all of it stays
-kept = resident()
+kept = resident_bytes()
 assert give_back_freed_memory()
-print(full - resident(), full - kept)
+print(full - resident_bytes(), full - kept)
 """
 
 

@@ -54,10 +54,10 @@ class Scene:
             is_active=lambda: self.active,
             on_home=self.homes.append,
             on_endpoints=lambda found, fresh: self.endpoints.append((found, fresh)),
-            on_rebind=self.rebound,
+            on_rebind=self.on_rebind,
         )
 
-    def rebound(self, slept: float) -> None:
+    def on_rebind(self, slept: float) -> None:
         self.rebinds += 1
         self.slept += slept
 
@@ -129,7 +129,7 @@ async def test_embedded_relay_is_home_until_measured(
 
     async def script() -> None:
         await trio.testing.wait_all_tasks_blocked()
-        assert scene.homes == [3], "nobody waits for measurements"
+        assert scene.homes == [3], "the home does not wait for measurements"
         assert scene.netcheck.latencies == {}
         await trio.sleep(6)
         assert set(scene.homes) == homes
@@ -166,7 +166,7 @@ async def test_local_endpoints_come_before_stun_results(
         assert scene.netcheck.mappings.udp_works
         asked = len(scene.asked)
         await trio.sleep(60)
-        assert asked + 2 <= len(scene.asked) <= asked + 3, "every 20 to 26 seconds while somebody is active"
+        assert asked + 2 <= len(scene.asked) <= asked + 3, "every 20 to 26 seconds while a peer is active"
         scene.active = False
         await trio.sleep(27)
         asked = len(scene.asked)
@@ -242,14 +242,14 @@ async def test_lost_source_address_restarts_paths(
 ) -> None:
     networks = [Network(("10.0.0.1",), ("10.0.0.1",)), now]
 
-    async def changed(known: Network) -> Network:
+    async def next_change(known: Network) -> Network:
         await trio.sleep(5)
         if not networks:
             await trio.sleep_forever()
         return networks.pop(0)
 
     monkeypatch.setattr("coder.mesh.drivers.netcheck.current_network", lambda: networks.pop(0))
-    monkeypatch.setattr("coder.mesh.drivers.netcheck.wait_network_changed", changed)
+    monkeypatch.setattr("coder.mesh.drivers.netcheck.wait_network_changed", next_change)
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {1: 0.1})
 
     async def script() -> None:
@@ -257,7 +257,7 @@ async def test_lost_source_address_restarts_paths(
         asked, probed = len(scene.asked), len(scene.probed)
         await trio.sleep(2)
         assert scene.rebinds == rebinds
-        assert len(scene.asked) > asked, "who sees us where, now?"
+        assert len(scene.asked) > asked, "STUN servers are asked again"
         assert len(scene.probed) == probed + 1
         assert {ip for ip, _ in scene.endpoints[-1][0]} >= set(now.addresses)
 

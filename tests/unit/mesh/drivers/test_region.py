@@ -77,25 +77,25 @@ async def test_unused_answers_are_discarded(autojump_clock: trio.testing.MockClo
     scene = Scene(dict.fromkeys("abc", 0.0))
     started = trio.Event()
 
-    async def together(node: DerpNode) -> str:
+    async def answer_together(node: DerpNode) -> str:
         if node.name == "b":
             started.set()
         with trio.CancelScope(shield=True):
             await started.wait()
         return node.name
 
-    answer = await first_to_answer(NODES, together, scene.discard)
+    answer = await first_to_answer(NODES, answer_together, scene.discard)
     assert sorted([answer, *scene.discarded]) == ["a", "b"]
 
     scene.discarded.clear()
     with trio.CancelScope() as given_up:
 
-        async def too_late(node: DerpNode) -> str:
+        async def answer_late(node: DerpNode) -> str:
             await trio.lowlevel.checkpoint()
             given_up.cancel()
             return node.name
 
-        await first_to_answer(NODES, too_late, scene.discard)
+        await first_to_answer(NODES, answer_late, scene.discard)
     assert given_up.cancelled_caught
     assert scene.discarded == ["a"]
 
@@ -115,22 +115,22 @@ class Events:
     def relay_peer_gone(self, region: int, key: bytes) -> None: ...
 
 
-async def _sleeps(_theirs: PipeStream) -> None:
+async def _stay_silent(_theirs: PipeStream) -> None:
     """Accept connections and send nothing."""
     await trio.sleep_forever()
 
 
-async def _hangs_up(theirs: PipeStream) -> None:
+async def _hang_up(theirs: PipeStream) -> None:
     await theirs.aclose()
 
 
-async def _greets_and_hangs_up(theirs: PipeStream) -> None:
+async def _greet_and_hang_up(theirs: PipeStream) -> None:
     await theirs.send_all(derp.ServerKey(PrivateKey(bytes([9]) * 32).public).encode())
     await theirs.receive_some()
     await theirs.aclose()
 
 
-@pytest.mark.parametrize(("dead", "at"), [(None, 1.5), (_sleeps, 1.5), (_hangs_up, 0.0)])
+@pytest.mark.parametrize(("dead", "at"), [(None, 1.5), (_stay_silent, 1.5), (_hang_up, 0.0)])
 async def test_dead_first_relay_is_skipped_and_remembered(
     autojump_clock: trio.testing.MockClock, dead: Callable[[PipeStream], Awaitable[None]] | None, at: float
 ) -> None:
@@ -168,7 +168,7 @@ async def test_relay_that_hangs_up_is_left(autojump_clock: trio.testing.MockCloc
         async def dial(_region: DerpRegion, node: DerpNode, /) -> DerpTransport:
             dialled.append(node.name)
             ours, theirs = pipe_pair()
-            nursery.start_soon(_greets_and_hangs_up if node.name == "a" else server.serve_connection, theirs)
+            nursery.start_soon(_greet_and_hang_up if node.name == "a" else server.serve_connection, theirs)
             return DerpTransport(ours)
 
         pool = RelayPool(nursery, dial, PrivateKey(bytes([1]) * 32), MAP, events)

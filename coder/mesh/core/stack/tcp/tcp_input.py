@@ -281,7 +281,7 @@ def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     # A peer's probe keeps the connection alive; a forged number in a SYN or RST must not.
     if segment.flags & tcp.ACK and c.state in SYNCHRONIZED:
         receiver.heard(now)
-    # Our acknowledgement was lost, or the peer timed out too early: a D-SACK (RFC 2883) tells it which.
+    # Our acknowledgement was lost, or the peer timed out too early: a D-SACK (RFC 2883) reports which.
     receiver.repeated(seq, len(segment.payload))
     if c.state is TcpState.TIME_WAIT and segment.flags & tcp.FIN:
         c.begin_time_wait(now)  # the peer missed our last acknowledgement: repeat it and restart the wait

@@ -105,7 +105,7 @@ def test_wide_path_beats_narrow_path() -> None:
 # -- two endpoints --------------------------------------------------------------------------------------------------
 
 
-def inner(machine: Machine, peer: Machine) -> int | None:
+def inner_mtu(machine: Machine, peer: Machine) -> int | None:
     """Return the largest inner packet set in its stack."""
     return machine.stack.mtus[peer.overlay]
 
@@ -124,7 +124,7 @@ def test_every_path_width_is_used(width: int, packets: int | None) -> None:
     world.run(6.0)
     for machine, other in ((one, two), (two, one)):
         assert state(machine, other) is PathState.DIRECT
-        assert inner(machine, other) == packets
+        assert inner_mtu(machine, other) == packets
     relayed = one.sent_relay
     largest = (packets or 1280) - 40
     one.say(two, bytes(largest))
@@ -152,16 +152,16 @@ def test_narrowed_path_noticed_within_five_seconds() -> None:
     for second in range(5):
         one.say(two, b"hello")
         world.run(second + 1.0)
-    assert inner(one, two) == 8920
+    assert inner_mtu(one, two) == 8920
     world.largest = 1250
     began = world.now
-    while inner(one, two) == 8920:
+    while inner_mtu(one, two) == 8920:
         one.say(two, b"hello")
         world.run(world.now + 0.5)
         assert world.now - began < 5.0
-    assert one.stack.changes[-1] == two.overlay, "what the hole swallowed is sent again"
+    assert one.stack.changes[-1] == two.overlay, "data lost in the black hole is retransmitted"
     world.run(world.now + 2.0)
-    assert inner(one, two) == 1216
+    assert inner_mtu(one, two) == 1216
     assert state(one, two) is PathState.DIRECT
 
 
@@ -173,14 +173,14 @@ def test_refused_datagrams_narrow_path_immediately() -> None:
     for second in range(2):
         one.say(two, b"hello")
         world.run(second + 1.0)
-    assert inner(one, two) == 1420
+    assert inner_mtu(one, two) == 1420
     world.largest = one.refuses_beyond = 1300
     one.say(two, bytes(1360))
     world.run(world.now + 0.3)
-    assert two.heard()[-1] == bytes(1360), "that one takes the relay"
+    assert two.heard()[-1] == bytes(1360), "this packet uses the relay"
     assert state(one, two) is PathState.DIRECT
     world.run(world.now + 1.0)
-    assert inner(one, two) in (1232, 1248, 1264)
+    assert inner_mtu(one, two) in (1232, 1248, 1264)
 
 
 def test_genuine_peer_gets_standard_packets() -> None:
@@ -195,7 +195,7 @@ def test_genuine_peer_gets_standard_packets() -> None:
     assert isinstance(probe, SendPing) and probe.size == ETHERNET
     assert paths.on_pong(probe.tx, address, 0.02, STANDARD)
     assert paths.carries == STANDARD
-    assert paths.on_timer(0.02) == [], "and is asked for no more"
+    assert paths.on_timer(0.02) == [], "and gets no further probes"
 
 
 def test_idle_path_is_measured_with_first_data() -> None:
@@ -205,7 +205,7 @@ def test_idle_path_is_measured_with_first_data() -> None:
     (ping,) = paths.on_call_me_maybe([address], 0.0)
     assert isinstance(ping, SendPing)
     assert paths.on_pong(ping.tx, address, 0.01, STANDARD)
-    assert [a for a in paths.on_timer(0.7) if isinstance(a, SendPing)] == [], "nobody is using it"
+    assert [a for a in paths.on_timer(0.7) if isinstance(a, SendPing)] == [], "the path is not in use"
     assert paths.on_send(1.0) == []
     assert paths.next_wake() is not None
     assert [a.size for a in paths.on_timer(1.0) if isinstance(a, SendPing)] == [ETHERNET]

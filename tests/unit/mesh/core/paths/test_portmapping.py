@@ -61,41 +61,41 @@ def test_answers_round_trip(message: portmap.Answer) -> None:
     assert portmap.parse_answer_untrusted(message.encode()) == message
 
 
-def converse(mapping: PortMapping, asked: list[bytes], router: Router, now: float) -> None:
+def exchange(mapping: PortMapping, requests: list[bytes], router: Router, now: float) -> None:
     """Exchange messages until both are silent."""
-    while asked:
-        answers = [answer for datagram in asked for answer in router.answer_untrusted(datagram)]
-        asked = [more for answer in answers for more in mapping.on_answer_untrusted(answer, now)]
+    while requests:
+        answers = [answer for datagram in requests for answer in router.answer_untrusted(datagram)]
+        requests = [more for answer in answers for more in mapping.on_answer_untrusted(answer, now)]
 
 
 def wait(mapping: PortMapping, router: Router, until: float) -> None:
     while (at := mapping.next_wake()) is not None and at <= until:
-        converse(mapping, mapping.on_timer(at), router, at)
+        exchange(mapping, mapping.on_timer(at), router, at)
 
 
-def wanting(router: Router) -> PortMapping:
+def mapped_by(router: Router) -> PortMapping:
     mapping = PortMapping(bytes)
-    converse(mapping, mapping.want(OURS, 41000, 0.0), router, 0.0)
+    exchange(mapping, mapping.want(OURS, 41000, 0.0), router, 0.0)
     return mapping
 
 
 @pytest.mark.parametrize("protocol", ["PCP", "NAT-PMP"])
 def test_mapping_is_granted_renewed_and_released(protocol: str) -> None:
     router = Router(OUTSIDE, speaks=protocol)
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     assert (mapping.state, mapping.protocol, mapping.external) == (MappingState.MAPPED, protocol, (OUTSIDE, 41000))
     assert router.mappings == {41000: (41000, LIFETIME)}
     router.asked.clear()
     wait(mapping, router, LIFETIME / 2)
     assert router.asked, "renewed at half its life"
     assert mapping.next_wake() == LIFETIME
-    converse(mapping, mapping.release(LIFETIME), router, LIFETIME)
+    exchange(mapping, mapping.release(LIFETIME), router, LIFETIME)
     assert (router.mappings, mapping.external, mapping.next_wake()) == ({}, None, None)
 
 
 def test_other_granted_port_is_requested_again() -> None:
     router = Router(OUTSIDE, taken={41000})
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     assert mapping.external == (OUTSIDE, 41001)
     router.mappings.clear()  # it restarted and has lost its mappings
     wait(mapping, router, LIFETIME / 2)
@@ -104,10 +104,10 @@ def test_other_granted_port_is_requested_again() -> None:
 
 def test_silent_router_is_retried_much_later() -> None:
     router = Router(OUTSIDE, speaks="")
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     wait(mapping, router, 60.0)
     assert (mapping.state, mapping.external, mapping.protocol) == (MappingState.SILENT, None, "")
-    assert len(router.asked) == len(portmapping.WAITS) * 3, "PCP, then both questions of NAT-PMP"
+    assert len(router.asked) == len(portmapping.WAITS) * 3, "PCP, then both requests of NAT-PMP"
     at = mapping.next_wake()
     assert at is not None
     assert 7 < at - ASK_AGAIN < 8
@@ -118,7 +118,7 @@ def test_silent_router_is_retried_much_later() -> None:
 
 def test_lost_answer_is_retried_soon() -> None:
     router = Router(OUTSIDE, speaks="")
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     router.speaks = "PCP"
     wait(mapping, router, portmapping.WAITS[0])
     assert mapping.external == (OUTSIDE, 41000)
@@ -126,7 +126,7 @@ def test_lost_answer_is_retried_soon() -> None:
 
 def test_refusal_holds_for_half_an_hour() -> None:
     router = Router(OUTSIDE, result=portmap.NOT_AUTHORIZED)
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     assert (mapping.state, mapping.external) == (MappingState.REFUSED, None)
     assert mapping.next_wake() == ASK_AGAIN
     router.result = portmap.SUCCESS
@@ -136,7 +136,7 @@ def test_refusal_holds_for_half_an_hour() -> None:
 
 def test_mapping_without_renewal_expires() -> None:
     router = Router(OUTSIDE)
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     router.speaks = ""
     wait(mapping, router, LIFETIME + 1)
     assert mapping.external is None
@@ -144,7 +144,7 @@ def test_mapping_without_renewal_expires() -> None:
 
 @pytest.mark.parametrize("outside", ["0.0.0.0", "127.0.0.1", "224.0.0.1"])
 def test_unreachable_external_address_is_refusal(outside: str) -> None:
-    assert wanting(Router(outside)).external is None
+    assert mapped_by(Router(outside)).external is None
 
 
 def test_answers_to_others_are_ignored() -> None:

@@ -30,7 +30,7 @@ class World:
         self.inbox: list[tuple[float, bytes, Address]] = []
         self.calls = 0
 
-    def take(self, actions: list[Action]) -> None:
+    def apply(self, actions: list[Action]) -> None:
         for action in actions:
             if isinstance(action, SendCallMeMaybe):
                 self.calls += 1
@@ -50,9 +50,9 @@ class World:
             while self.inbox and self.inbox[0][0] <= self.now:
                 _, tx, source = self.inbox.pop(0)
                 self.paths.on_pong(tx, source, self.now)
-            self.take(self.paths.on_timer(self.now))
+            self.apply(self.paths.on_timer(self.now))
             if send_every and next_send <= self.now:
-                self.take(self.paths.on_send(self.now))
+                self.apply(self.paths.on_send(self.now))
                 next_send = self.now + send_every
 
 

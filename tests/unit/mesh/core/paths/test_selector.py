@@ -32,7 +32,7 @@ def test_relay_carries_data_until_answer() -> None:
 def test_trust_ends_in_doubt_then_relay() -> None:
     path = Selector()
     path.on_pong(Measured(WAN, 0.02), 0.0)
-    assert path.route(TRUST) == (WAN, True), "even before the timer ran, an expired address gets company"
+    assert path.route(TRUST) == (WAN, True), "even before the timer ran, an expired address is used with the relay"
     path.on_timer(TRUST)
     assert path.state is PathState.DOUBTFUL
     assert path.route(TRUST) == (WAN, True)

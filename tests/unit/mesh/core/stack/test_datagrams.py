@@ -15,7 +15,7 @@ from tests.kit.network.simulated_tcp_link import A, B, Link, LinkedStacks, Trans
 ROUTER = bytes.fromhex("fd7a" + 27 * "0" + "9")
 
 
-def valid(packet: bytes) -> bool:
+def has_valid_checksum(packet: bytes) -> bool:
     parsed = ip.parse_untrusted(packet)
     pseudo = ip.ones_sum(parsed.source + parsed.destination) + len(parsed.payload) + parsed.protocol
     return (pseudo + ip.ones_sum(parsed.payload)) % 0xFFFF == 0
@@ -39,7 +39,7 @@ def test_datagrams_in_both_directions() -> None:
     empty = client.receive_nowait()
     assert empty is not None and empty.payload == b""
     assert client.receive_nowait() is None
-    assert all(map(valid, packets))
+    assert all(map(has_valid_checksum, packets))
     client.close()
     world.b.udp_send(B, 53, A, client.port, b"late")
     events: list[Any] = []

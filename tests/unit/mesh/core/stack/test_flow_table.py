@@ -62,7 +62,7 @@ NOT_ANSWERS = {
 }
 
 
-def _all_begun() -> FlowTable:
+def _table_with_all_flows() -> FlowTable:
     table = FlowTable()
     for packet in SENT.values():
         table.sent(packet, 0.0)
@@ -84,7 +84,7 @@ def test_answers_enter_only_during_flow(name: str) -> None:
 
 @pytest.mark.parametrize("name", NOT_ANSWERS)
 def test_other_packets_do_not_enter(name: str) -> None:
-    assert not _all_begun().may_enter(NOT_ANSWERS[name], 1.0)
+    assert not _table_with_all_flows().may_enter(NOT_ANSWERS[name], 1.0)
 
 
 @pytest.mark.parametrize("name", [name for name in SENT if name != "tcp in its middle"])
@@ -133,7 +133,7 @@ def test_table_is_bounded_and_drops_idle_flows() -> None:
 
 @given(st.binary(max_size=120), st.sampled_from([0, 6, 17, 44, 58, 132]))
 def test_any_payload_is_decided(payload: bytes, protocol: int) -> None:
-    table = _all_begun()
+    table = _table_with_all_flows()
     table.sent(ip.Packet(protocol, INSIDE, OUTSIDE, payload).encode(), 0.0)
     assert table.may_enter(ip.Packet(protocol, OTHER, INSIDE, payload).encode(), 0.0) in {True, False}
     assert not FlowTable().may_enter(ip.Packet(protocol, OUTSIDE, INSIDE, payload).encode(), 0.0)

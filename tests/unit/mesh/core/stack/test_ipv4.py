@@ -25,11 +25,11 @@ A, B = ip4.address16(A4), ip4.address16(B4)
 
 def world(**options: object) -> LinkedStacks:
     made = LinkedStacks(addresses=(A4, B4), **options)  # type: ignore[arg-type]
-    made.filter = lambda _sender, packet: check(packet)
+    made.filter = lambda _sender, packet: is_valid_ipv4(packet)
     return made
 
 
-def check(packet: bytes) -> bool:
+def is_valid_ipv4(packet: bytes) -> bool:
     """Check that the packets are IPv4 with right lengths and checksums."""
     assert packet[0] == 0x45
     assert ip.ones_sum(packet[:20]) == 0
@@ -94,7 +94,7 @@ def test_echo_and_port_unreachable() -> None:
     net.a.set_event_hook(events.append)
     net.a.icmp_echo(B4, 7, 1, b"payload")
     net.settle(0.1)
-    net.a.udp_bind(9).send_nowait(b"anybody?", B, 4444)
+    net.a.udp_bind(9).send_nowait(b"hello?", B, 4444)
     net.settle(0.1)
     assert events == [EchoReply(B, 7, 1, b"payload"), Unreachable(B, 4444)]
 

@@ -209,7 +209,7 @@ def test_ecn_marked_packets_stay_in_run() -> None:
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)
 
-    def mark(sender: Stack, packet: bytes) -> bool:
+    def mark_congestion(sender: Stack, packet: bytes) -> bool:
         """Mark every third packet as a router does: congestion experienced."""
         if world.random.random() < 0.3:
             marked = bytes((packet[0], packet[1] | 0x30)) + packet[2:]
@@ -217,6 +217,6 @@ def test_ecn_marked_packets_stay_in_run() -> None:
             return False
         return True
 
-    world.filter = mark
+    world.filter = mark_congestion
     world.on_step = transfer.step
     world.run(lambda: transfer.done)

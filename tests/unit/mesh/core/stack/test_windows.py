@@ -189,14 +189,14 @@ def test_shrunk_window_blocks_neither_acks_nor_data() -> None:
     assert sum(len(s.payload) for s in tcp_peer.collect()) == 10_000
     tcp_peer.send(window=500)  # all ten thousand were dropped
     (answer,) = tcp_peer.send(payload=b"y" * 600, window=500)
-    assert answer.seq == tcp_peer.ack + 500, "the peer looks at nothing beyond its edge"
+    assert answer.seq == tcp_peer.ack + 500, "the peer ignores data beyond its edge"
     assert answer.ack == tcp_peer.seq
     again = [s for s in tcp_peer.advance(2) if s.payload]
     assert {(s.seq, len(s.payload)) for s in again} == {(tcp_peer.ack, 500)}
     tcp_peer.ack += 500
     tcp_peer.send(window=0)
     probes = [s for s in tcp_peer.advance(20) if s.payload]
-    assert probes and all(s.seq == tcp_peer.ack for s in probes), "the window's new edge is probed by what lies there"
+    assert probes and all(s.seq == tcp_peer.ack for s in probes), "the data at the window's new edge is its probe"
     assert socket.error is None
     received = 500
     for _ in range(50):

@@ -24,15 +24,15 @@ JITTER = constants.REKEY_JITTER
 Loss = Callable[[Pair, str, bytes], bool]
 
 
-def nothing(_pair: Pair, _name: str, _datagram: bytes) -> bool:
+def lose_nothing(_pair: Pair, _name: str, _datagram: bytes) -> bool:
     return False
 
 
-def everything_after(moment: float) -> Loss:
+def lose_everything_after(moment: float) -> Loss:
     return lambda pair, _name, _datagram: pair.now > moment
 
 
-def all_of(name: str, *kinds: int, until: float = 1e9) -> Loss:
+def lose_kinds_of(name: str, *kinds: int, until: float = 1e9) -> Loss:
     return lambda pair, sender, datagram: sender == name and datagram[0] in kinds and pair.now < until
 
 
@@ -46,11 +46,11 @@ class Row:
     until: float
     expect: dict[tuple[str, str], tuple[tuple[float, float], ...]]
     """(sender, kind of datagram): the time span in which each is sent, all of them and no other."""
-    lose: Loss = nothing
+    lose: Loss = lose_nothing
     persistent: float = 0.0
 
 
-def at(moment: float, slack: float = JITTER) -> tuple[float, float]:
+def span(moment: float, slack: float = JITTER) -> tuple[float, float]:
     return (moment, moment + slack)
 
 
@@ -61,90 +61,90 @@ TABLE = [
         "5.1: one round trip, and the initiator's first transport message confirms",
         {"a": (0.0,)},
         5.0,
-        {("a", "initiation"): (at(0),), ("b", "response"): (at(0),), ("a", "data"): (at(0),)},
+        {("a", "initiation"): (span(0),), ("b", "response"): (span(0),), ("a", "data"): (span(0),)},
     ),
     Row(
         "6.5: silence after data gets one keepalive after KEEPALIVE-TIMEOUT, and a keepalive none",
         {"a": (0.0,)},
         60.0,
         {
-            ("a", "initiation"): (at(0),),
-            ("b", "response"): (at(0),),
-            ("a", "data"): (at(0),),
-            ("b", "keepalive"): (at(10, 0),),
+            ("a", "initiation"): (span(0),),
+            ("b", "response"): (span(0),),
+            ("a", "data"): (span(0),),
+            ("b", "keepalive"): (span(10, 0),),
         },
     ),
     Row(
-        "6.5: data in return makes the keepalive needless",
+        "6.5: data in return replaces the keepalive",
         {"a": (0.0,), "b": (9.0,)},
         18.0,
         {
-            ("a", "initiation"): (at(0),),
-            ("b", "response"): (at(0),),
-            ("a", "data"): (at(0),),
-            ("b", "data"): (at(9),),
+            ("a", "initiation"): (span(0),),
+            ("b", "response"): (span(0),),
+            ("a", "data"): (span(0),),
+            ("b", "data"): (span(9),),
         },
     ),
     Row(
         "6.2: REKEY-AFTER-TIME, by the initiator only, when it sends",
         {"a": SECONDS_OF_DATA},
         130.5,
-        {("a", "initiation"): (at(0), at(121, 1)), ("b", "response"): (at(0), at(121, 1))},
+        {("a", "initiation"): (span(0), span(121, 1)), ("b", "response"): (span(0), span(121, 1))},
     ),
     Row(
         "6.2: the responder does not renew before its keys are dead",
         {"a": (0.0,), "b": SECONDS_OF_DATA},
         119.0,
-        {("a", "initiation"): (at(0),), ("b", "initiation"): ()},
+        {("a", "initiation"): (span(0),), ("b", "initiation"): ()},
     ),
     Row(
         "6.4: REKEY-TIMEOUT with jitter, the same attempt until it is answered",
         {"a": (0.0,)},
         30.0,
         {
-            ("a", "initiation"): (at(0), at(5), at(10, 2 * JITTER), at(15, 3 * JITTER)),
-            ("b", "response"): (at(15, 3 * JITTER),),
+            ("a", "initiation"): (span(0), span(5), span(10, 2 * JITTER), span(15, 3 * JITTER)),
+            ("b", "response"): (span(15, 3 * JITTER),),
         },
-        lose=all_of("a", INITIATION, until=12.0),
+        lose=lose_kinds_of("a", INITIATION, until=12.0),
     ),
     Row(
         "6.4: REKEY-ATTEMPT-TIME: eighteen tries in ninety seconds, then silence",
         {"a": (0.0,)},
         400.0,
-        {("a", "initiation"): tuple(at(5 * n, JITTER * n + 0.01) for n in range(18)), ("b", "response"): ()},
+        {("a", "initiation"): tuple(span(5 * n, JITTER * n + 0.01) for n in range(18)), ("b", "response"): ()},
         lose=lambda *_: True,
     ),
     Row(
         "6.4: data resets the attempt",
         {"a": (0.0, 60.0)},
         160.0,
-        {("a", "initiation"): tuple(at(5 * n, JITTER * n + 0.01) for n in range(29))},
+        {("a", "initiation"): tuple(span(5 * n, JITTER * n + 0.01) for n in range(29))},
         lose=lambda *_: True,
     ),
     Row(
-        "6.3/6.4: data that nobody answers for KEEPALIVE-TIMEOUT + REKEY-TIMEOUT starts a handshake",
+        "6.3/6.4: data without an answer for KEEPALIVE-TIMEOUT + REKEY-TIMEOUT starts a handshake",
         {"a": (0.0, 20.0)},
         36.0,
-        {("a", "initiation"): (at(0), at(35))},
-        lose=everything_after(19.0),
+        {("a", "initiation"): (span(0), span(35))},
+        lose=lose_everything_after(19.0),
     ),
     Row(
         "6.5: persistent keepalives fill silence, and begin with a handshake",
         {},
         80.0,
         {
-            ("a", "initiation"): (at(0),),
-            ("b", "response"): (at(0),),
-            ("a", "keepalive"): (at(0), at(25), at(50), at(75)),
+            ("a", "initiation"): (span(0),),
+            ("b", "response"): (span(0),),
+            ("a", "keepalive"): (span(0), span(25), span(50), span(75)),
         },
         persistent=25.0,
     ),
     Row(
-        "5.1: a lost response is asked for again",
+        "5.1: a lost response is requested again",
         {"a": (0.0,)},
         9.0,
-        {("a", "initiation"): (at(0), at(5)), ("b", "response"): (at(0), at(5))},
-        lose=all_of("b", RESPONSE, until=3.0),
+        {("a", "initiation"): (span(0), span(5)), ("b", "response"): (span(0), span(5))},
+        lose=lose_kinds_of("b", RESPONSE, until=3.0),
     ),
 ]
 
@@ -280,7 +280,7 @@ def test_source_follows_genuine_datagrams_only() -> None:
         (genuine, ("198.51.100.3", 3), False),
     ):
         received = pair.b.device.receive_untrusted(datagram, place, 1.0)
-        assert (pair.b.tunnel.source == place) == follows, "a repeated datagram moves nobody"
+        assert (pair.b.tunnel.source == place) == follows, "a replayed datagram does not change the source"
         assert (Roamed(pair.b.tunnel.remote, place) in received.events) == follows
 
 

@@ -93,7 +93,7 @@ def test_endless_undelivered_reports_gain_five_initiations(pair: Pair) -> None:
     sent = pair.sent("a", INITIATION)
     gaps = [later - earlier for earlier, later in pairwise(sent)]
     for gap, pause in zip(gaps, (0.25, 0.5, 1.0, 2.0, 4.0), strict=False):
-        assert pause <= round(gap, 3) <= pause + 0.1, "counted from when it was said"
+        assert pause <= round(gap, 3) <= pause + 0.1, "counted from the report"
     assert min(gaps[5:]) >= 5.0 - 1e-9, gaps
     assert len(gaps) > 12
 
@@ -352,9 +352,9 @@ def test_ipv6_network_counts_as_one_source(pair: Pair, place: str, limited: int)
         source = (place.format(number), 7)
         first = handshaker.initiate(number, WALL + number, 0.0)
         [reply] = device.receive_untrusted(first, source, 0.0).replies
-        told = wireguard.parse_untrusted(reply)
-        assert isinstance(told, wireguard.CookieReply)
-        handshaker.jar.accept_reply_untrusted(told.nonce, told.cookie, 0.0)
+        reply_message = wireguard.parse_untrusted(reply)
+        assert isinstance(reply_message, wireguard.CookieReply)
+        handshaker.jar.accept_reply_untrusted(reply_message.nonce, reply_message.cookie, 0.0)
         device.receive_untrusted(handshaker.initiate(number, WALL + number, 0.0), source, 0.0)
         handshaker.jar.slept(1000.0)
     assert (device.stats.cookies_sent, device.stats.limited) == (8, limited)

@@ -20,7 +20,7 @@ from tests.kit.network.wireguard_devices import WALL, Pair, Seeded
 FLOOD = 2000
 
 
-def weight(root: object) -> int:
+def held_size(root: object) -> int:
     """Return the amount of held data: elements of all containers and bytes of all strings reachable from the object."""
     seen: set[int] = set()
     total = 0
@@ -87,12 +87,12 @@ def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None
     random = Random(1)
     # The secret of cookies is drawn once, for the first request.
     device.receive_untrusted(with_mac1(device, noise(random, 148, 1)), ("192.0.2.9", 1), 0.0)
-    before = weight(device)
+    before = held_size(device)
     for number in range(FLOOD if "mac1" not in kind else FLOOD // 10):
         datagram = FLOODS[kind](device, random, number)
         received = device.receive_untrusted(datagram, (f"10.{number >> 8 & 255}.{number & 255}.1", 1 + number), 1.0)
         assert not received.deliveries and not received.sends and not received.events
-    assert weight(device) == before
+    assert held_size(device) == before
     pair.now = 2.0
     device.always_under_load = False
     pair.send(pair.a, b"still here")
@@ -103,11 +103,11 @@ def test_strangers_with_keys_leave_no_state() -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
-    before = weight(device)
+    before = held_size(device)
     for number in range(60):
         received = device.receive_untrusted(initiation_of_a_stranger(device, number), (f"10.0.0.{number}", 1), 1.0)
         assert not received.sends and not received.replies
-    assert weight(device) == before
+    assert held_size(device) == before
     assert device.stats.refused == 60
 
 
@@ -145,7 +145,7 @@ def test_whole_node_keeps_no_stranger_state() -> None:
         endpoint._actions._waiting_calls,
         endpoint._relay._paused,
     ]
-    before = weight(parts)
+    before = held_size(parts)
     sent = two.sent_udp + two.sent_relay
     for number in range(1400):
         datagram = makers[number % len(makers)]()
@@ -153,7 +153,7 @@ def test_whole_node_keeps_no_stranger_state() -> None:
         endpoint.receive_udp(bytearray(datagram), len(datagram), len(datagram), source, world.now)
         endpoint.receive_relay(7, random.randbytes(32), [datagram], world.now)
         endpoint.flush(world.now)
-    assert weight(parts) == before
+    assert held_size(parts) == before
     assert two.sent_udp + two.sent_relay == sent, "and gets no answer"
 
 

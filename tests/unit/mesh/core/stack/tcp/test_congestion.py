@@ -36,7 +36,7 @@ def test_slow_start_ends_when_queue_grows() -> None:
     assert cubic.window < 1_000_000
 
 
-def grown(cubic: Cubic) -> int:
+def window_after_second(cubic: Cubic) -> int:
     """Return the window after a second of full use; round trips of 50 ms."""
     for step in range(20):
         cubic.acked(cubic.window, step * 0.05, 0.05)
@@ -51,7 +51,7 @@ def test_curve_restarts_at_slow_start_end() -> None:
     silent.timed_out(100_000)
     silent.window = silent.ssthresh
     assert repaired.window == silent.window == 70_000
-    assert grown(silent) < 82_000 < grown(repaired)
+    assert window_after_second(silent) < 82_000 < window_after_second(repaired)
 
 
 def test_reno_is_slow_below_prior_window() -> None:

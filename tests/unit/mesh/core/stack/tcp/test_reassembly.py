@@ -42,15 +42,15 @@ def test_reassembly_delivers_bytes_once_in_order(arrivals: list[tuple[int, int, 
 class Watched(list[int]):
     """Counts how often a number is compared."""
 
-    looks = 0
+    accesses = 0
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        self.looks += 1
+        self.accesses += 1
         return super().__getitem__(index)
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         for number in super().__iter__():
-            self.looks += 1
+            self.accesses += 1
             yield number
 
 
@@ -65,8 +65,8 @@ def test_hole_search_uses_bisection() -> None:
     for hole in range(100):
         rx.insert(3 + 4 * hole * 29, b"y")
         assert rx.blocks[0] == (3 + 4 * hole * 29, 4 + 4 * hole * 29)
-    looks = sum(getattr(rx, name).looks for name in ("_lefts", "_rights", "_starts"))
-    assert looks <= 100 * 3 * (HOLES.bit_length() + 4)
+    accesses = sum(getattr(rx, name).accesses for name in ("_lefts", "_rights", "_starts"))
+    assert accesses <= 100 * 3 * (HOLES.bit_length() + 4)
 
 
 def test_older_blocks_reported_after_delivery() -> None:

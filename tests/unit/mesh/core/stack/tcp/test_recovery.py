@@ -18,7 +18,7 @@ from tests.kit.network.simulated_tcp_link import B, Link, LinkedStacks, Transfer
 SEGMENT = 1208
 
 
-def sending(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]:
+def peer_with_flight(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]:
     """Return a peer that was sent ten segments, one round trip of 50 ms ago."""
     peer = ScriptedTcpPeer() if options is None else ScriptedTcpPeer(options=options)
     socket = peer.accepted()
@@ -35,7 +35,7 @@ def sending(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]
 
 
 def test_three_later_segments_mark_hole_lost() -> None:
-    peer, socket = sending()
+    peer, socket = peer_with_flight()
     base = peer.ack
     assert peer.send(sack=((base + SEGMENT, base + 2 * SEGMENT),)) == []
     assert socket.recovery.phase is Phase.OPEN
@@ -49,7 +49,7 @@ def test_three_later_segments_mark_hole_lost() -> None:
 
 
 def test_only_holes_are_retransmitted() -> None:
-    peer, _ = sending()
+    peer, _ = peer_with_flight()
     base = peer.ack
     sack = ((base + SEGMENT, base + 4 * SEGMENT), (base + 6 * SEGMENT, base + 9 * SEGMENT))
     sent = peer.send(sack=sack)
@@ -57,7 +57,7 @@ def test_only_holes_are_retransmitted() -> None:
 
 
 def test_reordering_within_quarter_rtt_is_no_loss() -> None:
-    peer, socket = sending()
+    peer, socket = peer_with_flight()
     base = peer.ack
     peer.send(sack=((base + SEGMENT, base + 3 * SEGMENT),))
     peer.now += 0.005
@@ -68,7 +68,7 @@ def test_reordering_within_quarter_rtt_is_no_loss() -> None:
 
 
 def test_tail_loss_is_probed_before_rto() -> None:
-    peer, socket = sending()
+    peer, socket = peer_with_flight()
     base = peer.ack
     peer.ack = base + 8 * SEGMENT
     peer.send()
@@ -81,7 +81,7 @@ def test_tail_loss_is_probed_before_rto() -> None:
 
 def test_only_repairing_probe_reduces_window() -> None:
     for needless in (False, True):
-        peer, socket = sending()
+        peer, socket = peer_with_flight()
         window = socket.recovery.cubic.window
         assert peer.last is not None and peer.last.options.timestamps is not None
         echo = peer.last.options.timestamps[0]
@@ -96,7 +96,7 @@ def test_only_repairing_probe_reduces_window() -> None:
 
 
 def test_retransmissions_back_off_in_silence() -> None:
-    peer, socket = sending()
+    peer, socket = peer_with_flight()
     sent = peer.advance(60)
     assert len(sent) == 9
     assert sent[0].seq == peer.ack + 9 * SEGMENT  # the tail loss probe
@@ -115,7 +115,7 @@ def test_unanswered_data_times_out() -> None:
 
 
 def test_spurious_timeout_is_undone() -> None:
-    peer, socket = sending()
+    peer, socket = peer_with_flight()
     first = socket.recovery.cubic.window
     assert peer.last is not None and peer.last.options.timestamps is not None
     echo = peer.last.options.timestamps[0]
@@ -129,7 +129,7 @@ def test_spurious_timeout_is_undone() -> None:
 
 
 def test_reno_peer_recovers_by_duplicate_acks() -> None:
-    peer, socket = sending(Options(mss=1220))
+    peer, socket = peer_with_flight(Options(mss=1220))
     base, mss = peer.ack, socket.mss
     assert peer.send() == []
     assert peer.send() == []
@@ -144,7 +144,7 @@ def test_reno_peer_recovers_by_duplicate_acks() -> None:
 
 
 def test_receiver_reneging_is_survived() -> None:
-    peer, socket = sending()
+    peer, socket = peer_with_flight()
     base = peer.ack
     peer.send(sack=((base, base + 2 * SEGMENT),))  # reneging: the first byte is reported but never acknowledged
     sent = peer.advance(5)
@@ -291,7 +291,7 @@ def test_reordering_window_shrinks_after_sixteen_recoveries() -> None:
 
 def test_spurious_timeout_duplicates_are_no_loss() -> None:
     """RFC 6582 section 3.2, step 2: each brings a duplicate acknowledgement, from a peer without SACK."""
-    peer, socket = sending(Options(mss=1220))
+    peer, socket = peer_with_flight(Options(mss=1220))
     mss = socket.mss
     peer.advance(1)
     assert socket.recovery.phase is Phase.LOSS

@@ -21,15 +21,15 @@ class Model:
         self.states: dict[int, str] = {}
         self.edges = {0}
 
-    def mark(self, left: int, right: int, state: str, only: str = "fsl") -> None:
+    def set_state(self, left: int, right: int, state: str, only: str = "fsl") -> None:
         self.states.update({n: state for n in range(left, right) if self.states[n] in only})
 
-    def inward(self, left: int, right: int) -> tuple[int, int]:
+    def whole_segments(self, left: int, right: int) -> tuple[int, int]:
         """Return the whole segments within a range; an empty range when there are none."""
         inside = [edge for edge in self.edges if left <= edge <= right]
         return (min(inside), max(inside)) if inside else (left, left)
 
-    def cut(self, left: int, right: int, size: int) -> None:
+    def send_range(self, left: int, right: int, size: int) -> None:
         """Record a range sent in segments of `size`."""
         self.edges -= set(range(left + 1, right))
         self.edges |= {*range(left, right, size), right}
@@ -51,7 +51,7 @@ def test_flight_matches_byte_list(steps: list[tuple[str, int, int]], mss: int) -
         if kind == "s":
             flight.sent(nxt, nxt + size, now, mss)
             model.states.update(dict.fromkeys(range(nxt, nxt + size), "f"))
-            model.cut(nxt, nxt + size, mss)
+            model.send_range(nxt, nxt + size, mss)
             nxt += size
         elif kind == "a":
             una = min(una + size, nxt)
@@ -59,24 +59,24 @@ def test_flight_matches_byte_list(steps: list[tuple[str, int, int]], mss: int) -
             model.states = {n: s for n, s in model.states.items() if n >= una}
             model.edges = {edge for edge in model.edges if edge > una} | {una}
         elif kind == "k" and left < right:
-            inside = model.inward(left, right)
+            inside = model.whole_segments(left, right)
             assert flight.sack(left, right, now, -1.0, 0.001) == sum(model.states[n] != "s" for n in range(*inside))
-            model.mark(*inside, "s")
+            model.set_state(*inside, "s")
         elif kind == "l" and left < right:
             flight.mark_lost(left, right)
             # A cut is an edge from then on; reported or lost ranges are not cut.
             model.edges |= {edge for edge, inside in ((left, left), (right, right - 1)) if model.states[inside] == "f"}
-            model.mark(left, right, "l", "f")
+            model.set_state(left, right, "l", "f")
         elif kind == "f" and una < nxt:
             flight.mark_first_lost()
-            model.mark(una, min(edge for edge in model.edges if edge > una), "l", "f")
+            model.set_state(una, min(edge for edge in model.edges if edge > una), "l", "f")
         elif kind == "e" and una < nxt:
             if model.states[una] == "s":  # the peer reneged on its report
                 reported = {n for n, s in model.states.items() if s == "s"}
                 model.edges -= {n for n in reported if n - 1 in reported}
-                model.mark(una, nxt, "f", "s")
+                model.set_state(una, nxt, "f", "s")
             flight.expire(now, LONG_AGO)
-            model.mark(una, nxt, "l", "f")
+            model.set_state(una, nxt, "l", "f")
         elif kind == "r":
             first = min((n for n, s in model.states.items() if s == "l"), default=None)
             taken = flight.next_lost(size, now, ANY_WINDOW)
@@ -84,17 +84,17 @@ def test_flight_matches_byte_list(steps: list[tuple[str, int, int]], mss: int) -
             if taken is not None:
                 assert taken[0] == first
                 assert 0 < taken[1] - taken[0] <= size
-                assert {model.states[n] for n in range(*taken)} == {"l"}, "never what was reported"
-                model.mark(*taken, "f")
-                model.cut(*taken, size)
-        check(flight, model)
+                assert {model.states[n] for n in range(*taken)} == {"l"}, "never a reported range"
+                model.set_state(*taken, "f")
+                model.send_range(*taken, size)
+        check_against(flight, model)
     flight.expire(now, LONG_AGO)
     missing = set(range(una, nxt)) - {n for run in flight.runs if run.sacked for n in range(run.start, run.end)}
     resent = [n for taken in iter(lambda: flight.next_lost(mss, now, ANY_WINDOW), None) for n in range(*taken)]
-    assert sorted(resent) == sorted(missing), "all that is missing goes out again, and once"
+    assert sorted(resent) == sorted(missing), "all that is missing is retransmitted once"
 
 
-def check(flight: Scoreboard, model: Model) -> None:
+def check_against(flight: Scoreboard, model: Model) -> None:
     marks = {
         n: "s" if run.sacked else "l" if run.lost else "f" for run in flight.runs for n in range(run.start, run.end)
     }
@@ -163,15 +163,15 @@ def test_window_opening_bytewise_is_bounded() -> None:
 class Watched(list[Run]):
     """Counts how often a run is accessed."""
 
-    looks = 0
+    accesses = 0
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        self.looks += 1
+        self.accesses += 1
         return super().__getitem__(index)
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         for run in super().__iter__():
-            self.looks += 1
+            self.accesses += 1
             yield run
 
 
@@ -187,7 +187,7 @@ def test_lost_flight_is_scanned_once() -> None:
         pieces += 1
     assert pieces >= 500
     assert isinstance(flight.runs, Watched)
-    assert flight.runs.looks <= 6 * (before + pieces)
+    assert flight.runs.accesses <= 6 * (before + pieces)
 
 
 def test_detection_stops_behind_newest_arrival() -> None:
@@ -195,4 +195,4 @@ def test_detection_stops_behind_newest_arrival() -> None:
     flight.sack(10 * MSS, 12 * MSS, 3.0, -1.0, 0.001)
     flight.runs = Watched(flight.runs)
     assert flight.detect(3.0, 0.0)[0] == 10 * MSS
-    assert flight.runs.looks <= 8
+    assert flight.runs.accesses <= 8
