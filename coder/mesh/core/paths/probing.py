@@ -2,8 +2,8 @@
 
 Lives here: the disco pinger of one peer, driving its candidates and its selector. outstanding_pings.py has the pings in
 flight. The endpoint seals messages and knows other peers; this module returns what to send, as values.
-Obeys docs/protocol/disco.md, "Hearing" and "Speaking"; departures are marked "Ours". The path MTU is searched as in RFC
-8899 (mtu.py): pings are its probes.
+Obeys docs/protocol/disco.md, "Hearing" and "Speaking"; departures are marked "Ours". The path MTU is searched as in
+RFC 8899 (mtu.py): pings are its probes.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class UdpSocket:
     def arrived(self, datagram: UdpDatagram) -> bool:
         """Queue or drop an arriving datagram; return whether it was queued. Called by the stack."""
         if len(self.queue) >= _MAX_QUEUED or self._bytes + len(datagram.payload) > _MAX_BYTES:
-            # A drop is silent: UDP promises nothing, and an ICMP error would claim that the port does not listen (RFC
-            # 4443 section 3.1).
+            # A drop is silent: UDP promises nothing, and an ICMP error would claim that the port does not listen
+            # (RFC 4443 section 3.1).
             self.dropped += 1
             return False
         self._bytes += len(datagram.payload)

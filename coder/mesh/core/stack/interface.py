@@ -144,8 +144,8 @@ class Stack:
         local = source or self._routes.source_for(destination)
         taken = self._table.by_key
         if not source_port:
-            # A port may serve many destinations at a time: only the four-tuple has to be unique (RFC 6056 section
-            # 3.3.1).
+            # A port may serve many destinations at a time: only the four-tuple has to be unique (RFC 6056
+            # section 3.3.1).
             source_port = choose_port(
                 self._random, lambda free: self._table.key(destination, local, port, free) not in taken
             )

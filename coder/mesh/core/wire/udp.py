@@ -30,8 +30,7 @@ class Datagram(NamedTuple):
         """Return the whole IPv6 packet."""
         size = HEADER_SIZE + len(self.payload)
         body = _HEADER.pack(self.source_port, self.port, size, 0) + self.payload
-        # Never zero (`ip.checksum`): zero means "none" in UDP, and IPv6 has receivers drop that (RFC 8200 section
-        # 8.1).
+        # Never zero (`ip.checksum`): zero means "none" in UDP, and IPv6 has receivers drop that (RFC 8200 section 8.1).
         body = body[:6] + ip.checksum(ip.PROTOCOL_UDP, source, destination, body).to_bytes(2, "big") + body[8:]
         return ip.header(ip.PROTOCOL_UDP, source, destination, size) + body
 

@@ -153,8 +153,8 @@ class Cubic:
 
     def lost(self, in_flight: int) -> None:
         """Apply the multiplicative decrease for a loss. `in_flight`: bytes outstanding when the loss was found."""
-        # RFC 9438 4.6 reduces the flight, not a window that was not filled. Not below two segments: RFC 5681 section
-        # 3.1, equation 4, and a flight of one segment would otherwise shrink to nothing.
+        # RFC 9438 4.6 reduces the flight, not a window that was not filled. Not below two segments: RFC 5681
+        # section 3.1, equation 4, and a flight of one segment would otherwise shrink to nothing.
         segments = min(self.window, max(in_flight, 2 * self.mss)) / self.mss
         self._prior = segments
         # Fast convergence: a window below the last maximum yields to other flows.

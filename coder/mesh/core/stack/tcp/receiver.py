@@ -249,8 +249,8 @@ class Receiver:
             return 0
         if seq < before and self._agreed.sack:
             self.dsack = (seq, min(seq + len(data), before))
-        # Before `insert`, which may close it: the segment that closes a hole is acknowledged immediately as well (RFC
-        # 5681 section 4.2).
+        # Before `insert`, which may close it: the segment that closes a hole is acknowledged immediately as well
+        # (RFC 5681 section 4.2).
         had_hole = rx.waiting > 0
         size = rx.insert(seq, data)
         if seq > before or had_hole:

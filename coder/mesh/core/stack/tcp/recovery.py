@@ -304,11 +304,11 @@ class Recovery:
         # acknowledgement).
         if progress and tsecr >= 0 and self._undo.undo(tsecr, self.cubic):
             self._undo_spurious_loss()
-        # After the scoreboard has all of this segment: RACK compares times, and needs the newest delivered segment (RFC
-        # 8985 section 6.2, steps 2 to 5 in their order). With nothing out of order and nothing retransmitted RACK could
-        # find nothing, and scanning the flight for every acknowledgement would be most of its cost. An acknowledgement
-        # without news makes nothing older than the newest arrival either. Losses by time alone are left to the timer,
-        # or a peer could make us scan for nothing.
+        # After the scoreboard has all of this segment: RACK compares times, and needs the newest delivered segment
+        # (RFC 8985 section 6.2, steps 2 to 5 in their order). With nothing out of order and nothing retransmitted RACK
+        # could find nothing, and scanning the flight for every acknowledgement would be most of its cost. An
+        # acknowledgement without news makes nothing older than the newest arrival either. Losses by time alone are left
+        # to the timer, or a peer could make us scan for nothing.
         if not self._agreed.sack or (
             (board.sacked or board.retransmissions) and (progress or board.delivered != delivered)
         ):
@@ -336,8 +336,8 @@ class Recovery:
             self.rtt.sample(sample, now)
             self.cubic.round_trip(sample, ack, self._sender.snd_nxt)
         elif echoed >= 0:
-            # A retransmitted segment gives no sample of its own; the echo identifies the copy that was answered (RFC
-            # 7323 section 4.1). A path that became slower than its timeout is so measured immediately; without
+            # A retransmitted segment gives no sample of its own; the echo identifies the copy that was answered
+            # (RFC 7323 section 4.1). A path that became slower than its timeout is so measured immediately; without
             # timestamps the backoff has to grow beyond the round trip first. A tick more, as `echoed` is rounded up.
             self.rtt.sample(now - echoed + _TICK, now)
         if not board.sacked and not board.lost and (self.phase is Phase.OPEN or ack >= self.recovery_point):

@@ -58,8 +58,8 @@ class SegmentBuilder:
     def __init__(
         self, local: bytes, remote: bytes, ports: bytes, ts_offset: int, agreed: Agreement, receiver: Receiver
     ) -> None:
-        """Set the constant parts. `ports`: ours and the peer's as in a header; `ts_offset`: secret (RFC 7323 section
-        7)."""
+        """Set the constant parts. `ports`: ours and the peer's as in a header; `ts_offset`: secret (RFC 7323
+        section 7)."""
         self._local = local
         self._remote = remote
         self._ports = ports

@@ -12,7 +12,7 @@ HALF = 1 << 31
 
 def nearest(reference: int, number: int) -> int:
     """Return the absolute number that is nearest to `reference` and has `number` as its lower 32 bits."""
-    # Adding half of the space before the mask, and subtracting it after, makes the remainder a signed distance: RFC
-    # 9293 section 3.4 gives a number meaning only within 2**31 of another. Python's integers do not overflow, so no lap
-    # is ever counted.
+    # Adding half of the space before the mask, and subtracting it after, makes the remainder a signed distance:
+    # RFC 9293 section 3.4 gives a number meaning only within 2**31 of another. Python's integers do not overflow, so no
+    # lap is ever counted.
     return reference + ((number - reference + HALF) & MASK) - HALF

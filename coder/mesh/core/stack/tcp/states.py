@@ -58,8 +58,8 @@ TABLE: dict[tuple[TcpState, TcpEvent], TcpState] = {
     (_S.ESTABLISHED, _E.FIN_SENT): _S.FIN_WAIT_1,
     # We may continue as long as we like: half-closed (RFC 9293 section 3.6.1).
     (_S.ESTABLISHED, _E.FIN_ARRIVED): _S.CLOSE_WAIT,
-    # A segment that acknowledges our FIN and carries the peer's is two events, the acknowledgement first, as in RFC
-    # 9293 section 3.10.7.4. The step from FIN-WAIT-1 to TIME-WAIT (section 3.3.2, note 2) therefore needs no row.
+    # A segment that acknowledges our FIN and carries the peer's is two events, the acknowledgement first, as in
+    # RFC 9293 section 3.10.7.4. The step from FIN-WAIT-1 to TIME-WAIT (section 3.3.2, note 2) therefore needs no row.
     (_S.FIN_WAIT_1, _E.FIN_ACKED): _S.FIN_WAIT_2,
     (_S.FIN_WAIT_1, _E.FIN_ARRIVED): _S.CLOSING,  # simultaneous close
     (_S.FIN_WAIT_2, _E.FIN_ARRIVED): _S.TIME_WAIT,

@@ -129,8 +129,8 @@ def _allowance(c: TcpSocket, left: int) -> int:
     mss = c.builder.mss
     if room >= mss:
         return room - room % mss
-    # A smaller segment is sent only when the peer's window is that small, never because our own is nearly used up (RFC
-    # 9293 3.8.6.2.1: silly window syndrome).
+    # A smaller segment is sent only when the peer's window is that small, never because our own is nearly used up
+    # (RFC 9293 3.8.6.2.1: silly window syndrome).
     if peer_room <= own_room and room > 0 and sender.allows_small_segment(room):
         return room
     return 0

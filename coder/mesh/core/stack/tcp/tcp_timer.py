@@ -67,8 +67,8 @@ def _probe_window(c: TcpSocket, now: float) -> None:
     if rtt.should_give_up(rtt.persist_delay(timers.persist_count), now, heard):
         _give_up(c)
         return
-    # Repeated until it is answered, as an acknowledgement that opens a window is not retransmitted (RFC 9293 section
-    # 3.8.6.1).
+    # Repeated until it is answered, as an acknowledgement that opens a window is not retransmitted (RFC 9293
+    # section 3.8.6.1).
     timers.repeat_persist(now + rtt.persist_delay(timers.persist_count + 1))
     c.host.send_control(c.remote, tcp_output.probe_packet(c, now))
 

@@ -38,8 +38,8 @@ class Timers:
     def __init__(self) -> None:
         self.syn_at = NEVER
         "Time to send the SYN (again)."
-        # The next two timers cover everything in flight, rather than one timer per segment. Progress restarts them (RFC
-        # 6298 section 5, RFC 8985 section 7.2), so they expire only after a silence.
+        # The next two timers cover everything in flight, rather than one timer per segment. Progress restarts them
+        # (RFC 6298 section 5, RFC 8985 section 7.2), so they expire only after a silence.
         self.rto_at = NEVER
         "Time at which everything in flight counts as lost."
         self.probe_at = NEVER
