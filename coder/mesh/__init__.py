@@ -1,4 +1,4 @@
 """A user-space WireGuard overlay on trio: tunnels, paths, a TCP/IP stack and relays.
 
-Knows nothing of workspaces and imports nothing of the rest of this repository. The front door is `node.open_node`.
+The package does not know workspaces and imports nothing of the rest of this repository. Start with `node.open_node`.
 """

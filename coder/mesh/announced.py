@@ -1,4 +1,4 @@
-"""A value that changes, and those who follow it: each hears of the latest, however slowly it reads."""
+"""A changing value with subscribers: each gets the latest, however slowly it reads."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ Value = TypeVar("Value")
 
 
 class Announced(Generic[Value]):
-    """What a node says of itself."""
+    """A published value of a node."""
 
     def __init__(self, value: Value) -> None:
         self.current = value
         self._watchers: dict[trio.MemorySendChannel[Value], trio.MemoryReceiveChannel[Value]] = {}
 
     def watch(self) -> trio.MemoryReceiveChannel[Value]:
-        """A channel of new values; only the latest unread one is kept."""
-        # Named by hand: a type variable is no argument at run time.
+        """Return a channel of new values; only the latest unread one is kept."""
+        # Named explicitly: a type variable is no argument at run time.
         send: trio.MemorySendChannel[Value]
         receive: trio.MemoryReceiveChannel[Value]
         send, receive = trio.open_memory_channel(1)
         self._watchers[send] = receive
         return receive
 
-    def tell(self, value: Value) -> None:
-        """The value now; nothing is said when it is the old one."""
+    def publish(self, value: Value) -> None:
+        """Publish the value; an unchanged value is not published."""
         if value == self.current:
             return
         self.current = value
@@ -35,13 +35,13 @@ class Announced(Generic[Value]):
                 try:
                     send.send_nowait(value)
                 except trio.WouldBlock:
-                    receive.receive_nowait()  # the reader has not come yet: it gets the newer value instead
+                    receive.receive_nowait()  # the reader has not read yet: it gets the newer value instead
                     send.send_nowait(value)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 del self._watchers[send]
                 send.close()
 
     def close(self) -> None:
-        """No value will follow."""
+        """Close the channels: no value will follow."""
         for send in self._watchers:
             send.close()

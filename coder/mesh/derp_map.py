@@ -1,4 +1,4 @@
-"""Part of the front door: the map of relays as values. Costs no event loop to import."""
+"""Public API: the map of relays as values. Imports no event loop."""
 
 from __future__ import annotations
 

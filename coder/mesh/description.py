@@ -1,4 +1,4 @@
-"""What goes into a node and what it says of itself: configuration, peers, status. Values; `node.py` acts on them."""
+"""Values for a node's configuration, peers and status; `node.py` uses them."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from coder.mesh.drivers.transport import DerpDialer, LatencyProbe
 OverlayAddress = IPv6Address | IPv4Address
 AllowedIp = str | OverlayAddress | IPv6Network | IPv4Network
 Tap = Callable[[Sequence[bytes], bool], None]
-"""Sees inner packets; True: on their way out."""
+"""Sees inner packets; True: outgoing."""
 
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """How a node is made."""
+    """Configuration of a node."""
 
     addresses: tuple[OverlayAddress, ...]
-    """Its own overlay addresses; the first of a family is the source of what it dials there."""
+    """The node's overlay addresses; the first of a family is the source of its outgoing connections there."""
     derp_map: DerpMap
     derp_dialer: DerpDialer
     private_key: PrivateKey | None = None
-    """None: a fresh one, as every process has."""
+    """Private key; None: a fresh one, as for every process."""
     mtu: int = 1280
     direct: bool = True
     """Whether UDP paths may be used at all."""
     listen_port: int = 0
     """UDP port, 0: any."""
     latency_probe: LatencyProbe | None = None
-    """None: the dialer's `probe` method, if it has one; else regions are not measured."""
+    """Measures regions; None: the dialer's `probe` method, if it has one; else regions are not measured."""
     trace: Callable[[str, Mapping[str, object]], None] | None = None
-    """Told of what happens on paths: a fact's name and its fields."""
+    """Called with events on paths: an event's name and its fields."""
     tap: Tap | None = None
-    """Sees every inner packet both ways (pcap.py). Costs a copy per packet."""
+    """Sees every inner packet in both directions (pcap.py). Costs a copy per packet."""
 
 
 @dataclass(frozen=True)
 class PeerConfig:
-    """What the coordinator says about a peer."""
+    """Configuration of a peer from the coordinator."""
 
     public_key: PublicKey
     disco_key: PublicKey
     allowed_ips: tuple[AllowedIp, ...]
-    """Its overlay addresses, /128 or /32 each; others are refused."""
+    """The peer's overlay addresses, /128 or /32 each; others are refused."""
     home_derp: int = 0
     endpoints: tuple[str | Address, ...] = ()
     """`ip:port`, `[v6]:port` or pairs; unreadable ones are left out."""
@@ -59,7 +59,7 @@ class PeerConfig:
 
 @dataclass(frozen=True)
 class SelfInfo:
-    """What peers need to know about this node."""
+    """Information about this node for its peers."""
 
     public_key: PublicKey
     disco_key: PublicKey
@@ -88,7 +88,7 @@ class PingResult:
 
 @dataclass(frozen=True)
 class PeerStatus:
-    """One peer, for people."""
+    """Status of a peer, for people."""
 
     public_key: PublicKey
     addresses: tuple[OverlayAddress, ...]
@@ -97,7 +97,7 @@ class PeerStatus:
     region: int
     latency_s: float | None
     last_handshake: float | None
-    """On the node's clock (trio.current_time)."""
+    """Time on the node's clock (trio.current_time)."""
     rx_bytes: int
     tx_bytes: int
     direct_bytes: int
@@ -106,7 +106,7 @@ class PeerStatus:
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """The node, for people."""
+    """Status of the node, for people."""
 
     self_info: SelfInfo
     udp_ports: tuple[int, int]
@@ -117,10 +117,11 @@ class NodeStatus:
     stun_answers: int
     """STUN servers that answered in the last round."""
     port_mapping: str
-    """`PCP` or `NAT-PMP` when a router answered, `none` when one was asked in vain; empty: none was worth asking."""
+    """`PCP` or `NAT-PMP` when a router answered, `none` when a router did not answer; empty: no router had to be
+    asked."""
     mapped_endpoint: str
-    """Where the router lets others reach us; empty without a mapping."""
+    """Address by which the router lets others reach us; empty without a mapping."""
     relays: tuple[RelayStatus, ...]
     peers: tuple[PeerStatus, ...]
     dropped_strangers: int
-    """Datagrams from addresses no peer had proven to be its own."""
+    """Datagrams from addresses that no peer had proven."""

@@ -1,6 +1,6 @@
-"""What can go wrong for somebody who uses a node.
+"""Errors of a node's public API.
 
-Lives here: errors of the rim. The root, and those of the sans-I/O core, live in `core/errors.py`.
+Lives here: errors outside of the core. The root, and the errors of the sans-I/O core, live in `core/errors.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class UnreachableError(MeshError):
 
 
 class RelayError(MeshError):
-    """A relay connection could not be made, or broke the protocol."""
+    """A relay connection could not be opened, or violated the protocol."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__("relay_failed", message, hint)

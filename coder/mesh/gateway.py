@@ -1,4 +1,4 @@
-"""Part of the front door: the gateway that leads plain WireGuard clients into the mesh."""
+"""Public API: the gateway that routes plain WireGuard clients into the mesh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The addresses of this machine, for those who only want to know them: part of the mesh's front."""
+"""Public API: the addresses of this machine."""
 
 from coder.mesh.drivers.interfaces import local_addresses
 

@@ -1,4 +1,4 @@
-"""Part of the front door: the keys nodes and relays are known by. Costs no event loop to import."""
+"""Public API: the keys of nodes and relays. Imports no event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Part of the front door: looking at the network around us without opening a node."""
+"""Public API: network checks without opening a node."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The front door of the mesh: open a node, install peers, dial, listen, ping.
+"""Public API of the mesh: open a node, install peers, dial, listen, ping.
 
-Beside it stand `keys`, `derp_map`, `relay`, `netcheck`, `gateway`, `description`, `trace` and `errors`; nobody outside
-of `coder/mesh` imports anything else of it (a contract in pyproject.toml).
+Further public modules are `keys`, `derp_map`, `relay`, `netcheck`, `gateway`, `description`, `trace` and `errors`; code
+outside of `coder/mesh` imports nothing else of it (a contract in pyproject.toml).
 
-Lives here: the public verbs and the composition of core and drivers. A node knows peers only by what `set_peer` says;
-who tells it (a coordinator, a test) is not its business.
+Lives here: the public verbs and the composition of core and drivers. A node knows only the peers that `set_peer`
+installs; their origin (a coordinator, a test) does not matter here.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ LAST_REACH = 30.0
 
 
 class Node:
-    """A running node; made by `open_node`."""
+    """A running node; created by `open_node`."""
 
     def __init__(self, config: NodeConfig, nursery: trio.Nursery) -> None:
         self._config = config
@@ -117,14 +117,14 @@ class Node:
         self._pings = WaitingPings()
         self._is_closed = False
 
-    # -- what we are ------------------------------------------------------------------------------------------------
+    # -- this node -----------------------------------------------------------------------------------------------------
     @property
     def self_info(self) -> SelfInfo:
-        """What to tell the coordinator."""
+        """Information about this node for the coordinator."""
         return self._info.current
 
     def self_changed(self) -> trio.MemoryReceiveChannel[SelfInfo]:
-        """A channel of new values of `self_info`; only the latest unread one is kept. Close it when done."""
+        """Return a channel of new values of `self_info`; only the latest unread one is kept. Close it when done."""
         return self._info.watch()
 
     def _make_info(self) -> SelfInfo:
@@ -140,7 +140,7 @@ class Node:
         )
 
     def _tell(self) -> None:
-        self._info.tell(self._make_info())
+        self._info.publish(self._make_info())
 
     # -- peers ------------------------------------------------------------------------------------------------------
     def set_derp_map(self, derp_map: DerpMap) -> None:
@@ -149,10 +149,10 @@ class Node:
         self._netcheck.set_map(derp_map)
 
     def set_peer(self, config: PeerConfig) -> bool:
-        """Install a peer or change it; a session with the same key goes on.
+        """Install a peer or change it; a session with the same key continues.
 
-        False when it cannot be one: its key is unusable, or it claims more than single addresses. What a coordinator
-        says about others must not be able to stop us, hence no exception.
+        Returns False for an invalid peer: its key is unusable, or it claims more than single addresses. A coordinator's
+        data about other nodes must not be able to stop us, hence no exception.
         """
         try:
             self.endpoint.set_peer(peer_parameters(config), trio.current_time())
@@ -163,58 +163,59 @@ class Node:
         return True
 
     def remove_peer(self, public_key: PublicKey) -> None:
-        """Forget a peer; nothing happens when there is none."""
+        """Remove a peer; does nothing when there is none."""
         self.endpoint.remove_peer(public_key, trio.current_time())
         self._pump.kick()
 
     def peers(self) -> list[PublicKey]:
-        """Keys of the installed peers."""
+        """Return the keys of the installed peers."""
         return [peer.config.public_key for peer in self.endpoint.peers.values()]
 
     def last_handshake(self, public_key: PublicKey) -> float | None:
-        """When the last WireGuard handshake with a peer completed (trio.current_time); None: never."""
+        """Return when the last WireGuard handshake with a peer completed (trio.current_time); None: never."""
         peer = self.endpoint.peers.get(public_key)
         return peer.tunnel.stats.last_handshake if peer else None
 
     # -- traffic ----------------------------------------------------------------------------------------------------
     async def tcp_connect(self, address: OverlayAddress, port: int) -> TcpStream:
-        """Connect to a peer's TCP port. UnknownPeerError, UnreachableError (refused or no answer)."""
+        """Connect to a peer's TCP port. Raises UnknownPeerError, UnreachableError (refused or no answer)."""
         self._peer(address)
         return await self._overlay.tcp_connect(ip4.address16(address.packed), port)
 
     def tcp_listen(self, port: int) -> TcpListener:
-        """Accept connections of peers to a port of ours. OSError when the port is taken."""
+        """Accept connections of peers to a port of ours. Raises OSError when the port is taken."""
         return self._overlay.tcp_listen(port)
 
     def set_tcp_forward(self, forward: Forward | None) -> None:
-        """Decide what becomes of connections to ports nobody listens on.
+        """Set the handler of connections to ports without a listener.
 
-        `forward(port)` dials somewhere and returns the stream to join to, or None to refuse; the peer's SYN is answered
+        `forward(port)` dials a target and returns the stream to join, or None to refuse; the peer's SYN is answered
         only then. Without a forward such connections are reset.
         """
         self._overlay.set_tcp_forward(forward)
 
     def udp_bind(self, port: int = 0) -> UdpPort:
-        """A UDP port of ours (0: any). OSError when it is taken."""
+        """Bind a UDP port of ours (0: any). Raises OSError when it is taken."""
         return self._overlay.udp_bind(port)
 
     def set_udp_forward(self, forward: UdpForward | None) -> None:
-        """Serve datagrams to ports nobody bound: `forward(flow)` runs once per peer's port and port of ours."""
+        """Set the handler of datagrams to unbound ports: `forward(flow)` runs once per peer's port and port of ours."""
         self._overlay.set_udp_forward(forward)
 
     # -- routing for others (a gateway) -------------------------------------------------------------------------------
     def set_router(self, route: Callable[[list[bytes]], list[bytes]] | None) -> None:
-        """Show `route` every arrived inner packet; it keeps those for others and returns ours."""
+        """Call `route` with every arrived inner packet; it keeps packets for other hosts and returns ours."""
         self.endpoint.route = route
 
     def set_addresses(self, others: tuple[OverlayAddress, ...]) -> None:
-        """Claim these addresses beside our own: peers answer them, `set_router` gets what they send there."""
-        own = self._config.addresses[:1]
-        self._config = replace(self._config, addresses=own + others)
+        """Claim these addresses in addition to our own: peers answer them, `set_router` gets packets to them."""
+        own_addresses = self._config.addresses[:1]
+        self._config = replace(self._config, addresses=own_addresses + others)
         self._tell()
 
     def send_packets(self, address: bytes, packets: list[bytes]) -> bool:
-        """Queue whole inner packets for the peer that owns the address; `kick` sends them. False: there is none.
+        """Queue whole inner packets for the peer that owns the address; `kick` sends them. Return False without such a
+        peer.
 
         They are dropped, as by any router, while the peer's queue is full.
         """
@@ -225,12 +226,12 @@ class Node:
         return True
 
     def kick(self) -> None:
-        """Send what was queued."""
+        """Send queued packets."""
         self._pump.kick()
 
     # -- reachability -----------------------------------------------------------------------------------------------
     async def wait_reachable(self, address: OverlayAddress) -> float:
-        """Return the round trip of the first answered in-tunnel ping (seconds). UnknownPeerError."""
+        """Return the round trip of the first answered in-tunnel ping (seconds). Raises UnknownPeerError."""
         peer = self._peer(address)
         began = trio.current_time()
         answered = self._overlay.expect_pong()
@@ -250,9 +251,9 @@ class Node:
             self._overlay.forget_pong(answered)
 
     async def ping(self, target: OverlayAddress | PublicKey, timeout: float = PING_TIMEOUT) -> PingResult:
-        """Disco-ping a peer by the path in use (relay and candidates when none is trusted): the first answer.
+        """Disco-ping a peer by the current path (relay and candidates when none is trusted); return the first answer.
 
-        UnknownPeerError; UnreachableError when nothing came back in time.
+        Raises UnknownPeerError; UnreachableError when no answer arrived in time.
         """
         peer = self.endpoint.peers.get(target) if isinstance(target, PublicKey) else self._peer(target)
         if peer is None:
@@ -265,12 +266,12 @@ class Node:
         raise UnreachableError(f"{target} did not answer a ping within {timeout:g} s")
 
     def candidates_of(self, public_key: PublicKey) -> int:
-        """How many UDP addresses a peer is known to claim; 0 for an unknown peer."""
+        """Return how many UDP addresses a peer claims; 0 for an unknown peer."""
         peer = self.endpoint.peers.get(public_key)
         return len(peer.paths.candidates) if peer else 0
 
     def status(self) -> NodeStatus:
-        """How everything stands."""
+        """Return the status of the node."""
         mapper = self._netcheck.mapper
         return NodeStatus(
             self_info=self._info.current,
@@ -286,7 +287,7 @@ class Node:
         )
 
     def peer_status(self, public_key: PublicKey) -> PeerStatus:
-        """How a peer is reached at present. UnknownPeerError."""
+        """Return the status of a peer's path. Raises UnknownPeerError."""
         peer = self.endpoint.peers.get(public_key)
         if peer is None:
             raise UnknownPeerError(f"no peer has the key {public_key}")
@@ -302,29 +303,29 @@ class Node:
 
     # -- PumpEvents and netcheck ------------------------------------------------------------------------------------
     def on_stun(self, datagram: bytes) -> None:
-        """A STUN message arrived."""
+        """Process a STUN message."""
         self._netcheck.on_stun_untrusted(datagram)
 
     def on_ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
-        """Somebody may wait for it."""
+        """Pass the answer to the caller that waits for it."""
         self._trace("pong", peer=peer.hex(), latency=answer.latency, to=answer.to, region=region)
         known = self._netcheck.derp_map.regions.get(region)
         self._pings.answered(answer, region, known.region_code if known else "")
 
     def on_wants_endpoints(self) -> None:
-        """A peer waits for our addresses."""
+        """Refresh our endpoints: a peer waits for them."""
         self._netcheck.refresh_endpoints()
 
     def on_peer_alive(self, peer: PublicKey) -> None:
-        """A handshake completed."""
+        """Record a completed handshake."""
         self._trace("handshake", peer=peer.hex())
 
     def on_path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
-        """Data takes another way."""
+        """Record a new path of a peer's data."""
         self._trace("path", peer=peer.hex(), state=state.value, to=address)
 
     def on_relay_connected(self, region: int, connected: bool) -> None:
-        """A relay connection was made or lost."""
+        """Record that a relay connection was opened or lost."""
         self._trace("relay", region=region, connected=connected)
         self._tell()
 
@@ -375,9 +376,9 @@ class Node:
 
 @asynccontextmanager
 async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
-    """A node that works until the block is left; connections still open then are aborted.
+    """Open a node until the block is left; connections still open then are aborted.
 
-    UdpUnavailableError when direct paths are wanted and no UDP socket can be opened.
+    Raises UdpUnavailableError when direct paths are enabled and no UDP socket can be opened.
     """
     node: Node | None = None
     keep_freed_memory()
@@ -391,14 +392,14 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
                 node._close()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        # The nursery wraps what the caller's block raised; the caller expects it unwrapped. Raise what the nursery
-        # kept, not what the block raised: when a task of the node failed, the block raised the nursery's own Cancelled,
-        # and the next nursery outside would absorb that and go on as if its block had ended well.
+        # The nursery wraps the exception of the caller's block; the caller expects it unwrapped. Raise the exception
+        # the nursery kept, not the block's: when a task of the node failed, the block raised the nursery's own
+        # Cancelled, and an outer nursery would absorb that and continue as if its block had succeeded.
         if len(group.exceptions) > 1:
             raise
         only = group.exceptions[0]
         raise only from only.__cause__
     finally:
-        # Not before: a task may be waiting for the sockets.
+        # Not earlier: a task may be waiting for the sockets.
         if node is not None:
             node._pump.close_sockets()

@@ -1,4 +1,4 @@
-"""What a coordinator says of a peer, in the core's terms."""
+"""Translation of a coordinator's peer into the core's types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.mesh.description import AllowedIp, PeerConfig
 
 
 def peer_parameters(config: PeerConfig) -> PeerParameters:
-    """ValueError when it claims more than single addresses."""
+    """Return the parameters. Raises ValueError when the peer claims more than single addresses."""
     return PeerParameters(
         config.public_key,
         config.disco_key,
@@ -25,7 +25,7 @@ def peer_parameters(config: PeerConfig) -> PeerParameters:
 
 
 def _overlay_address(ip: AllowedIp) -> bytes:
-    """16 bytes; those of an IPv4 address are its mapped ones."""
+    """Return 16 bytes; an IPv4 address is mapped."""
     if isinstance(ip, IPv6Address | IPv4Address):
         return ip4.address16(ip.packed)
     network = ip_network(ip)
@@ -35,13 +35,13 @@ def _overlay_address(ip: AllowedIp) -> bytes:
 
 
 def _readable_endpoints(endpoints: tuple[str | Address, ...]) -> tuple[Address, ...]:
-    found: list[Address] = []
+    readable: list[Address] = []
     for text in endpoints:
         if not isinstance(text, str):
-            found.append(text)
+            readable.append(text)
             continue
         try:
-            found.append(parse_endpoint_untrusted(text))
+            readable.append(parse_endpoint_untrusted(text))
         except WireError:
             continue  # a newer form of address: the others still help
-    return tuple(found)
+    return tuple(readable)

@@ -1,4 +1,4 @@
-"""How a peer is reached at present, for people and programs that ask the node."""
+"""Status of a peer's path, for people and programs that query the node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coder.mesh.description import OverlayAddress, PeerStatus
 
 
 def status_of(peer: Peer, region: int) -> PeerStatus:
-    """`region`: the one whose relay would carry packets to it."""
+    """Return a peer's status. `region`: of the relay that would carry packets to it."""
     selector = peer.paths.selector
     best = selector.best
     stats = peer.tunnel.stats

@@ -1,4 +1,4 @@
-"""Part of the front door: running a relay, reaching one, and trying one out."""
+"""Public API: running, reaching and testing a relay."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a node did, as events with times: tests wait for them, `coder debug trace` prints them.
+"""Events of a node with times: tests wait for them, `coder debug trace` prints them.
 
-A `Trace` is what `NodeConfig.trace` wants. Events are short nouns (`path`, `handshake`, `relay`, `pong`, `rebind`);
+A `Trace` is a value for `NodeConfig.trace`. Events are short nouns (`path`, `handshake`, `relay`, `pong`, `rebind`);
 their fields are plain values. Only the newest events are kept, so that a trace may stay on for ever.
 """
 
@@ -21,7 +21,7 @@ MAX_EVENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """Something that happened."""
+    """An event of a node."""
 
     at: float
     """Seconds on the node's clock (trio.current_time)."""
@@ -29,12 +29,12 @@ class TraceEvent:
     fields: Mapping[str, object]
 
     def matches(self, name: str, fields: Mapping[str, object]) -> bool:
-        """Whether it has that name and at least these fields."""
+        """Return whether it has that name and at least these fields."""
         return self.name == name and all(self.fields.get(key) == value for key, value in fields.items())
 
 
 class Trace:
-    """Remembers events. `on_event` sees each as it comes."""
+    """Stores events. `on_event` sees each as it comes."""
 
     def __init__(self, on_event: Callable[[TraceEvent], None] | None = None) -> None:
         self.events: deque[TraceEvent] = deque(maxlen=MAX_EVENTS)
@@ -50,15 +50,15 @@ class Trace:
         self._changed = trio.Event()
 
     def find(self, name: str, **fields: object) -> TraceEvent | None:
-        """The first remembered event of that name with these fields."""
+        """Return the first stored event of that name with these fields."""
         return next((event for event in self.events if event.matches(name, fields)), None)
 
     def names(self) -> list[str]:
-        """What happened, in order."""
+        """Return the names of the events, in order."""
         return [event.name for event in self.events]
 
     async def wait(self, name: str, **fields: object) -> TraceEvent:
-        """Returns when such a event was (or is already) remembered."""
-        while (found := self.find(name, **fields)) is None:
+        """Return when such an event was (or is already) recorded."""
+        while (event := self.find(name, **fields)) is None:
             await self._changed.wait()
-        return found
+        return event

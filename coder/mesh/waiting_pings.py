@@ -1,4 +1,4 @@
-"""Pings somebody waits for: a token for each, and the answer that came back with it."""
+"""Pings with a waiting caller: a token for each, and its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.mesh.description import PingResult
 
 
 class WaitingPing:
-    """One of them."""
+    """A ping with a waiting caller."""
 
     def __init__(self, token: int) -> None:
         self.token = token
@@ -22,18 +22,18 @@ class WaitingPing:
         self._results: list[PingResult] = []
 
     async def wait_answer(self) -> PingResult:
-        """The first answer."""
+        """Wait for the first answer."""
         await self._event.wait()
         return self._results[0]
 
     def answer(self, result: PingResult) -> None:
-        """It came; later ones change nothing."""
+        """Set the answer; later ones change nothing."""
         self._results.append(result)
         self._event.set()
 
 
 class WaitingPings:
-    """Those of one node."""
+    """The waiting pings of a node."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, WaitingPing] = {}
@@ -41,7 +41,7 @@ class WaitingPings:
 
     @contextmanager
     def expect(self) -> Iterator[WaitingPing]:
-        """A ping to be sent with this token; nobody waits for it when the block is left."""
+        """Register a ping to be sent with this token; forget it when the block is left."""
         waiting = WaitingPing(next(self._tokens))
         self._waiting[waiting.token] = waiting
         try:
@@ -50,7 +50,7 @@ class WaitingPings:
             del self._waiting[waiting.token]
 
     def answered(self, answer: PingAnswered, region: int, region_code: str) -> None:
-        """Somebody may wait for it. `region`, `region_code`: of the relay it came by."""
+        """Pass an answer to its caller, if any. `region`, `region_code`: of the relay it came by."""
         waiting = self._waiting.get(answer.token)
         if waiting is None:
             return

@@ -1,4 +1,4 @@
-"""How a process reaches an HTTP server: dial policy, TLS, proxies, HTTP/1.1 requests, WebSocket byte streams.
+"""HTTP client side of a process: dial policy, TLS, proxies, HTTP/1.1 requests, WebSocket byte streams.
 
-Knows nothing of workspaces. Everything runs on trio streams and imports only `coder.base`.
+The package does not know workspaces. Everything runs on trio streams and imports only `coder.base`.
 """

@@ -26,7 +26,7 @@ class HttpAnswer:
     body: bytes
 
     def json(self, kind: Any = Any) -> Any:
-        """Raises NetError when the answer is no JSON of that kind."""
+        """Decode the body. Raises NetError when it is no JSON of that type."""
         import msgspec
 
         try:
@@ -57,7 +57,8 @@ class BlockingClient:
         headers: tuple[tuple[str, str], ...] = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
     ) -> HttpAnswer:
-        """Raises HttpError for a status not in `expect`, NetError when there is no usable connection."""
+        """Send a request. Raises HttpError for a status not in `expect`, NetError when there is no usable
+        connection."""
         fields = dict(common_headers(self.policy)) | dict(headers)
         if json is not None:
             import msgspec
@@ -68,7 +69,7 @@ class BlockingClient:
         try:
             answer = self._exchange(method, self.policy.origin.path.rstrip("/") + path, body, fields)
             status = answer.status
-            REQUESTS.heard_from(answer.headers)
+            REQUESTS.record_answer(answer.headers)
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, monotonic() - began)
         if status not in expect:
@@ -77,7 +78,7 @@ class BlockingClient:
 
     def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
         if proxy_for(self.policy, self.policy.origin.hostname or "", self.policy.origin.scheme).startswith("https:"):
-            return self._exchange_patiently(method, target, body, fields)
+            return self._exchange_by_tls_proxy(method, target, body, fields)
         is_fresh = self._connection is None
         try:
             connection = self._connection = self._connection or self._open()
@@ -88,7 +89,7 @@ class BlockingClient:
                 # The server closed a kept connection meanwhile; a fresh one decides.
                 return self._exchange(method, target, body, fields)
             failure = _failure(self.policy, f'{method.title()} "{_shown(self.policy, target)}"', error)
-            raise failure from (None if failure.code == "unreachable" else error)  # that one has told it all
+            raise failure from (None if failure.code == "unreachable" else error)  # its message says everything
         if not is_kept:
             self.close()
         return HttpAnswer(status, headers, data)
@@ -101,30 +102,32 @@ class BlockingClient:
         address, tunnel = (host, port), None
         if via:
             address = (via.hostname or "", via.port or default_port(via.scheme))
-            shown = f"[{host}]" if ":" in host else host
-            tunnel = (f"{shown}:{port}", _proxy_login(via.username, via.password))
+            host_text = f"[{host}]" if ":" in host else host
+            tunnel = (f"{host_text}:{port}", _proxy_login(via.username, via.password))
         if origin.scheme != "https":
             return HttpConnection(address, timeout=REQUEST_TIMEOUT, tunnel=tunnel)
 
         def tls() -> ssl.SSLContext:
             return tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
 
-        tls()  # files that cannot be used are found out before anything is dialled
+        tls()  # unusable files are reported before dialling
         return HttpConnection(address, timeout=REQUEST_TIMEOUT, tls=tls, tunnel=tunnel, server_name=host)
 
-    def _exchange_patiently(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
-        """Through a proxy that itself speaks TLS: http.client cannot do TLS inside of TLS, our own client can."""
+    def _exchange_by_tls_proxy(
+        self, method: str, target: str, body: bytes | None, fields: dict[str, str]
+    ) -> HttpAnswer:
+        """Send through a proxy that itself uses TLS: http.client cannot do TLS inside of TLS, our own client can."""
         from coder.base.threads import run_trio
         from coder.net.http1 import HttpClient
 
         common = {name for name, _ in common_headers(self.policy)}
-        own = [(name, value) for name, value in fields.items() if name not in common]
+        own_headers = [(name, value) for name, value in fields.items() if name not in common]
         path = target.removeprefix(self.policy.origin.path.rstrip("/"))
 
         async def once() -> HttpAnswer:
             async with HttpClient(self.policy) as client:
                 every = tuple(range(200, 600))
-                answer = await client.request(method, path, body=body, headers=own, expect=every)
+                answer = await client.request(method, path, body=body, headers=own_headers, expect=every)
                 return HttpAnswer(answer.status, dict(answer.headers), answer.body)
 
         return run_trio(once)
@@ -140,13 +143,13 @@ def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:
 
 
 def _shown(policy: DialPolicy, target: str) -> str:
-    """The address asked, without a login or another secret that stands in it."""
+    """Return the URL without a login or other secrets in it."""
     from coder.net.masking import masked
 
     return masked(f"{policy.origin.scheme}://{policy.origin.netloc.rpartition('@')[2]}{target}")
 
 
-def _failure(policy: DialPolicy, asked: str, error: Exception) -> NetError:
+def _failure(policy: DialPolicy, shown_address: str, error: Exception) -> NetError:
     host, origin = policy.origin.netloc.rpartition("@")[2], policy.origin
     failure = tls_failure(host, error)
     if failure is not None:
@@ -162,18 +165,20 @@ def _failure(policy: DialPolicy, asked: str, error: Exception) -> NetError:
             return NetError(
                 "proxy", f"cannot connect to the proxy {where}", "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
             )
-        said = f"{asked}: {_dialled(origin.hostname or '', origin.port or default_port(origin.scheme), error)}"
-        return NetError("unreachable", said, "Is the server running, and is the URL right?")
+        message = (
+            f"{shown_address}: {_dial_error(origin.hostname or '', origin.port or default_port(origin.scheme), error)}"
+        )
+        return NetError("unreachable", message, "Is the server running, and is the URL right?")
     return NetError("protocol", f"{host} did not answer as an HTTP server")
 
 
-def _dialled(host: str, port: int, error: OSError) -> str:
-    """A failed connection in the words of Go's net package, which scripts look for."""
+def _dial_error(host: str, port: int, error: OSError) -> str:
+    """Describe a failed connection in the words of Go's net package, which scripts match."""
     import os
     import socket
 
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
-    return f"dial tcp {place}: connect: {reason}"
+    return f"dial tcp {address}: connect: {reason}"

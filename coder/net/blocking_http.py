@@ -1,7 +1,7 @@
-"""HTTP/1.1 on a blocking socket, as little as one request after another needs (RFC 9112).
+"""HTTP/1.1 on a blocking socket: the minimum for one request after another (RFC 9112).
 
-`http.client` would do, but brings the mail package along: a fifth of a short command. TLS is loaded where the URL says
-so.
+`http.client` would do, but imports the mail package: a fifth of a short command's time. TLS is loaded only for https
+URLs.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ LINE_LIMIT = 1 << 16
 HEADERS_LIMIT = 1 << 18
 HEAD_LINES = 500
 """Header lines of a message, and lines of trailers: more than any program sends, see `bounded_http.py`."""
-HINTS = 20
-"""Answers before the answer (RFC 9110 section 15.2): as many as anybody sends, and no end of them is nobody's."""
+MAX_INTERIM = 20
+"""Maximum number of interim answers (RFC 9110 section 15.2): more than any server sends, but bounded."""
 MAX_BODY = 256 << 20
-"""Bytes of an answer: a length is the server's word, for which nobody keeps room."""
+"""Bytes of an answer: a length is the server's claim, and reserves no memory."""
 CHUNK = 1 << 16
 
 
 class BadAnswerError(Exception):
-    """What came is not HTTP/1.1, or ended too early."""
+    """The answer is not HTTP/1.1, or ended too early."""
 
 
 class DisconnectedError(BadAnswerError):
-    """Nothing came at all: a kept connection was closed meanwhile."""
+    """No byte of an answer arrived: a kept connection was closed meanwhile."""
 
 
 class TunnelRefusedError(Exception):
-    """A proxy's status line that says no to CONNECT."""
+    """A proxy refused CONNECT; the message is its status line."""
 
 
 class HttpConnection:
-    """One connection, made at once. Raises OSError (TLS failures are), BadAnswerError, TunnelRefusedError."""
+    """A connection, opened by the constructor. Raises OSError (TLS failures are), BadAnswerError,
+    TunnelRefusedError."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class HttpConnection:
         server_name: str = "",
     ) -> None:
         host, port = address
-        # Bytes are looked up as they are; text would be encoded by IDNA, whose tables take their time to load.
+        # Bytes are used unchanged; text would be encoded by IDNA, whose tables take time to load.
         self._socket: socket.socket = socket.create_connection(
             (host.encode() if host.isascii() else host, port),  # type: ignore[arg-type]
             timeout,
@@ -75,17 +76,17 @@ class HttpConnection:
     def exchange(
         self, method: str, target: str, fields: dict[str, str], body: bytes | None
     ) -> tuple[int, dict[str, str], bytes, bool]:
-        """One request and its answer: status, headers (lower case), body, and whether the connection can be kept."""
+        """Send a request; return status, headers (lower case), body, and whether the connection can be kept."""
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields = {**fields, "Content-Length": str(len(body or b""))}
         self._send(f"{method} {target} HTTP/1.1", fields, body or b"")
-        for _ in range(HINTS + 1):
+        for _ in range(MAX_INTERIM + 1):
             version, status, _reason = self._status_line()
             headers = self._headers()
             if status >= 200:
                 break
         else:
-            raise BadAnswerError("too many answers before the answer")
+            raise BadAnswerError("too many interim answers")
         is_kept = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
         if method == "HEAD" or status in {204, 304}:
             return status, headers, b"", is_kept
@@ -104,8 +105,8 @@ class HttpConnection:
             self._socket.sendall(head + body)
             return
         self._socket.sendall(head)
-        # A server that refuses a large body answers before it has come, and closes (RFC 9112 section 9.6): its answer
-        # can be read, and without one the reading fails, too.
+        # A server that refuses a large body answers early, and closes (RFC 9112 section 9.6). Its answer can be read;
+        # without an answer the reading fails, too.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(body)
 
@@ -125,7 +126,7 @@ class HttpConnection:
     def _status_line(self) -> tuple[str, int, str]:
         first = self._reader.peek(1)
         if not first:
-            raise DisconnectedError("nothing came")
+            raise DisconnectedError("no answer")
         version, _, rest = self._line().partition(" ")
         status, _, reason = rest.partition(" ")
         if not version.startswith("HTTP/1.") or len(status) != 3 or not status.isdigit():
@@ -133,7 +134,7 @@ class HttpConnection:
         return version, int(status), reason.strip()
 
     def _headers(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        headers: dict[str, str] = {}
         size = count = 0
         while line := self._line():
             size += len(line)
@@ -142,8 +143,8 @@ class HttpConnection:
             if not colon or size > HEADERS_LIMIT or count > HEAD_LINES:
                 raise BadAnswerError("no header")
             name, value = name.strip().lower(), value.strip()
-            found[name] = f"{found[name]}, {value}" if name in found else value
-        return found
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return headers
 
     def _chunks(self) -> bytes:
         body = bytearray()

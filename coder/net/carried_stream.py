@@ -1,12 +1,12 @@
 """A byte stream carried by ordinary HTTP requests: the last transport, for networks that strip or refuse every upgrade.
 
 Lives here: the headers both sides use, the buffer of bytes not yet acknowledged, and the client. The server is
-`coderd/services/network/carried_streams.py`. The protocol is ours, no other server speaks it
+`coderd/services/network/carried_streams.py`. The protocol is ours, no other server has it
 (docs/protocol/carried-streams.md).
 
-`POST <path of the link>` with `Coder-Carry: <protocol>` opens, `GET /derp/streams/<id>` brings bytes down (as a
-stream, or as long polls when something on the way holds answers back), `POST` to the same place brings bytes up.
-Every request names the offset it begins at, so one that was cut is simply repeated: nothing is lost or doubled.
+`POST <path of the link>` with `Coder-Carry: <protocol>` opens, `GET /derp/streams/<id>` transfers bytes down (as a
+stream, or as long polls when a middlebox holds answers back), `POST` to the same path transfers bytes up. Every request
+names its start offset, so an interrupted one is simply repeated: nothing is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 CARRY = "Coder-Carry"
-"On the opening request: the protocol that would have been upgraded to."
+"Header of the opening request: the protocol that would have been the target of the upgrade."
 CARRIER = "Coder-Carrier"
-"On its answer: the stream's id, which is also the right to use it."
+"Header of the opening answer: the stream's id, which also authorizes its use."
 OFFSET = "Coder-Carrier-Offset"
 RECEIVED = "Coder-Carrier-Received"
-"How many bytes from the server the client has: the server may forget them."
+"Number of bytes from the server that the client has: the server may discard them."
 ENDED = "Coder-Carrier-End"
 WAIT = "Coder-Carrier-Wait"
-"Seconds of silence after which an answer is to be ended; a proxy must not do it first."
+"Seconds of silence after which the server should end an answer; a proxy must not do it first."
 MODE = "Coder-Carrier-Mode"
 "`stream` or `poll`."
 STREAMS = "/derp/streams/"
 MARK = b"."
-"The first byte of every answer: proves that answers are passed on while they are still going on."
+"The first byte of every answer: proves that answers are forwarded while they are incomplete."
 
 WINDOW = 1 << 20
-"Bytes either side keeps for the other."
+"Bytes either side buffers for the other."
 PIECE = 256 << 10
-"Bytes of one request upwards, and between two acknowledgements of what came down."
+"Bytes of one request upwards, and between two acknowledgements downwards."
 FIRST_WAIT = 25.0
 "Below the 30 s of the most impatient proxies in wide use."
 LEAST_WAIT = 1.0
@@ -51,18 +51,18 @@ SLACK = 10.0
 "Seconds an answer may be late before its connection counts as dead."
 POST_TIMEOUT = 30.0
 PAUSES = (0.0, 0.1, 0.5, 2.0, 5.0)
-"Seconds before each try of one request."
+"Seconds before each attempt of a request."
 
 
 class RetransmitBuffer:
-    """Bytes on their way, kept until the other side has said that it has them."""
+    """Bytes in flight, kept until the other side has acknowledged them."""
 
     __slots__ = ("_data", "start")
 
     def __init__(self) -> None:
         self._data = bytearray()
         self.start = 0
-        "Offset of the first byte that is still here."
+        "Offset of the first buffered byte."
 
     @property
     def end(self) -> int:
@@ -76,14 +76,14 @@ class RetransmitBuffer:
         self._data += data
 
     def read(self, offset: int, limit: int) -> bytes:
-        """Up to `limit` bytes from `offset` on. ValueError when they are gone or were never written."""
+        """Return up to `limit` bytes from `offset` on. Raises ValueError when they were discarded or never written."""
         if not self.start <= offset <= self.end:
             raise ValueError(f"offset {offset} is outside of {self.start}..{self.end}")
         at = offset - self.start
         return bytes(self._data[at : at + limit])
 
     def acknowledge(self, offset: int) -> None:
-        """Everything before `offset` has arrived. ValueError when that was never written."""
+        """Discard everything before `offset`. Raises ValueError when that was never written."""
         if offset > self.end:
             raise ValueError(f"offset {offset} was never written")
         if offset > self.start:
@@ -92,7 +92,7 @@ class RetransmitBuffer:
 
 
 class CarriedStream(trio.abc.HalfCloseableStream):
-    """The client's end; made by `connect_carried`. Requests go out when somebody sends or receives."""
+    """The client's end; created by `connect_carried`. Requests are sent when the caller sends or receives."""
 
     def __init__(self, policy: DialPolicy, ident: str) -> None:
         self._http = HttpClient(policy)
@@ -112,7 +112,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
 
     @property
     def mode(self) -> str:
-        """How bytes come down at present: `stream` or `poll`."""
+        """Mode in which bytes are transferred down: `stream` or `poll`."""
         return "poll" if self._polls else "stream"
 
     # ---- up
@@ -154,7 +154,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
             except NetError as error:
                 failure = error
             except BaseException:
-                # Cut by cancellation it may have arrived or not: then nothing can follow it.
+                # After a cancellation the request may have arrived or not: nothing can follow it.
                 self._is_broken = self._is_broken or bool(body)
                 raise
             else:
@@ -185,7 +185,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
         return data
 
     async def _fetch(self) -> None:
-        """One step towards more bytes: a request, a piece of its answer, or a pause after a failure."""
+        """Make one step towards more bytes: a request, a piece of its answer, or a pause after a failure."""
         began = self._heard_at
         try:
             if self._chunks is None:
@@ -197,7 +197,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
         except trio.TooSlowError:
             await self._drop()
             if not self._marked and not self._polls:
-                self._polls = True  # something on the way collects answers: ask for short ones
+                self._polls = True  # a middlebox collects answers: request short ones
                 self._learned.on_held_back(self._origin, trio.current_time())
                 return
             await self._failed(None)
@@ -206,7 +206,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
             was_idle = self._marked and silence > LEAST_WAIT
             await self._drop()
             if was_idle:
-                # Cut while nothing was said: end answers ourselves before that point from now on.
+                # Cut during silence: from now on request that answers end before that time.
                 self._wait = max(LEAST_WAIT, min(self._wait, silence / 2))
             await self._failed(error)
         except BaseException:
@@ -228,8 +228,8 @@ class CarriedStream(trio.abc.HalfCloseableStream):
         stack = AsyncExitStack()
         try:
             with trio.fail_after(self._mark_timeout()):
-                asked = self._http.stream("GET", self._path, headers=headers, head_timeout=math.inf)
-                answer = await stack.enter_async_context(asked)
+                request = self._http.stream("GET", self._path, headers=headers, head_timeout=math.inf)
+                answer = await stack.enter_async_context(request)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await stack.aclose()
@@ -275,16 +275,16 @@ class CarriedStream(trio.abc.HalfCloseableStream):
         await trio.sleep(PAUSES[self._failures])
 
     async def _drop(self) -> None:
-        """Gives up the answer in progress; the next one begins where its last whole piece ended."""
+        """Discard the answer in progress; the next one begins after its last whole piece."""
         stack, self._answer, self._chunks = self._answer, None, None
         if stack is None:
             return
         with trio.CancelScope(shield=True):
             try:
-                # An error inside is what makes the client close the connection instead of reusing it.
+                # An error inside makes the client close the connection instead of reusing it.
                 await stack.__aexit__(trio.BrokenResourceError, trio.BrokenResourceError(), None)
             except trio.BrokenResourceError:
-                pass  # the one just put in
+                pass  # the value just put in
 
     # ---- end
 
@@ -298,7 +298,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
             with trio.move_on_after(2.0):
                 await self._http.request("DELETE", self._path, expect=(204, 404, 410))
         except (NetError, HttpError):
-            pass  # the server forgets a stream nobody asks for
+            pass  # the server forgets a stream without requests
         finally:
             with trio.CancelScope(shield=True):
                 await self._http.aclose()
@@ -307,10 +307,10 @@ class CarriedStream(trio.abc.HalfCloseableStream):
 async def connect_carried(
     policy: DialPolicy, path: str, protocol: str, *, headers: Headers = ()
 ) -> tuple[CarriedStream, dict[str, str]]:
-    """Opens the link at `path` without any upgrade. Returns (stream, headers of the answer).
+    """Open the link at `path` without any upgrade. Return (stream, headers of the answer).
 
-    Raises HttpError when the server refuses (as it would have refused the upgrade, or because it is another make),
-    NetError when it cannot be reached.
+    Raises HttpError when the server refuses (as it would have refused the upgrade, or because it is another
+    implementation), NetError when it cannot be reached.
     """
     # The nonce keeps caches and repeating proxies from answering for the server.
     fields = [(CARRY, protocol), ("Cache-Control", "no-store"), ("Coder-Carrier-Nonce", secrets.token_hex(8)), *headers]

@@ -1,7 +1,7 @@
-"""Streams to a server under a dial policy: TCP, through a proxy when there is one, TLS when asked.
+"""Streams to a server under a dial policy: TCP, through a proxy when configured, TLS for https.
 
-Only `CONNECT` through plain-HTTP or HTTPS proxies is spoken; credentials in the proxy URL become Basic
-authorization (RFC 7617).
+Only `CONNECT` through plain-HTTP or HTTPS proxies is supported; credentials in the proxy URL become Basic authorization
+(RFC 7617).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ __all__ = ["DialPolicy", "connect"]
 
 
 async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCloseableStream:
-    """A TCP or TLS stream to the host of `url` (default: the policy's). Raises NetError within `policy.timeout`."""
+    """Open a TCP or TLS stream to the host of `url` (default: the policy's). Raises NetError within
+    `policy.timeout`."""
     target = urlsplit(url or policy.url)
     host = target.hostname or ""
     port = target.port or default_port(target.scheme)
@@ -61,30 +62,30 @@ async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.
 
 
 async def _tcp_by_family(policy: DialPolicy, host: str, port: int) -> trio.SocketStream:
-    """Both families at once, each at its own address: the first connection wins."""
-    places = [
-        (host, source) if not place else (place, None)
-        for place, source in zip(policy.by_family, ("0.0.0.0", "::"), strict=True)
-        if place != "none"
+    """Connect by both families at the same time, each at its own address: the first connection wins."""
+    targets = [
+        (host, source) if not address else (address, None)
+        for address, source in zip(policy.by_family, ("0.0.0.0", "::"), strict=True)
+        if address != "none"
     ]
-    if not places:
+    if not targets:
         raise NetError(
-            "unreachable", f"{host} is to be reached neither by IPv4 nor by IPv6", "The relay map says `none` for both."
+            "unreachable", f"{host} can be reached neither by IPv4 nor by IPv6", "The relay map says `none` for both."
         )
     streams: list[trio.SocketStream] = []
     failures: list[NetError] = []
 
-    async def attempt(place: str, source: str | None) -> None:
+    async def attempt(address: str, source: str | None) -> None:
         try:
-            streams.append(await _tcp(place, port, source))
+            streams.append(await _tcp(address, port, source))
             nursery.cancel_scope.cancel()
         except NetError as error:
             failures.append(error)
 
     try:
         async with trio.open_nursery() as nursery:
-            for place, source in places:
-                nursery.start_soon(attempt, place, source)
+            for address, source in targets:
+                nursery.start_soon(attempt, address, source)
         if not streams:
             raise failures[0]
         return streams.pop()
@@ -95,7 +96,7 @@ async def _tcp_by_family(policy: DialPolicy, host: str, port: int) -> trio.Socke
 
 
 async def _tcp(host: str, port: int, source: str | None = None) -> trio.SocketStream:
-    """`source` is an address of ours to come from; that of any interface means: by this family only."""
+    """Connect from the local address `source`; that of any interface means: by this family only."""
     try:
         stream = await trio.open_tcp_stream(host, port, happy_eyeballs_delay=0.1, local_address=source)
     except OSError as error:
@@ -114,16 +115,16 @@ async def _tunnel(stream: trio.abc.Stream, host: str, port: int, proxy: SplitRes
     await stream.send_all(request.encode() + b"\r\n")
     head = b""
     while b"\r\n\r\n" not in head:
-        # Byte-wise reads would be slow and bigger ones could eat the peer's first bytes; after CONNECT the peer
-        # speaks only when spoken to (TLS client hello, HTTP request), so a larger read is safe.
+        # Byte-wise reads would be slow and larger ones could take the peer's first bytes. After CONNECT the peer sends
+        # only after a request (TLS client hello, HTTP request), so a larger read is safe.
         chunk = await stream.receive_some(4096)
         if not chunk or len(head) > 16384:
             raise NetError("proxy", f"the proxy {proxy.hostname} closed the connection")
         head += chunk
     status = head.split(b"\r\n", 1)[0].split(b" ")
     if len(status) < 2 or status[1] != b"200":
-        said = head.split(b"\r\n", 1)[0].decode("latin-1")
-        raise proxy_refusal(proxy.hostname or "", target, said)
+        status_line = head.split(b"\r\n", 1)[0].decode("latin-1")
+        raise proxy_refusal(proxy.hostname or "", target, status_line)
 
 
 async def _secure(
@@ -156,13 +157,13 @@ async def _secure(
 
 
 def _check_name(tls: trio.SSLStream[trio.abc.Stream], host: str, name: str) -> None:
-    """Raises NetError unless the certificate, trusted already, is for this DNS name (RFC 9525 section 6.3).
+    """Check that the certificate, trusted already, is for this DNS name (RFC 9525 section 6.3). Raises NetError.
 
-    OpenSSL would compare, but only with the name the server is asked for, which here is another.
+    OpenSSL would compare, but only with the requested server name, which here is another.
     """
-    shown = [value.lower() for kind, value in tls.getpeercert().get("subjectAltName", ()) if kind == "DNS"]
+    dns_names = [value.lower() for kind, value in tls.getpeercert().get("subjectAltName", ()) if kind == "DNS"]
     parent = name.lower().partition(".")[2]
-    if name.lower() not in shown and not ("." in parent and f"*.{parent}" in shown):
+    if name.lower() not in dns_names and not ("." in parent and f"*.{parent}" in dns_names):
         raise NetError(
             "tls", f"the certificate of {host} is not for {name}", "The relay map names another: `CertName`."
         )

@@ -1,4 +1,4 @@
-"""What can go wrong between us and a server."""
+"""Errors between this process and a server."""
 
 from __future__ import annotations
 
@@ -13,63 +13,63 @@ class NetError(CoderError):
 
 
 def not_an_answer(content_type: str) -> NetError:
-    """A success whose body is not what the API sends: a captive portal, a proxy's page, another program."""
-    shown = "a web page" if content_type.startswith("text/html") else "something else"
+    """Return the error for a success whose body is not the API's: a captive portal, a proxy's page, another program."""
+    content = "a web page" if content_type.startswith("text/html") else "something else"
     hint = "Is the URL that of a Coder deployment, and is there a proxy or sign-in page in between?"
-    return NetError("protocol", f"the server answered with {shown} where the API answers with JSON", hint)
+    return NetError("protocol", f"the server answered with {content} where the API answers with JSON", hint)
 
 
-def proxy_refusal(proxy: str, target: str, said: str) -> NetError:
-    """A proxy that answered CONNECT with anything but success; `said` is its status line."""
-    wants_login = " 407" in f" {said}"
+def proxy_refusal(proxy: str, target: str, status_line: str) -> NetError:
+    """Return the error for a proxy that did not accept CONNECT; `said` is its status line."""
+    requires_login = " 407" in f" {status_line}"
     hint = (
         "Put user and password into the proxy URL: http://user:password@proxy:port, special characters as %40."
-        if wants_login
-        else "Ask who runs the proxy to allow CONNECT there, or name the host in NO_PROXY if it is reached without."
+        if requires_login
+        else "Ask the administrator of the proxy to allow CONNECT there, or add the host to NO_PROXY."
     )
-    return NetError("proxy", f"the proxy {proxy} refused the connection to {target} ({said})", hint)
+    return NetError("proxy", f"the proxy {proxy} refused the connection to {target} ({status_line})", hint)
 
 
-_OUT_OF_TIME = {
-    9: "Set the clock of this machine: by it the certificate begins in the future.",
-    10: "If that is not the time, set the clock of this machine; if it is, the certificate has expired, and whoever "
-    "runs the server has to renew it.",
+_NOT_VALID_NOW = {
+    9: "The certificate is not valid yet by the clock of this machine: set the clock.",
+    10: "Check the clock of this machine. If it is right, the certificate has expired, and the administrator of the "
+    "server has to renew it.",
 }
-"""OpenSSL's numbers for certificates that do not hold now (X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED), and what to
-do: a machine that woke in 1970 trusts nobody, whatever authority it is given."""
+"""OpenSSL's codes for certificates that are not valid now (X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED), and the
+remedy: a machine whose clock says 1970 trusts no certificate, whatever its authority."""
 
 
 def tls_failure(host: str, error: BaseException, clock: Clock | None = None) -> NetError | None:
-    """What went wrong with TLS, in words; None when none of the causes of `error` is about TLS."""
+    """Describe a TLS failure; return None when no cause of `error` is about TLS."""
     import ssl
 
-    cause = next((one for one in causes(error, with_context=True) if isinstance(one, ssl.SSLError)), None)
+    cause = next((each for each in causes(error, with_context=True) if isinstance(each, ssl.SSLError)), None)
     if cause is None:
         return None
-    if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _OUT_OF_TIME:
+    if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _NOT_VALID_NOW:
         now = (clock or SystemClock()).now()
         return NetError(
             "tls",
             f"the certificate of {host} does not hold at {now:%Y-%m-%d %H:%M} UTC, the time of this machine "
             f"({cause.verify_message})",
-            _OUT_OF_TIME[cause.verify_code],
+            _NOT_VALID_NOW[cause.verify_code],
         )
     if isinstance(cause, ssl.SSLCertVerificationError):
         return NetError(
             "tls",
             f"the certificate of {host} is not trusted ({cause.verify_message})",
-            "For an authority of your own give its certificate by --client-tls-ca-file or SSL_CERT_FILE; "
+            "For a private certificate authority set --client-tls-ca-file or SSL_CERT_FILE; "
             "a proxy that inspects TLS has one too.",
         )
     reason = (cause.reason or "").upper()
     if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
         return NetError(
             "tls",
-            f"{host} wants a client certificate it accepts",
-            "Give one by --client-tls-cert-file and --client-tls-key-file.",
+            f"{host} requires a valid client certificate",
+            "Set --client-tls-cert-file and --client-tls-key-file.",
         )
     if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason:
-        return NetError("tls", f"{host} does not speak TLS there", "Is this an HTTPS address and port?")
+        return NetError("tls", f"{host} does not use TLS on this port", "Is this an HTTPS address and port?")
     return NetError("tls", f"no secure connection to {host}", "Is this an HTTPS address and port?")
 
 
@@ -79,7 +79,7 @@ _NEXT_STEPS = {
     404: "Check the spelling, and that it was shared with you.",
     429: "Wait a minute and try again.",
 }
-"What somebody at a terminal can do about an answer that says no."
+"Advice for a person at a terminal, by the status of a refusal."
 
 
 class HttpError(CoderError):
@@ -102,7 +102,7 @@ class HttpError(CoderError):
         self.detail = detail
         self.validations = validations or []
         self.is_enveloped = is_enveloped
-        "The body was the API's own error: nothing on the way said it."
+        "Whether the body was the API's own error: the server itself sent it, no proxy."
 
     def __str__(self) -> str:
         parts = [self.message or f"HTTP {self.status}"]
@@ -113,7 +113,7 @@ class HttpError(CoderError):
 
 
 def error_from_body(status: int, body: bytes) -> HttpError:
-    """Reads the JSON error envelope if there is one; a short text body becomes the message."""
+    """Read the JSON error envelope if there is one; a short text body becomes the message."""
     import json
 
     try:

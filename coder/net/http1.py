@@ -28,12 +28,12 @@ T = TypeVar("T")
 Headers = Iterable[tuple[str, str]]
 
 MAX_BODY = blocking_http.MAX_BODY
-"Bytes of a response kept in memory; larger ones must be streamed. Of a server one trusts; others get a `limit`."
+"Bytes of a response kept in memory; larger ones must be streamed. For a trusted server; others get a `limit`."
 MAX_REFUSAL = 64 << 10
-"Bytes of what is said instead of an upgrade; the rest is not waited for."
+"Bytes of a refusal of an upgrade; the rest is not awaited."
 REQUEST_TIMEOUT = 60.0
 UPGRADE_TIMEOUT = 15.0
-"Seconds for the answer to an upgrade: servers ask their database first, but a request swallowed must be noticed."
+"Seconds for the answer to an upgrade: servers query their database first, but a lost request must be noticed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class HttpResponse:
     body: bytes
 
     def json(self, kind: type[T] | Any = Any) -> Any:
-        """Decodes the body. Raises NetError when it is no JSON of that kind."""
+        """Decode the body. Raises NetError when it is no JSON of that type."""
         import msgspec
 
         try:
@@ -72,7 +72,7 @@ class _Connection:
 
 
 class HttpClient:
-    """Requests to one server under one dial policy; connections are kept for the next request."""
+    """Client of one server under one dial policy; connections are kept for the next request."""
 
     def __init__(self, policy: DialPolicy, *, keep: int = 4) -> None:
         self.policy = policy
@@ -104,7 +104,7 @@ class HttpClient:
         timeout: float = REQUEST_TIMEOUT,
         limit: int | None = None,
     ) -> HttpResponse:
-        """One request and its whole answer, of at most `limit` bytes (MAX_BODY).
+        """Send a request; return its whole answer, of at most `limit` bytes (MAX_BODY).
 
         `json` is encoded with msgspec. Raises HttpError for a status not in `expect`, NetError otherwise.
         """
@@ -133,8 +133,8 @@ class HttpClient:
         async with self.stream(method, path, body=body, headers=headers, head_timeout=math.inf) as answer:
             content = await answer.first(limit + 1)
             if len(content) > limit:
-                said = f"the answer to {method} {masked(path)} is larger than {limit} bytes"
-                raise NetError("protocol", said)
+                message = f"the answer to {method} {masked(path)} is larger than {limit} bytes"
+                raise NetError("protocol", message)
             return HttpResponse(answer.status, answer.headers, content)
 
     @asynccontextmanager
@@ -147,9 +147,10 @@ class HttpClient:
         headers: Headers = (),
         head_timeout: float = REQUEST_TIMEOUT,
     ) -> AsyncIterator[StreamedResponse]:
-        """The answer's head at once, its body by `chunks()`. The connection is reused when the body was read.
+        """Yield the answer's head immediately, its body by `chunks()`. The connection is reused when the body was read.
 
-        Raises NetError when no head comes within `head_timeout` seconds of the request; a body's time is the caller's.
+        Raises NetError when no head comes within `head_timeout` seconds of the request; the caller limits the time of a
+        body.
         """
         connection, event = await self._exchange(method, path, body, list(headers), head_timeout)
         answer = StreamedResponse(connection, event)
@@ -201,8 +202,8 @@ class HttpClient:
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields.append(("Content-Length", str(len(body or b""))))
         await connection.send(h11.Request(method=method, target=target_of(self.policy, path), headers=fields))
-        # A server that refuses a large body answers before it has come, and closes (RFC 9112 section 9.6): its answer
-        # can be read, and without one the reading fails as the sending did.
+        # A server that refuses a large body answers early, and closes (RFC 9112 section 9.6). Its answer can be read;
+        # without an answer the reading fails as the sending did.
         with suppress(trio.BrokenResourceError):
             if body:
                 await connection.send(h11.Data(data=body))
@@ -218,17 +219,18 @@ class HttpClient:
 
 
 class StreamedResponse:
-    """The head of an answer and the way to its body."""
+    """Head of an answer, with access to its body."""
 
     def __init__(self, connection: _Connection, head: h11.Response) -> None:
         self._connection = connection
         self.status: int = head.status_code
         self.headers = header_mapping(head)
-        REQUESTS.heard_from(self.headers)
+        REQUESTS.record_answer(self.headers)
         self.finished = False
 
     async def first(self, size: int) -> bytes:
-        """The body, or the first `size` bytes of a longer one; in one buffer, for pieces may be of a byte each."""
+        """Return the body, or the first `size` bytes of a longer one; in one buffer, as pieces may be of a byte
+        each."""
         content = bytearray()
         async with aclosing(self.chunks()) as pieces:
             async for piece in pieces:
@@ -238,7 +240,7 @@ class StreamedResponse:
         return bytes(content[:size])
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Body pieces as they arrive. Raises NetError when the body is cut off."""
+        """Yield body pieces as they arrive. Raises NetError when the body is cut off."""
         try:
             while True:
                 event = await self._connection.next_event()
@@ -254,11 +256,11 @@ class StreamedResponse:
 
 
 def header_mapping(head: h11.Response | h11.InformationalResponse) -> dict[str, str]:
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for raw_name, raw_value in head.headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def request_fields(policy: DialPolicy, headers: Headers) -> list[tuple[str, str]]:
@@ -266,14 +268,14 @@ def request_fields(policy: DialPolicy, headers: Headers) -> list[tuple[str, str]
 
 
 def target_of(policy: DialPolicy, path: str) -> str:
-    """The request target: the base URL's path in front of `path`."""
+    """Return the request target: the base URL's path in front of `path`."""
     return urlsplit(policy.url).path.rstrip("/") + path
 
 
 async def upgrade(
     policy: DialPolicy, path: str, headers: Headers, timeout: float = UPGRADE_TIMEOUT
 ) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
-    """Sends an upgrade request. Returns (stream, response headers, bytes already read past the head).
+    """Send an upgrade request. Return (stream, response headers, bytes already read past the head).
 
     Raises HttpError when the server answers anything but 101, NetError when no usable answer comes in time.
     """
@@ -295,7 +297,7 @@ async def _upgraded(
             event = await connection.next_event()
         if isinstance(event, h11.InformationalResponse):
             answered = header_mapping(event)
-            REQUESTS.heard_from(answered)
+            REQUESTS.record_answer(answered)
             return connection.stream, answered, connection.h11.trailing_data[0]
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
@@ -310,7 +312,7 @@ async def _upgraded(
 
 
 def _no_answer(policy: DialPolicy, error: BaseException) -> NetError:
-    # With TLS 1.3 a server says only after the handshake that it wants a client certificate.
+    # With TLS 1.3 a server rejects a missing client certificate only after the handshake.
     failure = tls_failure(policy.origin.netloc, error)
     return failure or NetError("protocol", f"{masked(policy.url)} did not answer as an HTTP server")
 

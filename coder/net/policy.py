@@ -1,4 +1,4 @@
-"""Where a server is and by which rules it is reached; no I/O, so that short commands can load it cheaply.
+"""Address of a server and the rules for reaching it; no I/O, so that short commands can load it cheaply.
 
 Proxies follow the usual environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, upper or lower case).
 """
@@ -26,8 +26,8 @@ CONNECT_TIMEOUT = 10.0
 "Seconds for TCP, proxy and TLS together; upstream's relay dialler uses the same."
 
 
-class Learned:
-    """What this process found out on its way to servers; shared by all policies made of one."""
+class ServerKnowledge:
+    """Knowledge of this process about the paths to servers; shared by all policies derived from one."""
 
     __slots__ = ("_held_back", "_stripped")
 
@@ -36,14 +36,14 @@ class Learned:
         self._held_back: dict[str, float] = {}
 
     def strips_upgrades(self, origin: str, now: float) -> bool:
-        """Whether upgrades to this origin failed lately, while plain requests got through."""
+        """Return whether upgrades to this origin failed recently, while plain requests got through."""
         return now - self._stripped.get(origin, -STRIPPED_FOR) < STRIPPED_FOR
 
     def on_stripped(self, origin: str, now: float) -> None:
         self._stripped[origin] = now
 
     def holds_back(self, origin: str, now: float) -> bool:
-        """Whether answers of this origin are passed on only when they are complete."""
+        """Return whether answers of this origin are forwarded only when they are complete."""
         return now - self._held_back.get(origin, -STRIPPED_FOR) < STRIPPED_FOR
 
     def on_held_back(self, origin: str, now: float) -> None:
@@ -52,7 +52,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class DialPolicy:
-    """Everything that decides how a server is reached."""
+    """Configuration that decides how a server is reached."""
 
     url: str
     "Base URL, scheme http or https."
@@ -60,7 +60,7 @@ class DialPolicy:
     "Session or agent token; sent as `token_header`."
     token_header: str = "Coder-Session-Token"  # noqa: S105 - a header name
     headers: tuple[tuple[str, str], ...] = ()
-    "Extra headers of the user, sent on every request including upgrades."
+    "Extra headers of the user, sent with every request including upgrades."
     ca_file: str = ""
     client_cert: str = ""
     client_key: str = ""
@@ -69,22 +69,23 @@ class DialPolicy:
     "`http`, `https`, `no` -> value; empty mapping means never a proxy."
     timeout: float = CONNECT_TIMEOUT
     address: str = ""
-    "Connect to this address instead of looking the host up: for callers that checked where a name leads."
+    "Connect to this address instead of resolving the host: for callers that checked the address of a name."
     by_family: tuple[str, str] = ("", "")
-    """Where the host is by IPv4 and by IPv6: an address, `none` to leave the family alone, empty to look it up. A proxy
-    does its own looking up."""
+    """Addresses of the host by IPv4 and by IPv6: an address, `none` to skip the family, empty to resolve it. A proxy
+    resolves names itself."""
     certificate_name: str = ""
-    "Whose certificate the server must show, when it is not the host's; the host is still what it is asked for."
-    learned: Learned = field(default_factory=Learned, compare=False, repr=False)
+    """Name that the server's certificate must have, when it is not the host's; the host is still the requested server
+    name."""
+    learned: ServerKnowledge = field(default_factory=ServerKnowledge, compare=False, repr=False)
 
     def with_token(self, token: Secret | None) -> DialPolicy:
         return replace(self, token=token)
 
     def request_headers(self) -> list[tuple[str, str]]:
-        found = list(self.headers)
+        entries = list(self.headers)
         if self.token:
-            found.append((self.token_header, self.token.reveal()))
-        return found
+            entries.append((self.token_header, self.token.reveal()))
+        return entries
 
     @property
     def origin(self) -> SplitResult:
@@ -92,12 +93,12 @@ class DialPolicy:
 
 
 def environment_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """Proxy settings of an environment; lower-case names win, as in curl.
+    """Return proxy settings of an environment; lower-case names win, as in curl.
 
-    ALL_PROXY is often there for programs that speak SOCKS, which we do not: such a value is left alone. One that was
-    given for HTTP or HTTPS itself is kept, and refused when it is used.
+    ALL_PROXY often exists for programs with SOCKS, which is not supported here: such a value is ignored. A SOCKS value
+    for HTTP or HTTPS itself is kept, and rejected when it is used.
     """
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for key, names in (
         # HTTP_PROXY upper-case is unsafe under CGI; we are never a CGI.
         ("http", ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")),
@@ -107,15 +108,15 @@ def environment_proxies(env: Mapping[str, str]) -> dict[str, str]:
         for name in names:
             value = env.get(name, "")
             if value and not (name.lower() == "all_proxy" and value.lower().startswith("socks")):
-                found[key] = value
+                entries[key] = value
                 break
-    return found
+    return entries
 
 
 def proxy_for(policy: DialPolicy, host: str, scheme: str) -> str:
-    """The proxy URL for a host, or an empty string. Loopback hosts never go through a proxy.
+    """Return the proxy URL for a host, or an empty string. Loopback hosts never go through a proxy.
 
-    Raises NetError `proxy` for a kind of proxy that is not spoken.
+    Raises NetError `proxy` for an unsupported kind of proxy.
     """
     proxy = policy.proxies.get(scheme, "")
     if not proxy or _is_loopback(host) or _bypassed(host, policy.proxies.get("no", "")):
@@ -126,8 +127,8 @@ def proxy_for(policy: DialPolicy, host: str, scheme: str) -> str:
     if kind.lower() not in {"http", "https"}:
         raise NetError(
             "proxy",
-            f"proxies of the kind {kind} are not spoken",
-            f"Set {scheme.upper()}_PROXY to an HTTP proxy, or name {host} in NO_PROXY to go without.",
+            f"{kind} proxies are not supported",
+            f"Set {scheme.upper()}_PROXY to an HTTP proxy, or add {host} to NO_PROXY.",
         )
     return proxy
 
@@ -146,7 +147,8 @@ def _bypassed(host: str, no_proxy: str) -> bool:
 
 
 def _matches(host: str, entry: str) -> bool:
-    """Whether one entry of NO_PROXY means this host: `*`, a name with all below it, an address, a network; any port."""
+    """Return whether one entry of NO_PROXY matches this host: `*`, a name with its subdomains, an address, a network;
+    any port."""
     if not entry:
         return False
     if entry == "*":
@@ -172,7 +174,7 @@ def default_port(scheme: str) -> int:
 
 
 def host_header(origin: SplitResult) -> str:
-    """Host with brackets for IPv6 and the port unless it is the scheme's own (RFC 9110 section 7.2)."""
+    """Return the host with brackets for IPv6 and the port unless it is the scheme's default (RFC 9110 section 7.2)."""
     host = origin.hostname or ""
     host = f"[{host}]" if ":" in host else host
     port = origin.port
@@ -180,7 +182,7 @@ def host_header(origin: SplitResult) -> str:
 
 
 def common_headers(policy: DialPolicy) -> list[tuple[str, str]]:
-    """What every request carries: who we are, then the policy's own headers."""
+    """Return the headers of every request: the user agent, then the policy's own headers."""
     return [
         ("Host", host_header(policy.origin)),
         ("User-Agent", f"coder/{BUILD_VERSION}"),
@@ -191,7 +193,7 @@ def common_headers(policy: DialPolicy) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=8)
 def tls_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: bool = True) -> ssl.SSLContext:
-    """The client's TLS settings. Raises NetError `tls_files` when a file cannot be used.
+    """Return the client's TLS settings. Raises NetError `tls_files` when a file cannot be used.
 
     Without `check_name` the caller compares the certificate's names.
     """
@@ -206,7 +208,7 @@ def tls_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: b
     if ca_file:
         context.load_default_certs()
     context.check_hostname = check_name
-    # WebSockets and upgrades live on HTTP/1.1 only.
+    # WebSockets and upgrades exist in HTTP/1.1 only.
     context.set_alpn_protocols(["http/1.1"])
     if insecure:
         context.check_hostname = False

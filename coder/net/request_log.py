@@ -1,6 +1,6 @@
-"""What this process has asked of servers: the last request for error texts, each of them for `--verbose`.
+"""Requests of this process to servers: the last request for error texts, each of them for `--verbose`.
 
-A command's process runs one command, so this is the process's own. Bodies are never noted.
+A command's process runs one command, so the log is global. Bodies are never recorded.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 
 class Exchange:
-    """One request and how it went. No dataclass: every short command loads this."""
+    """A request and its outcome. No dataclass: every short command loads this."""
 
     __slots__ = ("_url", "method", "seconds", "status")
 
@@ -21,23 +21,23 @@ class Exchange:
 
     @property
     def shown_url(self) -> str:
-        """The URL without what may be a secret; nobody is to have the other."""
+        """The URL without possible secrets; all readers get this form."""
         from coder.net.masking import masked  # regular expressions cost more to load than they are used
 
         return masked(self._url)
 
     def __str__(self) -> str:
-        """`GET https://… 200 (12 ms)`, without what may be a secret."""
+        """Return `GET https://… 200 (12 ms)`, without possible secrets."""
         return f"{self.method} {self.shown_url} {self.status or 'no answer'} ({self.seconds * 1000:.0f} ms)"
 
 
 class RequestLog:
-    """The last exchange, and who wants to hear of each."""
+    """The last exchange, and the subscriber to each."""
 
     __slots__ = ("last", "listener", "server_version")
 
     def __init__(self) -> None:
-        self.server_version = ""  # as the last answer of a Coder server says it
+        self.server_version = ""  # from the last answer of a Coder server
         self.last: Exchange | None = None
         self.listener: Callable[[Exchange], None] | None = None
 
@@ -46,10 +46,10 @@ class RequestLog:
         if self.listener is not None:
             self.listener(self.last)
 
-    def heard_from(self, headers: Mapping[str, str]) -> None:
-        """The head of an answer, its names in lower case."""
+    def record_answer(self, headers: Mapping[str, str]) -> None:
+        """Record the head of an answer, its names in lower case."""
         self.server_version = headers.get("x-coder-build-version", "") or self.server_version
 
 
 REQUESTS = RequestLog()
-"""Of this process."""
+"""The log of this process."""

@@ -8,7 +8,7 @@ COPY = 256 << 10
 
 
 async def splice(left: trio.abc.HalfCloseableStream, right: trio.abc.HalfCloseableStream) -> None:
-    """Copies both ways, passing half closes on, until both are done or one breaks."""
+    """Copy in both directions, passing half closes on, until both are done or one breaks."""
 
     async def copy(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableStream) -> None:
         while data := await source.receive_some(COPY):

@@ -1,14 +1,15 @@
-"""asyncssh without what we never use: `from coder.net.ssh_library import asyncssh`.
+"""asyncssh without its unused parts: `from coder.net.ssh_library import asyncssh`.
 
-Importing it plainly costs a third of a short command's time on X.509 certificates, on umac, and on looking for liboqs
-with programs of the compiler. Each is optional to asyncssh and missing on most machines anyway; we say so up front.
+A plain import costs a third of a short command's time: for X.509 certificates, for umac, and for searching liboqs with
+programs of the compiler. Each is optional to asyncssh and missing on most machines anyway; this module disables them up
+front.
 
-A client of ours speaks neither SFTP nor scp, a tenth of the rest, and most agents see the first transfer late or never:
-they are loaded when something of theirs is taken from the package, called or derived from.
+Our client uses neither SFTP nor scp, a tenth of the rest, and most agents see the first transfer late or never. Both
+are loaded when one of their names is taken from the package, called or derived from.
 
-And with one defect mended: a forwarded connection whose target speaks first (SSH, MySQL, SMTP, gpg-agent) loses what
-the target says before asyncssh has joined both ends: in one connection of ten on loopback. And with one timer
-for silence a connection instead of a new one for every packet.
+The module also fixes a defect: a forwarded connection whose target sends first (SSH, MySQL, SMTP, gpg-agent) loses the
+data that arrives before asyncssh has joined both ends: in one connection of ten on loopback. It also replaces a new
+silence timer per packet by one timer per connection.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from types import ModuleType
 from typing import Any
 
 _UNUSED = ("asyncssh.crypto.x509", "asyncssh.crypto.umac")
-_LATER = ("asyncssh.sftp", "asyncssh.scp")
+_LAZY = ("asyncssh.sftp", "asyncssh.scp")
 CONSTANTS = {"MIN_SFTP_VERSION": 3, "SEEK_SET": 0, "SEEK_CUR": 1, "SEEK_END": 2}
-"What is no class and no function there, and becomes the default of arguments."
+"Names there that are neither class nor function, and are default values of arguments."
 
 
 def _nothing(name: str) -> str | None:  # noqa: ARG001 - the signature of what it stands for
     return None
 
 
-class _Named(type):
-    """Stands for a class or function of a module that is loaded when it is called or derived from.
+class _LazyName(type):
+    """Placeholder for a class or function of a module that is loaded when it is called or derived from.
 
-    A class itself, because asyncssh's annotations are evaluated and want one.
+    A class itself, because asyncssh's annotations are evaluated and require one.
     """
 
     origin: str
 
     def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any]) -> Any:
-        if any(isinstance(base, _Named) for base in bases):
-            bases = tuple(base.real() if isinstance(base, _Named) else base for base in bases)
+        if any(isinstance(base, _LazyName) for base in bases):
+            bases = tuple(base.real() if isinstance(base, _LazyName) else base for base in bases)
             return type(bases[0])(name, bases, namespace)
         return super().__new__(cls, name, bases, namespace)
 
@@ -53,13 +54,13 @@ class _Named(type):
         return cls.origin in sys.modules and isinstance(value, cls.real())
 
 
-class _Later(ModuleType):
-    """A module in which everything is found."""
+class _LazyModule(ModuleType):
+    """Placeholder for a module in which every name exists."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return CONSTANTS[name] if name in CONSTANTS else _Named(name, (), {"origin": self.__name__})
+        return CONSTANTS[name] if name in CONSTANTS else _LazyName(name, (), {"origin": self.__name__})
 
 
 def _load() -> None:
@@ -67,29 +68,29 @@ def _load() -> None:
         return
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes the import fail, as documented
-    for name in _LATER:
-        sys.modules[name] = _Later(name)
+    for name in _LAZY:
+        sys.modules[name] = _LazyModule(name)
     find = ctypes.util.find_library
     ctypes.util.find_library = _nothing
     try:
         loaded = importlib.import_module("asyncssh")
     finally:
         ctypes.util.find_library = find
-        for name in _LATER:
-            del sys.modules[name]  # whoever imports one from now on gets it
-    _look_up_later(loaded)
+        for name in _LAZY:
+            del sys.modules[name]  # later imports load the real module
+    _load_on_access(loaded)
 
 
-def _look_up_later(package: ModuleType) -> None:
-    """The package itself shows what is real only: the first look at a name of SFTP or scp loads it."""
-    later = {name: value.origin for name, value in vars(package).items() if isinstance(value, _Named)}
+def _load_on_access(package: ModuleType) -> None:
+    """Load SFTP and scp at the first access to one of their names; the package itself then has the real objects."""
+    later = {name: value.origin for name, value in vars(package).items() if isinstance(value, _LazyName)}
     for name in later:
         delattr(package, name)
 
     def get(name: str) -> Any:
-        if name not in later and f"asyncssh.{name}" not in _LATER:
+        if name not in later and f"asyncssh.{name}" not in _LAZY:
             raise AttributeError(f"module 'asyncssh' has no attribute {name!r}")
-        for module in _LATER:
+        for module in _LAZY:
             importlib.import_module(module)
         for each, origin in later.items():  # after both: the module scp hides the function
             setattr(package, each, getattr(sys.modules[origin], each))
@@ -99,7 +100,7 @@ def _look_up_later(package: ModuleType) -> None:
 
 
 def _keep_early_bytes() -> None:
-    """Makes forwarders hold what comes before they have somewhere to put it, and the end of it, too."""
+    """Make forwarders buffer data, and EOF, that arrive before their peer is connected."""
     from asyncssh.forward import SSHForwarder
 
     plain_made, plain_peer = SSHForwarder.connection_made, SSHForwarder.set_peer
@@ -142,13 +143,13 @@ def _keep_early_bytes() -> None:
 
 
 def _keep_one_timer() -> None:
-    """Makes connections note when they heard of the peer; who is asked whether it is there still is not put off by a
-    new timer for every packet, but by the one that finds, when it runs out, that the peer was heard."""
+    """Make connections record when they heard from the peer. One keepalive timer per connection checks that when it
+    expires, instead of a new timer for every packet."""
     from asyncssh.connection import SSHConnection
 
     plain = SSHConnection._keepalive_timer_callback
     if not hasattr(SSHConnection, "_reset_keepalive_timer"):
-        raise ImportError("asyncssh has another name for what is called when a packet has come")
+        raise ImportError("asyncssh has renamed its method for received packets")
 
     def _reset_keepalive_timer(self: Any) -> None:
         if self._auth_complete and self._keepalive_interval:

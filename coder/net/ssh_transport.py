@@ -8,14 +8,14 @@ from typing import Any, cast
 import trio
 
 HIGH_WATER = 1 << 20
-"Bytes waiting to be sent before asyncssh is asked to pause; our own choice: one second at 8 Mbit/s."
+"Bytes queued for sending before asyncssh is asked to pause; our own choice: one second at 8 Mbit/s."
 READ_SIZE = 256 << 10
 PIECE = 32 << 10
-"Bytes asyncssh gets at once: it takes every packet of them, a thousand empty ones, before it gives up its turn."
+"Bytes asyncssh gets per call: it processes every packet of them, a thousand empty ones, before it yields."
 
 
 class StreamTransport(asyncio.Transport):
-    """Give it a protocol with `attach`, then run `pump` in trio until the connection is over."""
+    """Attach a protocol with `attach`, then run `pump` in trio until the connection is over."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class StreamTransport(asyncio.Transport):
         self._closing = False
         self._writing_paused = False
         self._more_taken = False
-        "More of what was received at once is about to be given to the protocol."
+        "More data of the same read is about to be given to the protocol."
         self._scope = trio.CancelScope()
         self._attached = trio.Event()
 
@@ -37,7 +37,7 @@ class StreamTransport(asyncio.Transport):
         self._protocol = protocol
         self._attached.set()
 
-    # ---- what asyncssh calls
+    # ---- called by asyncssh
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return {"peername": ("0.0.0.0", 0), "sockname": ("0.0.0.0", 0)}.get(name, default)
@@ -56,7 +56,7 @@ class StreamTransport(asyncio.Transport):
         return self._closing
 
     def close(self) -> None:
-        """Ends after everything written has been sent."""
+        """End after everything written has been sent."""
         self._closing = True
         self._write_wake.set()
 
@@ -74,7 +74,7 @@ class StreamTransport(asyncio.Transport):
         self._read_wake.set()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Our own limit stands: it bounds the agent's memory."""
+        """Ignore asyncssh's limits: ours bounds the agent's memory."""
 
     def get_write_buffer_size(self) -> int:
         return self._size
@@ -88,17 +88,17 @@ class StreamTransport(asyncio.Transport):
     def get_protocol(self) -> asyncio.BaseProtocol:
         return self._peer()
 
-    # ---- the trio side
+    # ---- trio side
 
     async def create_connection(self, factory: Any, _host: str, _port: int) -> tuple[asyncio.Transport, Any]:
-        """asyncssh's hook for connections it does not open itself: give this object as its `tunnel`."""
+        """asyncssh's hook for connections it does not open itself: pass this object as its `tunnel`."""
         protocol = factory()
         self.attach(protocol)
         protocol.connection_made(self)
         return self, protocol
 
     async def pump(self) -> None:
-        """Moves bytes both ways until one side ends, then tells the protocol."""
+        """Move bytes in both directions until one side ends, then notify the protocol."""
         await self._attached.wait()
         try:
             with self._scope:
@@ -131,8 +131,10 @@ class StreamTransport(asyncio.Transport):
             self.close()
 
     def _missing(self) -> int:
-        """Bytes that belong to the packet asyncssh is in the middle of: they are one message, however many they are,
-        and given in pieces they would be put together again, each time all of them."""
+        """Return the missing bytes of the packet that asyncssh is parsing.
+
+        They are one message, however many they are. In pieces asyncssh would join all of them again each time.
+        """
         peer: Any = self._peer()
         if not getattr(peer, "_packet", b""):
             return 0
@@ -159,8 +161,11 @@ class StreamTransport(asyncio.Transport):
         self._scope.cancel()
 
     async def _gather(self) -> None:
-        """Answers to what came together leave together: a datagram for each piece's would cost a fourth of a receiver's
-        time. It ends with the pieces, some turns later, and waits for nobody: not while reading is paused."""
+        """Send answers to one read together: a datagram for each would cost a fourth of a receiver's time.
+
+        The wait ends with the pieces, some turns later, and depends on no other task: it does not apply while reading
+        is paused.
+        """
         while self._more_taken and self._read_wake.is_set() and self._size < PIECE and not self._closing:
             await trio.lowlevel.checkpoint()
 

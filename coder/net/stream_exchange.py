@@ -1,4 +1,4 @@
-"""One HTTP request on a stream to a peer of the overlay: an agent, a provisioner daemon."""
+"""An HTTP request on a stream to a peer of the overlay: an agent, a provisioner daemon."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MAX_ANSWER = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class StreamAnswer:
-    """What the peer said."""
+    """Answer of the peer."""
 
     status: int
     body: bytes
     kind: str = ""
-    "Its Content-Type."
+    "Content-Type of the answer."
 
 
 async def exchange(
     stream: trio.abc.Stream, method: str, path: str, *, host: str = "agent", content: bytes = b""
 ) -> StreamAnswer:
-    """One request on a stream of its own; `content` is JSON.
+    """Send a request on a stream of its own; `content` is JSON.
 
     Raises NetError, h11.RemoteProtocolError, trio.BrokenResourceError.
     """

@@ -1,4 +1,4 @@
-"""A stream around another, for those that change a verb or two."""
+"""Base class of streams that wrap another and change a method or two."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import trio
 
 
 class StreamWrapper(trio.abc.HalfCloseableStream):
-    """Passes everything on."""
+    """Forwards every method."""
 
     def __init__(self, stream: trio.abc.HalfCloseableStream) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
 """WebSocket (RFC 6455) as a byte stream and as messages, for both roles, on any trio stream.
 
-No extensions are offered or accepted: what flows here is encrypted or compressed already, and masking costs enough.
-Framing is wsproto's; this file keeps the connection alive and maps its ends to trio's errors.
+No extensions are offered or accepted: the data is encrypted or compressed already, and masking costs enough. Framing is
+wsproto's; this file keeps the connection alive and maps its ends to trio's errors.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
 CLOSE_TIMEOUT = 2.0
 "Seconds we wait for the peer's close frame; a dead peer must not hold a shutdown."
 MAX_FRAMES = 10_000
-"""Of one message: nobody cuts a message into more, and empty ones cost what others do. Go's library, which cuts at
+"""Frames of one message: no known sender uses more, and empty ones cost as much as others. Go's library, which cuts at
 4 KiB, gets forty megabytes through."""
 
 
 class WebSocketStream(trio.abc.HalfCloseableStream):
-    """One WebSocket after its handshake.
+    """A WebSocket after its handshake.
 
     As a stream: binary messages are concatenated as they come, boundaries mean nothing, close 1000/1001 is EOF, any
     other end is `trio.BrokenResourceError`. As messages: `receive_message` / `send_message`. Do not mix the two.
@@ -50,7 +50,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
     ) -> None:
         self._stream = stream
         self.transport = transport
-        "How it gets through: `websocket` by an upgrade, `stream` carried by plain requests."
+        "Kind of transport: `websocket` by an upgrade, `stream` carried by plain requests."
         self._ws = Connection(ConnectionType.CLIENT if client else ConnectionType.SERVER)
         self.subprotocol = subprotocol
         self.close_code: int | None = None
@@ -61,7 +61,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self._receive_lock = trio.Lock()
         self._buffer = b""
         self._partial = bytearray()
-        "One buffer, of text as UTF-8: pieces kept apart cost fifty times what is in them."
+        "Buffer of a partial message, of text as UTF-8: separate pieces cost fifty times their content."
         self._partial_size = self._partial_frames = 0
         self._events = 0
         self._pongs: dict[bytes, trio.Event] = {}
@@ -95,7 +95,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         await self._stream.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:
-        """A WebSocket has no half close of its own: the close frame ends both directions."""
+        """Close the WebSocket, which has no half close: the close frame ends both directions."""
         await self.close(1000, "")
 
     async def aclose(self) -> None:
@@ -108,14 +108,15 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
     # ---- messages
 
     async def receive_message(self) -> bytes | str | None:
-        """The next whole message; None when the peer closed. Pings are answered on the way."""
+        """Return the next whole message; None when the peer closed. Pings are answered on the way."""
         return await self._receive(pieces=False)
 
     async def _receive(self, *, pieces: bool) -> bytes | str | None:
-        """`pieces`: of a message that has not ended, too. Nobody may make a stream collect one for ever."""
+        """Return a message, with `pieces` also a part of one that has not ended. A peer must not make a stream collect
+        for ever."""
         async with self._receive_lock:
             await self._rest()
-            while self.close_code is None:  # what comes behind a refusal is not taken for a message after all
+            while self.close_code is None:  # data after a refusal is not accepted as a message
                 message = await self._next_buffered(pieces)
                 if message is not None:
                     return message
@@ -130,7 +131,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         await self._send_event(TextMessage(data=message) if isinstance(message, str) else BytesMessage(data=message))
 
     async def ping(self, timeout: float) -> bool:
-        """True when the peer answered within `timeout` seconds; somebody must be receiving meanwhile."""
+        """Return True when the peer answered within `timeout` seconds; another task must be receiving meanwhile."""
         payload = secrets.token_bytes(8)
         answered = self._pongs[payload] = trio.Event()
         try:
@@ -143,7 +144,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         return False
 
     async def close(self, code: int, reason: str) -> None:
-        """Sends a close frame if none was sent and waits shortly for the peer's."""
+        """Send a close frame if none was sent and wait shortly for the peer's."""
         with trio.move_on_after(CLOSE_TIMEOUT):
             try:
                 if self._may_send():
@@ -152,7 +153,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                     while await self._receive(pieces=True) is not None:
                         pass
             except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # the peer did not wait for a farewell
+                pass  # the peer did not wait for our close frame
 
     # ---- inside
 
@@ -173,7 +174,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             try:
                 await self._stream.send_all(data)
             except BaseException:
-                # Part of a frame may be on the wire: nothing more can be said on this connection.
+                # Part of a frame may be on the wire: no further frame can be sent on this connection.
                 self._broken = True
                 raise
 
@@ -200,7 +201,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                 message = await self._on_event(event, pieces)
                 if message is not None or self.close_code is not None:
                     return message
-                await self._rest()  # nothing of this event is left to be lost
+                await self._rest()  # no part of this event can be lost any more
         except RemoteProtocolError as error:
             await self._refuse(1002, "protocol error")
             raise trio.BrokenResourceError("the peer broke the WebSocket protocol") from error
@@ -216,7 +217,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             try:
                 await self._send_event(event.response())
             except trio.BrokenResourceError:
-                pass  # the reader will find out by itself
+                pass  # the reader will get the error itself
         elif isinstance(event, Pong):
             waiter = self._pongs.get(bytes(event.payload))
             if waiter is not None:
@@ -228,11 +229,11 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                 try:
                     await self._send_event(event.response())
                 except trio.BrokenResourceError:
-                    pass  # it said goodbye and left: RFC 6455 section 7.1.1 lets it
+                    pass  # the peer closed right after its close frame: RFC 6455 section 7.1.1 allows it
         return None
 
     async def _rest(self) -> None:
-        """Once in so many frames it lets others run: thirty thousand of them come with one read."""
+        """Let other tasks run once in so many frames: thirty thousand of them come with one read."""
         if self._events >= PIECES:
             self._events = 0
             await trio.lowlevel.checkpoint()
@@ -270,11 +271,11 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         try:
             await self._send_event(CloseConnection(code=code, reason=reason))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # gone already: the code stays for whoever reads
+            pass  # disconnected already: the code stays for the reader
 
 
 def accept_key(key: str) -> str:
-    """Sec-WebSocket-Accept for a Sec-WebSocket-Key (RFC 6455 section 4.2.2)."""
+    """Return Sec-WebSocket-Accept for a Sec-WebSocket-Key (RFC 6455 section 4.2.2)."""
     digest = hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()
     return base64.b64encode(digest).decode()
 
@@ -288,7 +289,7 @@ async def connect_websocket(
     max_message: int | None = None,
     carry: bool = True,
 ) -> WebSocketStream:
-    """Opens a WebSocket, carried by plain requests where upgrades do not get through (unless `carry` is off).
+    """Open a WebSocket, carried by plain requests where upgrades do not get through (unless `carry` is off).
 
     Raises HttpError when the server refuses, NetError when it cannot be reached.
     """
@@ -304,7 +305,7 @@ async def connect_websocket(
         try:
             socket = await _carried(policy, path, headers, offered, max_message)
         except HttpError as error:
-            # The server itself has spoken now, past whatever hides upgrades from it - or it is of another make.
+            # The server itself answered now, past the middlebox that strips upgrades - or it is another implementation.
             if error.is_enveloped and error.status != 404:
                 raise
             raise refused from None
@@ -315,7 +316,7 @@ async def connect_websocket(
 
 
 def is_stripped(refused: HttpError | NetError) -> bool:
-    """Whether an upgrade may have failed for something on the way: worth a try without one."""
+    """Return whether a middlebox may have broken an upgrade: worth a try without one."""
     if isinstance(refused, HttpError):
         return refused.status == 426 or not refused.is_enveloped
     return refused.code in {"protocol", "timeout"}
@@ -357,5 +358,5 @@ def _offer(headers: Headers, offered: list[str]) -> list[tuple[str, str]]:
 async def connect_upgrade(
     policy: DialPolicy, path: str, protocol: str, *, headers: Headers = (), timeout: float = UPGRADE_TIMEOUT
 ) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
-    """Upgrades to a raw protocol such as DERP. Returns (stream, response headers, first bytes of the protocol)."""
+    """Upgrade to a raw protocol such as DERP. Return (stream, response headers, first bytes of the protocol)."""
     return await upgrade(policy, path, [("Upgrade", protocol), ("Connection", "Upgrade"), *headers], timeout)

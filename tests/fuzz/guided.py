@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of one parser: `python -m tests.fuzz.guided NAME CORPUS [libFuzzer options]`.
 
 Needs atheris, which is no dependency: it exists for few platforms, and its wheel is large. `scripts/test --soak`
-installs it where it can; test_coverage_guided.py runs this for every parser. A crash leaves its input behind.
+installs it where possible; test_coverage_guided.py runs this for every parser. A crash leaves its input behind.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ def main() -> None:
         from tests.kit.harnesses import HARNESSES
 
         harness = HARNESSES[name]
-        # Modules that a harness loads when it is first called are wanted instrumented as well.
+        # Modules that a harness loads at its first call need instrumentation as well.
         for index, seed in enumerate(harness.seeds):
             Path(corpus, f"seed{index}").write_bytes(seed)
             feed(harness, seed)
 
-    def one(data: bytes) -> None:
+    def run_input(data: bytes) -> None:
         feed(harness, data)
 
-    atheris.Setup([sys.argv[0], corpus, *options], one)
+    atheris.Setup([sys.argv[0], corpus, *options], run_input)
     atheris.Fuzz()
 
 

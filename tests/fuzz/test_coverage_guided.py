@@ -1,4 +1,4 @@
-"""The parsers of test_every_parser.py once more, by a fuzzer that sees which branches its inputs reach."""
+"""The parsers of test_every_parser.py, with a fuzzer that sees which branches its inputs reach."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_no_input_escapes_its_one_error(name: str, tmp_path: Path) -> None:
+def test_no_input_escapes_its_error(name: str, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     limits = [

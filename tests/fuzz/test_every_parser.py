@@ -1,4 +1,4 @@
-"""Every function that eats foreign bytes returns or raises its one error, whatever the bytes; and none is left out."""
+"""Every parser of untrusted bytes returns or raises its documented error; and none is left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARK = "_untrusted"
 
 
 def parsers() -> set[str]:
-    """`path:name` of every function whose name says that it takes bytes from strangers."""
+    """Return `path:name` of every function whose name marks it as a parser of untrusted bytes."""
     found = set()
 
     def proxy_request(node: ast.AST, inside: list[str], place: str) -> None:
@@ -33,7 +33,7 @@ def parsers() -> set[str]:
     return found
 
 
-def test_every_parser_has_a_harness_and_every_harness_a_parser() -> None:
+def test_parsers_and_harnesses_match() -> None:
     missing, stale = parsers() - HARNESSES.keys(), HARNESSES.keys() - parsers()
     assert not missing, f"add them to tests/kit/harnesses: {sorted(missing)}"
     assert not stale, f"gone, or moved: {sorted(stale)}"
@@ -48,7 +48,7 @@ def feed(harness: Harness, data: bytes) -> None:
 
 @st.composite
 def damaged(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
-    """A genuine input with bytes changed, cut off, repeated or put in."""
+    """Return a genuine input with bytes changed, truncated, repeated or inserted."""
     data = bytearray(draw(st.sampled_from(seeds)))
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(data)))
@@ -79,11 +79,11 @@ def fuzz(name: str, examples: int) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_returns_or_raises_its_one_error(name: str) -> None:
+def test_returns_or_raises_its_error(name: str) -> None:
     fuzz(name, 25)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_returns_or_raises_its_one_error_for_long(name: str) -> None:
+def test_returns_or_raises_its_error_soak(name: str) -> None:
     fuzz(name, 20_000)

@@ -1,6 +1,6 @@
-"""Foreign bytes at the rim of the mesh: relay streams of both ends.
+"""Untrusted bytes at the edge of the mesh: relay streams of both ends.
 
-The invariant is always the same: nothing but the one documented error comes out, and nothing stays behind.
+The invariant is always the same: only the documented error is raised, and no state remains.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ frames = st.one_of(
 
 
 def serve(chunks: list[bytes], *, logged_in: bool) -> DerpServer:
-    """Feed chunks to a relay connection; returns when it has ended."""
+    """Feed chunks to a relay connection; return when it has ended."""
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     me = PrivateKey(bytes([1]) * 32)
 
@@ -57,7 +57,7 @@ def serve(chunks: list[bytes], *, logged_in: bool) -> DerpServer:
 
 @quick
 @given(chunks=st.lists(frames, max_size=8))
-def test_a_relay_survives_any_client(chunks: list[bytes]) -> None:
+def test_relay_survives_any_client(chunks: list[bytes]) -> None:
     for logged_in in (False, True):
         server = serve(chunks, logged_in=logged_in)
         assert server.counters.current == 0
@@ -66,7 +66,7 @@ def test_a_relay_survives_any_client(chunks: list[bytes]) -> None:
 
 @quick
 @given(data=st.binary(max_size=60))
-def test_a_handshake_reader_ends_with_one_error(data: bytes) -> None:
+def test_handshake_reader_raises_one_error(data: bytes) -> None:
     async def main() -> None:
         ours, theirs = pipe_pair()
         await ours.send_all(data)

@@ -1,7 +1,7 @@
-"""What every `*_untrusted` function costs for 64 KiB of what breaks careless parsers, in computing time of this thread.
+"""Cost of every `*_untrusted` function for 64 KiB of difficult input, in computing time of this thread.
 
-The clock is that of the thread's own work, so a busy machine changes nothing. Who may take longer runs in the sandbox
-or in a provisioner's process, and says so below (docs/decisions/bounded-work.md).
+The clock counts the thread's own work, so a busy machine changes nothing. A function with a higher limit runs in the
+sandbox or in a provisioner's process, and is listed below (docs/decisions/bounded-work.md).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tests.kit.harnesses import HARNESSES, Harness
 
 SIZE = 64 << 10
 ON_THE_LOOP = 0.1
-"Seconds of computing for 64 KiB: twenty times what a step of the event loop should take, a third of what hurts."
+"Seconds of computing for 64 KiB: twenty times the target of an event loop's step, a third of what hurts."
 ELSEWHERE = 2.0
-"The same for what is called in processes of its own: half of what the sandbox gives a call."
+"The same for functions called in processes of their own: half of the sandbox's limit for a call."
 IN_PROCESSES = (
     "coderd/services/templates/template_sources.py",
     "domain/hcl/",
@@ -51,8 +51,8 @@ UNITS = (
 
 
 @functools.cache
-def plain(size: int) -> Mapping[str, bytes]:
-    """Deep, many and compressed, by name."""
+def difficult_inputs(size: int) -> Mapping[str, bytes]:
+    """Return deep, repetitive and compressed inputs, by name."""
     zeros = bytes(16 << 20)
     return {
         **{f"deep {unit!r}": unit * (size // len(unit)) for unit in OPENERS},
@@ -63,17 +63,17 @@ def plain(size: int) -> Mapping[str, bytes]:
 
 
 def payloads(harness: Harness, size: int, *, mixed: bool) -> Mapping[str, bytes]:
-    """Those, and large ones; `mixed` also behind and inside of what is genuine, where parsers have begun."""
-    found = dict(plain(size))
+    """Return these, and large ones; `mixed` also after and inside of genuine input, where parsers have begun."""
+    inputs = dict(difficult_inputs(size))
     for number, seed in enumerate(harness.seeds):
-        found[f"large {number}"] = (seed * (size // max(len(seed), 1)))[:size]
-        for name, data in plain(size).items() if mixed else ():
-            found[f"{name} after {number}"] = seed + data
-            found[f"{name} inside {number}"] = seed[: len(seed) // 2] + data + seed[len(seed) // 2 :]
-    return found
+        inputs[f"large {number}"] = (seed * (size // max(len(seed), 1)))[:size]
+        for name, data in difficult_inputs(size).items() if mixed else ():
+            inputs[f"{name} after {number}"] = seed + data
+            inputs[f"{name} inside {number}"] = seed[: len(seed) // 2] + data + seed[len(seed) // 2 :]
+    return inputs
 
 
-def most_of(name: str) -> float:
+def limit_of(name: str) -> float:
     return ELSEWHERE if name.startswith(IN_PROCESSES) else ON_THE_LOOP
 
 
@@ -82,7 +82,7 @@ def measure(name: str, size: int, *, mixed: bool) -> None:
     for seed in harness.seeds:  # the first call imports and prepares
         feed(harness, seed)
     costs = {}
-    gc.disable()  # a collection of everything that other tests of this process left is not the parser's cost
+    gc.disable()  # a collection of other tests' garbage is not the parser's cost
     try:
         for kind, data in payloads(harness, size, mixed=mixed).items():
             began = time.thread_time()
@@ -91,15 +91,15 @@ def measure(name: str, size: int, *, mixed: bool) -> None:
     finally:
         gc.enable()
     worst = max(costs, key=costs.__getitem__)
-    assert costs[worst] < most_of(name), (worst, costs[worst])
+    assert costs[worst] < limit_of(name), (worst, costs[worst])
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_costs_what_it_may(name: str) -> None:
-    measure(name, SIZE if most_of(name) == ON_THE_LOOP else SIZE // 8, mixed=False)
+def test_cost_is_bounded(name: str) -> None:
+    measure(name, SIZE if limit_of(name) == ON_THE_LOOP else SIZE // 8, mixed=False)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_costs_what_it_may_in_every_place(name: str) -> None:
+def test_cost_is_bounded_in_every_position(name: str) -> None:
     measure(name, SIZE, mixed=True)

@@ -1,4 +1,4 @@
-"""Foreign bytes meet the framing: one error type each, however the bytes are cut."""
+"""Untrusted bytes meet the framing: one error type each, however the bytes are cut."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ packets = st.builds(
 )
 
 
-def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+def split_at(data: bytes, sizes: list[int]) -> list[bytes]:
     parts = []
     for size in sizes:
         parts.append(data[:size])
@@ -37,11 +37,11 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
 
 @given(st.lists(frames | st.binary(max_size=30)), st.lists(st.integers(0, 20)))
 @settings(max_examples=300, deadline=None)
-def test_yamux_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -> None:
+def test_yamux_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> None:
     machine = yamux.Yamux(client=False)
     machine.open_stream()
     try:
-        for chunk in cut(b"".join(parts), sizes):
+        for chunk in split_at(b"".join(parts), sizes):
             for event in machine.receive_untrusted(chunk):
                 if isinstance(event, yamux.StreamOpened):
                     machine.accept(event.stream)
@@ -54,10 +54,10 @@ def test_yamux_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -
 
 @given(st.lists(packets.map(drpc.encode_packet) | st.binary(max_size=30)), st.lists(st.integers(0, 20)))
 @settings(max_examples=300, deadline=None)
-def test_drpc_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -> None:
+def test_drpc_raises_only_its_error(parts: list[bytes], sizes: list[int]) -> None:
     call = drpc.IncomingCall()
     try:
-        for chunk in cut(b"".join(parts), sizes):
+        for chunk in split_at(b"".join(parts), sizes):
             list(call.receive_untrusted(chunk))
     except drpc.DrpcError:
         pass
@@ -65,10 +65,10 @@ def test_drpc_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) ->
 
 @given(st.lists(st.binary(max_size=200_000), max_size=4), st.lists(st.integers(0, 70_000)))
 @settings(max_examples=60, deadline=None)
-def test_packets_survive_any_cutting(bodies: list[bytes], sizes: list[int]) -> None:
+def test_packets_reassemble_from_any_split(bodies: list[bytes], sizes: list[int]) -> None:
     sent = [drpc.DrpcPacket(drpc.PacketKind.MESSAGE, 1, number + 1, body) for number, body in enumerate(bodies)]
     reader = drpc.PacketReader()
     received: list[Any] = []
-    for chunk in cut(b"".join(map(drpc.encode_packet, sent)), sizes):
+    for chunk in split_at(b"".join(map(drpc.encode_packet, sent)), sizes):
         received += reader.receive_untrusted(chunk)
     assert received == sent

@@ -1,4 +1,4 @@
-"""Foreign bytes: parsers return or raise their one error, the stack returns."""
+"""Untrusted bytes: parsers return or raise their documented error, the stack returns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPTIONS = st.builds(
 
 @given(OPTIONS)
 @settings(deadline=None)
-def test_options_survive_the_wire(options: Options) -> None:
+def test_options_round_trip(options: Options) -> None:
     encoded = options.encode()
     assert len(encoded) % 4 == 0
     assert tcp.parse_options_untrusted(encoded) == options
@@ -55,7 +55,7 @@ def test_options_survive_the_wire(options: Options) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=4).map(tuple), st.booleans())
 @settings(deadline=None)
-def test_blocks_survive_the_wire(sack: tuple[tuple[int, int], ...], stamped: bool) -> None:
+def test_sack_blocks_round_trip(sack: tuple[tuple[int, int], ...], stamped: bool) -> None:
     options = Options(timestamps=(1, 2) if stamped else None, sack=sack)
     assert tcp.parse_options_untrusted(options.encode()).sack == sack[: 3 if stamped else 4]
 
@@ -79,7 +79,7 @@ NEAR = st.integers(-3000, 70_000)
     st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
-def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -> None:  # type: ignore[type-arg]
+def test_arbitrary_segments_leave_stack_consistent(steps: list[tuple], connects: bool) -> None:  # type: ignore[type-arg]
     peer = ScriptedTcpPeer()
     socket = peer.connected() if connects else peer.accepted()
     seq, ack = peer.seq, peer.ack
@@ -107,7 +107,7 @@ def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -
 
 @given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 40), st.booleans()), max_size=30))
 @settings(max_examples=200, deadline=None)
-def test_any_fragments_are_survived(pieces: list[tuple[bytes, int, bool]]) -> None:
+def test_arbitrary_fragments_never_break(pieces: list[tuple[bytes, int, bool]]) -> None:
     stack = ScriptedTcpPeer().stack
     for data, place, more in pieces:
         body = b"\x11\0" + (8 * place | more).to_bytes(2, "big") + bytes(4) + data
@@ -116,7 +116,7 @@ def test_any_fragments_are_survived(pieces: list[tuple[bytes, int, bool]]) -> No
 
 @given(st.lists(st.binary(max_size=120), max_size=10), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_any_bytes_leave_the_stack_silent_or_polite(packets: list[bytes], prefixed: bool) -> None:
+def test_arbitrary_bytes_never_break_stack(packets: list[bytes], prefixed: bool) -> None:
     peer = ScriptedTcpPeer()
     peer.accepted()
     if prefixed:
@@ -127,8 +127,8 @@ def test_any_bytes_leave_the_stack_silent_or_polite(packets: list[bytes], prefix
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_bit_flips_in_a_running_transfer_never_raise(seed: int) -> None:
-    """The tunnel would have refused them; a broken peer behind it would not."""
+def test_bit_flips_in_transfer_never_raise(seed: int) -> None:
+    """The tunnel would have rejected them; a broken peer behind it would not."""
     random = Random(seed)
     world = LinkedStacks(seed, Link(delay=0.002), Link(delay=0.002))
     mine, theirs = world.connect()
@@ -146,14 +146,14 @@ def test_bit_flips_in_a_running_transfer_never_raise(seed: int) -> None:
     for _ in range(400):
         try:
             transfer.step()
-        except (AssertionError, StackError):  # the bytes are not the same any more, or the connection is gone
+        except (AssertionError, StackError):  # the bytes have changed, or the connection is closed
             world.settle(0.01)
             continue
         if not world.step():
             break
 
 
-def test_segment_is_read_as_it_was_written() -> None:
+def test_segment_round_trips() -> None:
     segment = Segment(1, 2, 3, 4, tcp.ACK, 5, Options(timestamps=(6, 7)), b"payload")
     again = tcp.parse_untrusted(segment.encode(9))
     assert (again.source_port, again.port, again.seq, again.ack, again.flags, again.window) == (1, 2, 3, 4, 16, 5)

@@ -1,4 +1,5 @@
-"""Random conversations with the coordinator: nobody is told of strangers, and everybody ends up knowing the truth."""
+"""Random conversations with the coordinator: no client learns of strangers, and all clients converge to the current
+state."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ peers = st.sampled_from(PEERS)
 
 
 class CoordinatorMachine(RuleBasedStateMachine):
-    """Model: who is connected, its node, the tunnels; view: what each connection was told last of each peer."""
+    """Model: connected clients, their nodes, the tunnels; view: the last update of each peer on each connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,68 +28,68 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.view: dict[int, dict[UUID, CoordinatedNode]] = {}
         self.ended: set[int] = set()
 
-    def take(self, deliveries: list[Delivery]) -> None:
+    def apply(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             assert delivery.connection not in self.ended, "nothing is sent after the end"
             view = self.view.setdefault(delivery.connection, {})
             for update in delivery.updates:
                 if update.kind is NodeKind.NODE:
                     assert update.node is not None
-                    assert view.get(update.peer) != update.node, "nothing is told twice"
+                    assert view.get(update.peer) != update.node, "no update is repeated"
                     view[update.peer] = update.node
                 elif update.kind is not NodeKind.READY_FOR_HANDSHAKE:
-                    assert update.peer in view, "nothing is taken back that was not told"
+                    assert update.peer in view, "only known peers are removed"
                     del view[update.peer]
             if delivery.end:
                 self.ended.add(delivery.connection)
 
-    def gone(self, peer: UUID) -> None:
+    def forget(self, peer: UUID) -> None:
         self.connection.pop(peer, None)
         self.node.pop(peer, None)
         self.tunnels = {(a, b) for a, b in self.tunnels if a != peer}
 
     @rule(peer=peers)
     def connect(self, peer: UUID) -> None:
-        # A new stream begins without the tunnels of the older one: each has to be asked for, and allowed, anew.
-        self.gone(peer)
+        # A new stream begins without the tunnels of the older one: each has to be requested, and allowed, again.
+        self.forget(peer)
         number, deliveries = self.core.connect(peer, FullAccess())
         self.view[number] = {}
-        self.take(deliveries)
+        self.apply(deliveries)
         self.connection[peer] = number
 
     @rule(peer=peers, body=st.binary(min_size=1, max_size=1))
     def update(self, peer: UUID, body: bytes) -> None:
         if peer in self.connection:
             self.node[peer] = CoordinatedNode(body)
-            self.take(self.core.handle(self.connection[peer], CoordinationRequest(node=CoordinatedNode(body))))
+            self.apply(self.core.handle(self.connection[peer], CoordinationRequest(node=CoordinatedNode(body))))
 
     @rule(peer=peers, other=peers)
     def add_tunnel(self, peer: UUID, other: UUID) -> None:
         if peer in self.connection and peer != other:
             self.tunnels.add((peer, other))
-            self.take(self.core.handle(self.connection[peer], CoordinationRequest(add_tunnel=other)))
+            self.apply(self.core.handle(self.connection[peer], CoordinationRequest(add_tunnel=other)))
 
     @rule(peer=peers)
     def leave(self, peer: UUID) -> None:
         if peer in self.connection:
-            self.take(self.core.handle(self.connection[peer], CoordinationRequest(disconnect=True)))
-            self.gone(peer)
+            self.apply(self.core.handle(self.connection[peer], CoordinationRequest(disconnect=True)))
+            self.forget(peer)
 
     @rule(peer=peers)
     def lose(self, peer: UUID) -> None:
         if peer in self.connection:
             number = self.connection[peer]
-            self.take(self.core.lose(number))
+            self.apply(self.core.lose(number))
             self.ended.add(number)
-            self.gone(peer)
+            self.forget(peer)
 
     @rule(peer=peers, other=peers)
     def ready(self, peer: UUID, other: UUID) -> None:
         if peer in self.connection:
-            self.take(self.core.handle(self.connection[peer], CoordinationRequest(ready_for_handshake=(other,))))
+            self.apply(self.core.handle(self.connection[peer], CoordinationRequest(ready_for_handshake=(other,))))
 
     @invariant()
-    def everyone_knows_its_neighbours(self) -> None:
+    def neighbours_are_known(self) -> None:
         for peer, number in self.connection.items():
             for other in self.node:
                 joined = (peer, other) in self.tunnels or (other, peer) in self.tunnels
@@ -96,7 +97,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
                     assert self.view[number].get(other) == self.node[other]
 
     @invariant()
-    def nobody_knows_strangers(self) -> None:
+    def strangers_are_unknown(self) -> None:
         for peer, number in self.connection.items():
             for other in self.view[number]:
                 assert (peer, other) in self.tunnels or (other, peer) in self.tunnels

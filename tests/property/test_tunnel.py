@@ -1,4 +1,4 @@
-"""Whatever a network does to two tunnels: no packet twice, no spinning timer, and recovery once it is well again."""
+"""Two tunnels over any network: no packet twice, no spinning timer, and recovery once the network works again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ moves = st.lists(
 
 
 class World(Pair):
-    """A pair whose timers must come to rest."""
+    """A pair whose timers must stop."""
 
     def __init__(self) -> None:
         super().__init__(persistent_keepalive=25.0)
@@ -58,7 +58,7 @@ class World(Pair):
 
 @settings(max_examples=60, deadline=None)
 @given(moves)
-def test_tunnels_deliver_at_most_once_and_recover(story: list[tuple[str, str, float]]) -> None:
+def test_tunnels_deliver_at_most_once(story: list[tuple[str, str, float]]) -> None:
     world = World()
     for what, name, seconds in story:
         world.move(what, world.a if name == "a" else world.b, seconds)
@@ -66,7 +66,7 @@ def test_tunnels_deliver_at_most_once_and_recover(story: list[tuple[str, str, fl
         numbers = [packet[40:44] for packet in side.inbox]
         assert len(numbers) == len(set(numbers))
     world.lose = lambda *_: False
-    # Keepalives every 25 s find out that keys are gone, and the retries after that need two rounds under load.
+    # Keepalives every 25 s detect expired keys, and the retries after that need two rounds under load.
     world.run(world.now + 60.0)
     for side in (world.a, world.b):
         world.send(side, b"well")
@@ -79,14 +79,14 @@ DEVICE = Device(PrivateKey.generate(Seeded(b"fuzzed")), Seeded(b"f"), wall_offse
 
 
 @given(st.binary(max_size=300), st.integers(0, 5), st.integers(1, 200))
-def test_a_device_survives_anything(data: bytes, kind: int, segment: int) -> None:
+def test_device_survives_arbitrary_datagrams(data: bytes, kind: int, segment: int) -> None:
     for datagrams in (data, bytes((kind, 0, 0, 0)) + data):
         received = DEVICE.receive_batch_untrusted(memoryview(datagrams), len(datagrams), segment, ("192.0.2.1", 1), 1.0)
         assert (received.deliveries, received.sends, received.replies, received.events) == ([], [], [], [])
 
 
 @given(st.integers(0, 2), st.integers(0, 147), st.integers(1, 255), st.integers(0, 148))
-def test_a_device_survives_damaged_genuine_messages(which: int, at: int, flip: int, size: int) -> None:
+def test_device_survives_damaged_messages(which: int, at: int, flip: int, size: int) -> None:
     pair = Pair()
     pair.send(pair.a)
     name, datagram = pair.log[which][1:]

@@ -1,5 +1,5 @@
-"""Direct paths through every kind of NAT (RFC 4787 sections 4 and 5), simulated: which pairs meet, how soon; and the
-relay carries everything from the first packet on, and again when the path dies."""
+"""Direct paths through every kind of NAT (RFC 4787 sections 4 and 5), simulated: which pairs connect, and how soon. The
+relay carries everything from the first packet on, and again after the path dies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ STUN: tuple[Address, ...] = (("192.0.2.1", 3478), ("192.0.2.2", 3478))
 
 
 class Kind(Enum):
-    """What mapping or filtering looks at besides the inner address."""
+    """Parts of the outer address on which mapping or filtering depends, besides the inner address."""
 
     ENDPOINT_INDEPENDENT = "endpoint-independent"
     ADDRESS_DEPENDENT = "address-dependent"
     PORT_DEPENDENT = "address-and-port-dependent"
 
-    def of(self, far: Address) -> tuple[object, ...]:
+    def key_of(self, far: Address) -> tuple[object, ...]:
         return {Kind.ENDPOINT_INDEPENDENT: (), Kind.ADDRESS_DEPENDENT: far[:1], Kind.PORT_DEPENDENT: far}[self]
 
 
@@ -33,7 +33,7 @@ EI, AD, PD = Kind
 
 @dataclass
 class Nat:
-    """One router with one public address."""
+    """A router with one public address."""
 
     public: str
     mapping: Kind
@@ -45,38 +45,38 @@ class Nat:
     inner: dict[Address, Address] = field(default_factory=dict)
     contacted: dict[Address, set[object]] = field(default_factory=dict)
 
-    def outward(self, source: Address, to: Address) -> Address | None:
+    def translate_out(self, source: Address, to: Address) -> Address | None:
         if self.blocks_udp:
             return None
-        key = (source, self.mapping.of(to))
+        key = (source, self.mapping.key_of(to))
         if key not in self.mapped:
             outer = self.mapped[key] = (self.public, next(self.ports))
             self.inner[outer] = source
         outer = self.mapped[key]
-        self.contacted.setdefault(outer, set()).add(self.filtering.of(to))
+        self.contacted.setdefault(outer, set()).add(self.filtering.key_of(to))
         return outer
 
-    def inward(self, outer: Address, source: Address) -> Address | None:
-        if self.blocks_udp or self.filtering.of(source) not in self.contacted.get(outer, ()):
+    def translate_in(self, outer: Address, source: Address) -> Address | None:
+        if self.blocks_udp or self.filtering.key_of(source) not in self.contacted.get(outer, ()):
             return None
         return self.inner[outer]
 
     def forget(self) -> None:
-        """It was restarted."""
+        """Forget all mappings, as after a restart."""
         self.mapped.clear()
         self.inner.clear()
         self.contacted.clear()
 
 
 class NatWorld(SimulatedNetwork):
-    """Machines behind routers. Private networks cannot reach each other but through them."""
+    """Machines behind routers. Private networks reach each other only through them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.nats: dict[Address, Nat] = {}
         self.one_way = False
 
-    def place(self, number: int, nat: Nat | None) -> Machine:
+    def add_machine(self, number: int, nat: Nat | None) -> Machine:
         machine = self.add(number)
         if nat is not None:
             machine.udp_address = (f"10.{number}.0.2", 41_641)
@@ -85,10 +85,10 @@ class NatWorld(SimulatedNetwork):
         return machine
 
     def measure(self, machine: Machine) -> None:
-        """What STUN and the machine's own interfaces say."""
+        """Return the results of STUN and the machine's own interfaces."""
         inner = machine.udp_address
         nat = self.nats.get(inner)
-        seen = [nat.outward(inner, server) for server in STUN] if nat else [inner]
+        seen = [nat.translate_out(inner, server) for server in STUN] if nat else [inner]
         found = [address for address in seen if address is not None]
         machine.endpoint.set_own_endpoints(own_endpoints(found, [inner[0]], inner[1], 0), self.now, 1e9)
 
@@ -97,7 +97,7 @@ class NatWorld(SimulatedNetwork):
         if nat is not None:
             if to[0] == nat.public and not nat.hairpin:
                 return
-            outer = nat.outward(source, to)
+            outer = nat.translate_out(source, to)
             if outer is None:
                 return
         else:
@@ -105,7 +105,7 @@ class NatWorld(SimulatedNetwork):
         if self.one_way and source == self.machines[0].udp_address:
             return
         far = next((router for router in self.nats.values() if router.public == to[0]), None)
-        target = far.inward(to, outer) if far is not None else to
+        target = far.translate_in(to, outer) if far is not None else to
         machine = next((m for m in self.machines if m.udp_address == target), None)
         if machine is None or (far is None and target in self.nats):
             return
@@ -122,8 +122,9 @@ def introduce(world: NatWorld, one: Machine, two: Machine) -> None:
 _words = itertools.count()
 
 
-def talk(world: NatWorld, one: Machine, two: Machine, until: float) -> int:
-    """A word ten times a second, both ways, no two the same, and a moment for the last to arrive; -> words each way."""
+def exchange_words(world: NatWorld, one: Machine, two: Machine, until: float) -> int:
+    """Send a word ten times a second in both directions, all different, and wait for the last; return words each
+    way."""
     said = 0
     while world.now < until:
         one.say(two, b"%d" % next(_words))
@@ -141,9 +142,9 @@ def path(machine: Machine, other: Machine) -> PathState:
 NATS = list(itertools.product((EI, AD, PD), (EI, AD, PD)))
 
 
-def meets(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> bool:
-    """Whether hole punching can work: a router that changes ports needs a far one that does not look at them, and two
-    such routers need one that lets everybody in."""
+def can_connect(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> bool:
+    """Return whether hole punching can work: a router that changes ports needs a far one that does not filter by port,
+    and two such routers need one that filters nothing."""
     (map1, filter1), (map2, filter2) = one, two
     if map1 is EI and map2 is EI:
         return True
@@ -155,74 +156,74 @@ def meets(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> bool:
 
 @pytest.mark.parametrize("one", NATS, ids=lambda kinds: f"{kinds[0].name}-{kinds[1].name}")
 @pytest.mark.parametrize("two", NATS, ids=lambda kinds: f"{kinds[0].name}-{kinds[1].name}")
-def test_who_meets_whom(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> None:
+def test_direct_paths_by_nat_type(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> None:
     world = NatWorld()
-    a = world.place(1, Nat("198.51.100.1", *one))
-    b = world.place(2, Nat("198.51.100.2", *two))
+    a = world.add_machine(1, Nat("198.51.100.1", *one))
+    b = world.add_machine(2, Nat("198.51.100.2", *two))
     introduce(world, a, b)
     a.say(b, b"first")
     world.run(0.3)
-    assert b.heard()[0] == b"first", "the relay carries the first word at once"
-    said = talk(world, a, b, 3.0)
-    expected = PathState.DIRECT if meets(one, two) else PathState.RELAYED
+    assert b.heard()[0] == b"first", "the relay carries the first word immediately"
+    said = exchange_words(world, a, b, 3.0)
+    expected = PathState.DIRECT if can_connect(one, two) else PathState.RELAYED
     assert (path(a, b), path(b, a)) == (expected, expected)
     assert len(b.heard()) == len(set(b.heard())), "nothing twice"
     assert len(b.heard()) == len(a.heard()) + 1 == said + 1, "nothing lost while paths change"
 
 
 @pytest.mark.parametrize("hairpin", [True, False])
-def test_two_behind_one_router(hairpin: bool) -> None:
-    """Their private networks do not touch: only a router that turns packets around joins them."""
+def test_two_peers_behind_one_router(hairpin: bool) -> None:
+    """The private networks are separate: only a router that hairpins packets joins them."""
     world, nat = NatWorld(), Nat("198.51.100.1", EI, EI, hairpin=hairpin)
-    a, b = world.place(1, nat), world.place(2, nat)
+    a, b = world.add_machine(1, nat), world.add_machine(2, nat)
     introduce(world, a, b)
-    talk(world, a, b, 3.0)
+    exchange_words(world, a, b, 3.0)
     assert path(a, b) is (PathState.DIRECT if hairpin else PathState.RELAYED)
 
 
 @pytest.mark.parametrize("blocked", [(True, False), (False, True), (True, True)])
-def test_where_udp_is_blocked_the_relay_carries_everything(blocked: tuple[bool, bool]) -> None:
+def test_relay_carries_everything_without_udp(blocked: tuple[bool, bool]) -> None:
     world = NatWorld()
-    a = world.place(1, Nat("198.51.100.1", EI, EI, blocks_udp=blocked[0]))
-    b = world.place(2, Nat("198.51.100.2", EI, EI, blocks_udp=blocked[1]))
+    a = world.add_machine(1, Nat("198.51.100.1", EI, EI, blocks_udp=blocked[0]))
+    b = world.add_machine(2, Nat("198.51.100.2", EI, EI, blocks_udp=blocked[1]))
     introduce(world, a, b)
-    said = talk(world, a, b, 20.0)
+    said = exchange_words(world, a, b, 20.0)
     assert path(a, b) is path(b, a) is PathState.RELAYED
     assert len(b.heard()) == len(set(b.heard())) == said
 
 
-def test_a_path_that_works_one_way_only_is_not_taken() -> None:
+def test_one_way_path_is_not_used() -> None:
     world = NatWorld()
     world.one_way = True
-    a = world.place(1, Nat("198.51.100.1", EI, EI))
-    b = world.place(2, Nat("198.51.100.2", EI, EI))
+    a = world.add_machine(1, Nat("198.51.100.1", EI, EI))
+    b = world.add_machine(2, Nat("198.51.100.2", EI, EI))
     introduce(world, a, b)
-    said = talk(world, a, b, 20.0)
+    said = exchange_words(world, a, b, 20.0)
     assert path(a, b) is path(b, a) is PathState.RELAYED
     assert len(b.heard()) == len(set(b.heard())) == said
 
 
 @pytest.mark.parametrize("death", ["blocked", "one way", "router restarted"])
-def test_back_on_the_relay_when_the_path_dies_and_direct_again_when_it_lives(death: str) -> None:
+def test_dead_path_falls_back_and_recovers(death: str) -> None:
     world = NatWorld()
     nat = Nat("198.51.100.1", EI, PD)
-    a, b = world.place(1, nat), world.place(2, Nat("198.51.100.2", EI, PD))
+    a, b = world.add_machine(1, nat), world.add_machine(2, Nat("198.51.100.2", EI, PD))
     introduce(world, a, b)
-    talk(world, a, b, 3.0)
+    exchange_words(world, a, b, 3.0)
     assert path(a, b) is PathState.DIRECT
     nat.blocks_udp, world.one_way = death == "blocked", death == "one way"
     if death == "router restarted":
         nat.forget()  # new ports from now on; a's own address is another
         nat.blocks_udp = True
-    talk(world, a, b, 8.0)
+    exchange_words(world, a, b, 8.0)
     for machine in (a, b):
         machine.stack.received.clear()
-    said = talk(world, a, b, 12.0)
-    assert len(set(b.heard())) == said, "what is said five seconds later arrives, all of it"
+    said = exchange_words(world, a, b, 12.0)
+    assert len(set(b.heard())) == said, "every word after five seconds arrives"
     assert len(set(a.heard())) == said
     nat.blocks_udp = world.one_way = False
     world.measure(a)
     began = world.now
     while (path(a, b), path(b, a)) != (PathState.DIRECT, PathState.DIRECT):
-        talk(world, a, b, world.now + 0.5)
+        exchange_words(world, a, b, world.now + 0.5)
         assert world.now < began + 10

@@ -14,7 +14,7 @@ SOAK_SEEDS = range(1000, 3000)
 
 
 def random_link(random: Random) -> Link:
-    """Some network, mostly a bad one."""
+    """Return a random network, mostly a bad one."""
     link = Link(delay=random.choice([0.0001, 0.002, 0.02, 0.15]) * (0.5 + random.random()))
     link.loss = random.choice([0, 0, 0.001, 0.01, 0.05, 0.2]) * random.random()
     link.reorder = random.choice([0, 0, 0.01, 0.3]) * random.random()
@@ -36,7 +36,7 @@ def random_settings(random: Random) -> TcpSettings:
 
 
 def check_bounds(socket: TcpSocket, settings: TcpSettings, peer: TcpSettings) -> None:
-    """No buffer grows beyond what was allowed."""
+    """Check that no buffer grows beyond its limit."""
     largest = max(settings.send_buffer, settings.send_buffer_start)
     assert len(socket.sender.queue) <= largest + settings.max_write
     assert socket.receiver.rx.unread + socket.receiver.rx.waiting <= settings.receive_buffer + 65_536
@@ -47,7 +47,7 @@ def check_bounds(socket: TcpSocket, settings: TcpSettings, peer: TcpSettings) ->
     assert len(flight.runs) <= 4 + (socket.sender.snd_nxt - socket.sender.snd_una) // 8
 
 
-def converse(seed: int) -> None:
+def run_conversation(seed: int) -> None:
     random = Random(seed)
     there, back = random_link(random), random_link(random)
     blackout = (random.random() * 2, random.choice([0.3, 3, 30])) if random.random() < 0.3 else None
@@ -57,7 +57,7 @@ def converse(seed: int) -> None:
         world.a.burst_limit = world.b.burst_limit = 100_000
     mine, theirs = world.connect()
     if blackout is not None:
-        # Not before: dialling sends its last SYN after 31 s, and half a minute of silence may take all of them.
+        # Not before: dialling sends its last SYN after 31 s, and half a minute of silence may lose all of them.
         start, length = blackout
         there.blackouts = back.blackouts = [(world.now + start, world.now + start + length)]
     size = random.choice([1, 3000, 300_000, 1_500_000])
@@ -78,9 +78,9 @@ def converse(seed: int) -> None:
 
     def step() -> None:
         if sleeper is not None and world.now >= sleeps_at:
-            world.ahead[sleeper] = 7200.0  # one of the machines slept alone: everything it waited for is overdue
+            world.ahead[sleeper] = 7200.0  # one of the machines slept alone: all its timers are overdue
         for transfer, since in zip(transfers, pauses, strict=True):
-            # Some readers sleep for two seconds: the window closes and has to be opened again.
+            # Some readers sleep for two seconds: the window closes and has to open again.
             transfer.step(reading=not since <= world.now < since + 2)
         check_bounds(mine, settings[0], settings[1])
         check_bounds(theirs, settings[1], settings[0])
@@ -96,8 +96,8 @@ def converse(seed: int) -> None:
     assert not world.b.connections
 
 
-def test_a_reader_may_be_the_last_to_wake() -> None:
-    """Both ends are CLOSED and forgotten before anybody reads: the world ends with the read, not before it."""
+def test_reader_may_wake_last() -> None:
+    """Both ends are CLOSED and removed before the application reads: the world ends with the read, not before it."""
     world = LinkedStacks(3)
     mine, theirs = world.connect()
     transfers = [Transfer(mine, theirs, b"x" * 3000, world.random), Transfer(theirs, mine, b"y", world.random)]
@@ -115,7 +115,7 @@ def test_a_reader_may_be_the_last_to_wake() -> None:
     assert not world.b.connections
 
 
-def test_silence_before_the_end_is_a_failure() -> None:
+def test_silence_before_end_is_failure() -> None:
     world = LinkedStacks(3)
     mine, theirs = world.connect()
     mine.close()
@@ -126,10 +126,10 @@ def test_silence_before_the_end_is_a_failure() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conversation(seed: int) -> None:
-    converse(seed)
+    run_conversation(seed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SOAK_SEEDS)
 def test_conversation_soak(seed: int) -> None:
-    converse(seed)
+    run_conversation(seed)

@@ -1,4 +1,4 @@
-"""Many connections at once: turns, ends, leftovers."""
+"""Many connections at the same time: turns, closing, leftover state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from tests.kit.network.simulated_tcp_link import B, Link, LinkedStacks, Transfer
 
 
-def test_fifty_connections_share_a_bad_link() -> None:
+def test_fifty_connections_share_bad_link() -> None:
     world = LinkedStacks(4, Link(delay=0.01, loss=0.01, rate=5e6), Link(delay=0.01, loss=0.01))
     transfers = []
     for number in range(50):
@@ -29,8 +29,8 @@ def test_fifty_connections_share_a_bad_link() -> None:
     assert world.a.next_wake() is None
 
 
-def test_a_bulk_transfer_leaves_room_for_a_conversation() -> None:
-    """Connections take turns: a small answer never waits for a whole window of somebody else's."""
+def test_bulk_transfer_leaves_room_for_conversation() -> None:
+    """Connections take turns: a small answer never waits for a whole window of another connection."""
     world = LinkedStacks(5, Link(delay=0.0005), Link(delay=0.0005))
     world.a.burst_limit = world.b.burst_limit = 1 << 20
     bulk, sink = world.connect()
@@ -47,7 +47,7 @@ def test_a_bulk_transfer_leaves_room_for_a_conversation() -> None:
     assert sink.unread <= 4 << 20
 
 
-def test_connections_come_and_go_without_a_trace() -> None:
+def test_closed_connections_leave_no_state() -> None:
     world = LinkedStacks(6)
     for _ in range(300):
         mine, theirs = world.connect()

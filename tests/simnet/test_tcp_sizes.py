@@ -1,4 +1,4 @@
-"""Paths change what they carry in the middle of a transfer: segments are cut anew, nothing is lost or doubled."""
+"""Paths change their MTU during a transfer: segments are cut again, nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kit.network.simulated_tcp_link import A, B, Link, LinkedStacks, Trans
 SIZES = (256, 512, 1184, None, 1280, 1420, 8160, 8920, 32_768)
 
 
-def converse(seed: int) -> None:
+def run_conversation(seed: int) -> None:
     random = Random(seed)
     harm = random.choice([0.0, 0.0, 0.02])
     there, back = [Link(delay=random.choice([0.0005, 0.01]), loss=harm, reorder=harm, duplicate=harm) for _ in range(2)]
@@ -31,7 +31,7 @@ def converse(seed: int) -> None:
             stack, peer = random.choice([(world.a, B), (world.b, A)])
             size = random.choice(SIZES)
             stack.set_mtu_to(peer, size)
-            # Who offers to leave checksums out takes large packets; the answer offers it only to whoever asked.
+            # A sender that offers to leave checksums out takes large packets; the answer offers it only in return.
             is_kin = ours.skip_checksums and (stack is world.b or theirs.skip_checksums)
             limits[stack] = min(size or 1280, 32_768 if is_kin else 1280)
             if random.random() < 0.3:
@@ -55,10 +55,10 @@ def converse(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(15))
 def test_sizes_change_in_the_middle(seed: int) -> None:
-    converse(seed)
+    run_conversation(seed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1000, 1600))
-def test_sizes_change_in_the_middle_soak(seed: int) -> None:
-    converse(seed)
+def test_sizes_change_during_transfer_soak(seed: int) -> None:
+    run_conversation(seed)

@@ -1,7 +1,7 @@
-"""What one connection gets out of networks of every kind, as a table beside this file.
+"""Throughput of one connection over networks of every kind, as a table next to this file.
 
-The worlds are seeded, so the same code gives the same table: a change that costs throughput, or sends more twice, shows
-as a difference. Write it anew with THROUGHPUT_UPDATE=1 and look at the difference before committing it.
+The worlds are seeded, so the same code gives the same table: a change that costs throughput, or retransmits more, shows
+as a difference. Update it with THROUGHPUT_UPDATE=1 and review the difference before committing it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEADS = ("network", "share of the rate %", "sent twice %", "timeouts", "round tr
 RATE = 2.5e6
 SECONDS = 2.5
 WORSE = 0.85
-"""Share of the kept figure below which a test fails: algorithms may trade a little."""
+"""Share of the recorded figure below which a test fails: algorithms may trade a little."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ CASES = [
 ]
 
 
-def link(case: Case, harmed: bool) -> Link:
+def link(case: Case, is_harmed: bool) -> Link:
     made = Link(delay=case.delay, rate=RATE, queue=case.queue, blackouts=list(case.blackouts))
-    for name, value in case.harm.items() if harmed else ():
+    for name, value in case.harm.items() if is_harmed else ():
         setattr(made, name, value)
     return made
 
 
 def measure(case: Case) -> tuple[float, float, int, int, int]:
-    """The row of a case."""
+    """Return the row of a case."""
     world = LinkedStacks(7, link(case, True), link(case, not case.only_there), TcpSettings(skip_checksums=True))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(int(RATE * SECONDS * 2)), world.random)
@@ -90,14 +90,14 @@ def measure(case: Case) -> tuple[float, float, int, int, int]:
     )
 
 
-def test_throughput_is_what_it_was() -> None:
+def test_throughput_matches_baseline() -> None:
     rows = {case.name: measure(case) for case in CASES}
     text = "\n".join(["\t".join(HEADS), *("\t".join(map(str, (name, *row))) for name, row in rows.items())]) + "\n"
     if os.environ.get("THROUGHPUT_UPDATE"):
         TABLE.write_text(text)
         return
     kept = {name: values for name, *values in (line.split("\t") for line in TABLE.read_text().splitlines()[1:])}
-    assert kept.keys() == rows.keys(), "THROUGHPUT_UPDATE=1 writes the table anew"
+    assert kept.keys() == rows.keys(), "THROUGHPUT_UPDATE=1 updates the table"
     worse = {
         name: f"{row[0]} % of the rate, was {kept[name][0]} %"
         for name, row in rows.items()

@@ -34,7 +34,7 @@ def test_random_addresses(vector: dict[str, Any]) -> None:
     assert str(addresses.random_address(identity)) == vector["random_addr"]
 
 
-def test_prefixes_and_the_legacy_address() -> None:
+def test_prefixes_and_legacy_address() -> None:
     assert IPv6Network(VECTORS["coder_service_prefix"]) == addresses.CODER_SERVICE_PREFIX
     assert IPv6Network(VECTORS["tailscale_service_prefix"]) == addresses.TAILSCALE_SERVICE_PREFIX
     assert IPv6Address(VECTORS["legacy_agent_addr"]) == addresses.LEGACY_AGENT_ADDRESS

@@ -1,7 +1,6 @@
-"""No recording lies unused: every file of tests/data/wire is named here with the tests that replay it.
+"""No recording is unused: this file lists every file of tests/data/wire with the tests that replay it.
 
-A new file fails until somebody wrote a test for it and a line here; what each line says is checked against the text of
-that test.
+A new file fails until there is a test for it and a line here; each line is compared with the text of that test.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ RPC = ("rpc_agent", "rpc_client_ping", "rpc_client_ssh", "rpc_tailnet")
 JOBS = ("import", "build_start", "import_plan_error", "import_missing_variable", "build_start_canceled")
 
 Replay = tuple[str, str]
-"""(test file, what it says to load the recording: a name, or the pieces it is put together from)."""
+"""(test file, expression that loads the recording: a name, or the pieces of the name)."""
 
 REPLAYS: dict[str, tuple[Replay, ...]] = {
     "addresses.json": (("vectors/test_addresses.py", "addresses.json"),),
@@ -56,21 +55,21 @@ BUILT_FROM = (
     'f"{prefix}_yamux.jsonl"',
     'f"{prefix}_decoded.jsonl"',
 )
-"""How test_rpc_recordings.py makes names of those pieces."""
+"""Composition of names in test_rpc_recordings.py."""
 
 
-def test_every_recording_has_its_replay() -> None:
+def test_every_recording_has_replay() -> None:
     there = {path.name for path in WIRE.iterdir() if path.name != "README.md"}
     assert there - REPLAYS.keys() == set(), "write a test that replays these, and name it here"
     assert REPLAYS.keys() - there == set(), "these recordings are gone"
 
 
 @pytest.mark.parametrize("name", sorted(REPLAYS))
-def test_the_replay_reads_its_recording(name: str) -> None:
+def test_replay_reads_its_recording(name: str) -> None:
     for file, words in REPLAYS[name]:
         assert words in (TESTS / file).read_text(), f"{file} no longer loads {name}"
 
 
-def test_names_are_put_together_as_said() -> None:
+def test_names_are_composed_as_described() -> None:
     text = (TESTS / "vectors/test_rpc_recordings.py").read_text()
     assert [words for words in BUILT_FROM if words not in text] == []

@@ -1,4 +1,4 @@
-"""Keys, disco, STUN, DERP and WireGuard as upstream's own libraries wrote them, byte for byte both ways."""
+"""Keys, disco, STUN, DERP and WireGuard as written by upstream's own libraries, byte for byte in both directions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ h = bytes.fromhex
 
 # -- keys -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("case", load_json("keys.json")["keys"])
-def test_keys_have_the_recorded_forms(case: dict[str, str]) -> None:
+def test_keys_have_recorded_forms(case: dict[str, str]) -> None:
     private = PrivateKey.from_text(case["node_private_text"])
     public = private.public
     assert private.reveal().hex() == case["private_raw"]
@@ -54,7 +54,7 @@ def disco_message(fields: dict[str, Any]) -> disco.Message:
 
 
 @pytest.mark.parametrize("case", DISCO["messages"], ids=lambda case: case["name"])
-def test_disco_packets_are_opened_and_sealed_to_the_same_bytes(case: dict[str, Any]) -> None:
+def test_disco_packets_open_and_seal_identically(case: dict[str, Any]) -> None:
     a, b = (PrivateKey(h(DISCO[f"disco_private_{who}"])) for who in "AB")
     sender, receiver = (a, b) if case["from"] == "A" else (b, a)
     packet, message = h(case["packet"]), disco_message(case["fields"])
@@ -67,7 +67,7 @@ def test_disco_packets_are_opened_and_sealed_to_the_same_bytes(case: dict[str, A
 
 
 @pytest.mark.parametrize("case", DISCO["parser_cases"], ids=lambda case: case["name"])
-def test_odd_disco_cleartexts_are_read_as_upstream_reads_them(case: dict[str, Any]) -> None:
+def test_odd_disco_cleartexts_parse_like_upstream(case: dict[str, Any]) -> None:
     if "error" in case:
         with pytest.raises(WireError) as refused:
             disco.parse_untrusted(h(case["cleartext"]))
@@ -87,12 +87,12 @@ def test_odd_disco_cleartexts_are_read_as_upstream_reads_them(case: dict[str, An
 STUN = load_json("stun.json")
 
 
-def test_stun_request_is_the_recorded_one() -> None:
+def test_stun_request_matches_recording() -> None:
     assert stun.BindingRequest(h(STUN["tx_id"])).encode().hex() == STUN["request"]
 
 
 @pytest.mark.parametrize("case", STUN["request_cases"], ids=lambda case: case["name"])
-def test_stun_requests_are_accepted_as_upstream_accepts_them(case: dict[str, Any]) -> None:
+def test_stun_requests_accepted_like_upstream(case: dict[str, Any]) -> None:
     if "error" in case:
         with pytest.raises(WireError):
             stun.parse_request_untrusted(h(case["packet"]))
@@ -101,7 +101,7 @@ def test_stun_requests_are_accepted_as_upstream_accepts_them(case: dict[str, Any
 
 
 @pytest.mark.parametrize("case", STUN["responses"], ids=lambda case: case["name"])
-def test_stun_responses_are_read_as_upstream_reads_them(case: dict[str, Any]) -> None:
+def test_stun_responses_parse_like_upstream(case: dict[str, Any]) -> None:
     packet = h(case["packet"])
     assert stun.is_stun(packet) == case["is_stun"]
     if "error" in case:
@@ -156,7 +156,7 @@ def check_fields(value: derp.Frame, recorded: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_recorded_derp_frames_decode_and_encode_to_the_same_bytes(client: str) -> None:
+def test_derp_frames_decode_and_encode_identically(client: str) -> None:
     for recorded in CONNECTIONS[client]["frames"]:
         raw = h(recorded["hex"])
         [(kind, body)] = derp_reader.FrameReader().feed_untrusted(raw)
@@ -167,7 +167,7 @@ def test_recorded_derp_frames_decode_and_encode_to_the_same_bytes(client: str) -
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_recorded_derp_infos_open_and_seal_to_the_same_bytes(client: str) -> None:
+def test_derp_infos_open_and_seal_identically(client: str) -> None:
     server = PrivateKey(h(DERP["keys"]["server_private"]))
     key = PrivateKey(h(DERP["keys"]["clients"][client]["private"]))
     frames = {f["name"]: f for f in CONNECTIONS[client]["frames"]}
@@ -187,7 +187,7 @@ def test_recorded_derp_infos_open_and_seal_to_the_same_bytes(client: str) -> Non
 
 @pytest.mark.parametrize("client", ["A", "M"])
 @pytest.mark.parametrize("chunk", [1, 7, 4096])
-def test_recorded_derp_streams_are_cut_into_the_recorded_frames(client: str, chunk: int) -> None:
+def test_derp_streams_split_into_recorded_frames(client: str, chunk: int) -> None:
     connection = CONNECTIONS[client]
     for direction, data in connection["bytes_after_http"].items():
         raw, reader, frames = h(data), derp_reader.FrameReader(), []
@@ -197,15 +197,15 @@ def test_recorded_derp_streams_are_cut_into_the_recorded_frames(client: str, chu
         assert reader.pending == 0
 
 
-def test_odd_derp_frames_are_read_as_upstream_reads_them() -> None:
-    nobody = PublicKey(h(DERP["keys"]["nobody_public"]))
+def test_odd_derp_frames_parse_like_upstream() -> None:
+    absent = PublicKey(h(DERP["keys"]["nobody_public"]))
     expected: dict[str, derp.Frame] = {
         "health, problem text": derp.Health("some problem"),
         "health, healthy": derp.Health(""),
         "restarting, reconnect in 500 ms, try for 10000 ms": derp.Restarting(500, 10_000),
-        "peer gone without reason byte": derp.PeerGone(nobody, derp.GONE_DISCONNECTED),
-        "peer gone, reason 1": derp.PeerGone(nobody, derp.GONE_NOT_HERE),
-        "peer present, key only": derp.PeerPresent(nobody),
+        "peer gone without reason byte": derp.PeerGone(absent, derp.GONE_DISCONNECTED),
+        "peer gone, reason 1": derp.PeerGone(absent, derp.GONE_NOT_HERE),
+        "peer present, key only": derp.PeerPresent(absent),
         "ping from server": derp.DerpPing(h("0908070605040302")),
         "unknown type then keepalive": derp.KeepAlive(),
     }
@@ -213,7 +213,7 @@ def test_odd_derp_frames_are_read_as_upstream_reads_them() -> None:
         frames = [derp_reader.parse_untrusted(*f) for f in derp_reader.FrameReader().feed_untrusted(h(case["frame"]))]
         if case["name"] == "peer present with address":
             [present] = frames
-            assert isinstance(present, derp.PeerPresent) and present.key == nobody
+            assert isinstance(present, derp.PeerPresent) and present.key == absent
             found = endpoint_of_bytes(present.address[:16], int.from_bytes(present.address[16:], "big"))
             assert str(found) == "[2001:db8::1]:8080"
         else:
@@ -238,7 +238,7 @@ class Sides:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["name"])
-def test_wireguard_messages_decode_and_encode_to_the_same_bytes(scenario: dict[str, Any]) -> None:
+def test_wireguard_messages_decode_and_encode_identically(scenario: dict[str, Any]) -> None:
     names = {
         wireguard.Initiation: ("initiation",),
         wireguard.HandshakeResponse: ("response",),
@@ -256,7 +256,7 @@ def test_wireguard_messages_decode_and_encode_to_the_same_bytes(scenario: dict[s
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["name"])
-def test_wireguard_transcript_goes_through_the_recorded_states(scenario: dict[str, Any]) -> None:
+def test_wireguard_transcript_matches_recorded_states(scenario: dict[str, Any]) -> None:
     s = Sides(scenario)
     states = {state["after"]: state for state in scenario["noise_states"]}
     assert noise.INITIAL_CHAIN.hex() == states["initial"]["chain_key"]
@@ -285,7 +285,7 @@ def test_wireguard_transcript_goes_through_the_recorded_states(scenario: dict[st
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["name"])
-def test_wireguard_cookies_are_the_recorded_ones(scenario: dict[str, Any]) -> None:
+def test_wireguard_cookies_match_recording(scenario: dict[str, Any]) -> None:
     s, cookie = Sides(scenario), scenario["cookie"]
     assert mac1_key(s.r.public).hex() == scenario["mac1_key_initiation"]
     assert mac1_key(s.i.public).hex() == scenario["mac1_key_response"]
@@ -311,7 +311,7 @@ def test_wireguard_cookies_are_the_recorded_ones(scenario: dict[str, Any]) -> No
 
 
 def recorded_random(*draws: bytes) -> Any:
-    """Gives the recorded values where their size is asked for, zeros elsewhere (jitter)."""
+    """Return the recorded values where their size is requested, zeros elsewhere (jitter)."""
     left = list(draws)
 
     def random(size: int) -> bytes:
@@ -323,7 +323,7 @@ def recorded_random(*draws: bytes) -> Any:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["name"])
-def test_two_devices_repeat_the_recorded_conversation(scenario: dict[str, Any]) -> None:
+def test_two_devices_replay_recorded_conversation(scenario: dict[str, Any]) -> None:
     s = Sides(scenario)
     messages = scenario["messages"]
     stamp = scenario["timestamp"]
@@ -351,7 +351,7 @@ def test_two_devices_repeat_the_recorded_conversation(scenario: dict[str, Any]) 
     assert ready == []
 
 
-def test_xchacha_is_the_one_of_the_draft() -> None:
+def test_xchacha_matches_draft() -> None:
     # draft-irtf-cfrg-xchacha-03, appendix A.3.1
     plain = (
         b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for "

@@ -24,7 +24,7 @@ def test_decodes_to_the_recorded_value(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", [*FILLED, *REAL], ids=lambda v: f"{v['type']}-{v.get('oneof', '')}")
-def test_encodes_again_without_loss(vector: dict[str, Any]) -> None:
+def test_encoding_round_trips(vector: dict[str, Any]) -> None:
     recorded = bytes.fromhex(vector["hex"])
     encoded = decode(vector).SerializeToString(deterministic=True)
     # Upstream writes oneof members last and maps in any order: same fields, another order. Sizes must agree.
@@ -32,7 +32,7 @@ def test_encodes_again_without_loss(vector: dict[str, Any]) -> None:
     assert decode({"type": vector["type"], "hex": encoded.hex()}) == decode(vector)
 
 
-def test_most_messages_encode_to_the_same_bytes() -> None:
+def test_most_messages_encode_identically() -> None:
     different = [
         v["type"] for v in [*FILLED, *REAL] if decode(v).SerializeToString(deterministic=True).hex() != v["hex"]
     ]
@@ -40,7 +40,7 @@ def test_most_messages_encode_to_the_same_bytes() -> None:
     assert len(different) <= 40
 
 
-def test_every_message_type_of_our_files_has_a_vector() -> None:
+def test_every_message_type_has_vector() -> None:
     from coder.rpc.proto import agent_pb2, provisioner_pb2, provisionerd_pb2, tailnet_pb2
 
     def names(messages: Any) -> Iterator[str]:

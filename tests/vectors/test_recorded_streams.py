@@ -32,7 +32,7 @@ FRAMES = SESSION[1:]
 
 @pytest.mark.parametrize("chunk", [1, 13, 1 << 16])
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
-def test_the_relayed_session_is_cut_and_written_again_to_the_same_bytes(direction: str, chunk: int) -> None:
+def test_relayed_session_splits_and_encodes_identically(direction: str, chunk: int) -> None:
     recorded = [frame["hex"] for frame in FRAMES if frame["dir"] == direction]
     data = bytes.fromhex("".join(recorded))
     reader = derp_reader.FrameReader()
@@ -45,7 +45,7 @@ def test_the_relayed_session_is_cut_and_written_again_to_the_same_bytes(directio
     assert reader.pending == 0
 
 
-def test_the_relayed_session_is_a_conversation_of_two_wireguard_peers() -> None:
+def test_relayed_session_is_wireguard_conversation() -> None:
     """Greeting, then one handshake, then data under the indices it named, each counter once and rising."""
     assert [(frame["dir"], frame["type"]) for frame in FRAMES[:4]] == [
         ("s2c", derp.SERVER_KEY),
@@ -96,7 +96,7 @@ KINDS: dict[str, Any] = {
 
 
 def examples(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """(example, its lines without the handshake)."""
+    """Yield (example, its lines without the handshake)."""
     for example, lines in groupby(load_lines(name), key=lambda line: line["example"]):
         yield example, [line for line in lines if line.get("kind") != "http"]
 
@@ -105,35 +105,35 @@ SSE = dict(examples("sse_examples.jsonl"))
 WEBSOCKETS = dict(examples("websocket_examples.jsonl"))
 
 
-def read(text: bytes | str) -> Any:
-    """JSON; upstream leaves trailing zeros of a second's fraction out, which says the same."""
+def parse_json(text: bytes | str) -> Any:
+    """Parse JSON; upstream leaves out trailing zeros of a second's fraction, which does not change the value."""
     whole = text if isinstance(text, str) else text.decode()
     return json.loads(re.sub(r'(:\d\d)(\.\d*?)0*Z"', lambda m: f'{m[1]}{m[2].rstrip(".")}Z"', whole))
 
 
-def again(value: Any, kind: Any) -> Any:
-    """Through our struct and back."""
-    return read(codec.encode(codec.decode(json.dumps(value), kind)))
+def round_trip(value: Any, kind: Any) -> Any:
+    """Decode into our struct and encode again."""
+    return parse_json(codec.encode(codec.decode(json.dumps(value), kind)))
 
 
 @pytest.mark.parametrize("example", SSE)
-def test_events_are_written_as_they_were_recorded(example: str) -> None:
+def test_events_encode_as_recorded(example: str) -> None:
     for line in SSE[example]:
         head, _, rest = line["chunk"].partition("\ndata: ")
         if not rest:
             assert line["chunk"].encode() == _event(None)
             continue
         assert head == "event: data" and rest.endswith("\n\n")
-        value = read(rest)
-        assert again(value, KINDS[example]) == value
+        value = parse_json(rest)
+        assert round_trip(value, KINDS[example]) == value
         written = _event(codec.decode(rest, KINDS[example])).decode()
         assert written.endswith("\n\n")
         assert written.removeprefix("event: data\ndata: ") != written
-        assert read(written.removeprefix("event: data\ndata: ")) == value
+        assert parse_json(written.removeprefix("event: data\ndata: ")) == value
 
 
 def messages(lines: list[dict[str, Any]]) -> list[str]:
-    """Whole messages of the server."""
+    """Return whole messages of the server."""
     texts: list[str] = []
     for line in lines:
         if line["op"] in ("text", "binary"):
@@ -144,20 +144,20 @@ def messages(lines: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("example", WEBSOCKETS)
-def test_messages_are_written_as_they_were_recorded(example: str) -> None:
+def test_messages_encode_as_recorded(example: str) -> None:
     for text in messages(WEBSOCKETS[example]):
-        value = read(text)
+        value = parse_json(text)
         if isinstance(value, dict) and value.keys() == {"type", "data"}:
             inner = value["data"]
             ours = None if inner is None else codec.decode(json.dumps(inner), KINDS[example])
-            first = {"type": "ping", "data": None}  # said once, before the first value
-            assert read(codec.encode(first if ours is None else _twin(ours))) == value
+            first = {"type": "ping", "data": None}  # sent once, before the first value
+            assert parse_json(codec.encode(first if ours is None else _twin(ours))) == value
         else:
-            assert again(value, KINDS[example]) == value
+            assert round_trip(value, KINDS[example]) == value
 
 
 def raw_frame(line: dict[str, Any]) -> bytes:
-    """A frame of the server: never masked (RFC 6455 5.1)."""
+    """Return a frame of the server: never masked (RFC 6455 5.1)."""
     codes = {"cont": 0, "text": 1, "binary": 2, "close": 8}
     close = line["op"] == "close"
     body: bytes = struct.pack("!H", line["code"]) + line["reason"].encode() if close else line["text"].encode()
@@ -169,7 +169,7 @@ def raw_frame(line: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("example", WEBSOCKETS)
-async def test_our_client_reads_the_recorded_frames(example: str) -> None:
+async def test_client_reads_recorded_frames(example: str) -> None:
     near, far = trio.testing.memory_stream_pair()
     client = WebSocketStream(near, client=True)
     lines = WEBSOCKETS[example]

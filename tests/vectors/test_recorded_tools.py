@@ -37,7 +37,7 @@ async def read_exactly(stream: trio.abc.ReceiveStream, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("case", MEASURED, ids=lambda case: case["direction"])
-async def test_our_server_takes_part_in_the_recorded_speed_test(case: dict[str, Any]) -> None:
+async def test_server_passes_recorded_speed_test(case: dict[str, Any]) -> None:
     assert SPEEDTEST["block_size"] == BLOCK
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
@@ -56,7 +56,7 @@ async def test_our_server_takes_part_in_the_recorded_speed_test(case: dict[str, 
 
 
 @pytest.mark.parametrize("case", MEASURED, ids=lambda case: case["direction"])
-async def test_our_client_asks_as_recorded(case: dict[str, Any]) -> None:
+async def test_client_requests_match_recording(case: dict[str, Any]) -> None:
     near, far = trio.testing.memory_stream_pair()
     request, answer, *blocks = (bytes.fromhex(write["hex"]) for write in case["writes"])
 
@@ -78,7 +78,7 @@ async def test_our_client_asks_as_recorded(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["request"][:13])
-async def test_our_server_refuses_in_the_recorded_words(case: dict[str, Any]) -> None:
+async def test_server_refuses_in_recorded_words(case: dict[str, Any]) -> None:
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_speedtest, far)
@@ -89,27 +89,27 @@ async def test_our_server_refuses_in_the_recorded_words(case: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["request"][:13])
-async def test_our_client_understands_the_recorded_refusals(case: dict[str, Any]) -> None:
+async def test_client_understands_recorded_refusals(case: dict[str, Any]) -> None:
     near, far = trio.testing.memory_stream_pair()
     await far.send_all(case["response"].encode())
     with pytest.raises(CoderError):
         await run_speedtest(near, "down", 5)
 
 
-def printed(connection: int, *, before: int) -> bytes:
-    """What the recorded terminal had said when the line `before` was sent."""
-    said = (line for line in TERMINAL[:before] if line["connection"] == connection and line.get("dir") == "s2c")
-    return b"".join(bytes.fromhex(line["hex"]) for line in said if line["op"] == "binary")
+def output_before(connection: int, *, before: int) -> bytes:
+    """Return the output of the recorded terminal up to the moment when the line `before` was sent."""
+    output = (line for line in TERMINAL[:before] if line["connection"] == connection and line.get("dir") == "s2c")
+    return b"".join(bytes.fromhex(line["hex"]) for line in output if line["op"] == "binary")
 
 
-def plain(said: bytes) -> bytes:
-    """Without what depends on the shell's version and on who runs it: its prompt, and asking for pastes in brackets."""
-    return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", re.sub(rb"bash-[0-9.]+[#$] ", b"$ ", said))
+def normalized(output: bytes) -> bytes:
+    """Remove output that depends on the shell's version and its user: the prompt, and bracketed paste mode."""
+    return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", re.sub(rb"bash-[0-9.]+[#$] ", b"$ ", output))
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the recorded shell is bash")
-async def test_the_recorded_terminal_is_repeated(tmp_path: Path) -> None:
-    """Keys, resizing, a second viewer who sees what there was, and the end, with the words the recording has."""
+async def test_recorded_terminal_is_replayed(tmp_path: Path) -> None:
+    """Keys, resizing, a second viewer that gets the earlier output, and the end, with the recorded texts."""
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     state.manifest = agent_pb2.Manifest(workspace_name="w")
     state.directory = tmp_path
@@ -120,15 +120,15 @@ async def test_the_recorded_terminal_is_repeated(tmp_path: Path) -> None:
             near, far = trio.testing.memory_stream_pair()
             nursery.start_soon(service.serve, far)
             await near.send_all(len(body).to_bytes(2, "little") + body)
-            said = b""
+            output = b""
             for at, line in enumerate(TERMINAL):
                 if line["connection"] != connection or line.get("dir") != "c2s":
                     continue
-                wanted = plain(printed(connection, before=at))
+                wanted = normalized(output_before(connection, before=at))
                 with trio.move_on_after(60):
-                    while plain(said) != wanted:
-                        said += await near.receive_some()
-                assert plain(said) == wanted
+                    while normalized(output) != wanted:
+                        output += await near.receive_some()
+                assert normalized(output) == wanted
                 if line["op"] == "binary":
                     await near.send_all(bytes.fromhex(line["hex"]))
             if connection == 2:  # `exit` was typed: the stream ends, as the recorded one did

@@ -1,4 +1,4 @@
-"""Our callers and servers say packet for packet what upstream's said in the recordings."""
+"""Our callers and servers send packet for packet what upstream's sent in the recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kit.recordings.wire_recordings import both_directions, load_lines, me
 
 
 def unary_calls(prefix: str) -> list[dict[str, Any]]:
-    """Recorded calls with one request and one answer, with the raw bytes of both directions."""
+    """Return recorded calls with one request and one answer, with the raw bytes of both directions."""
     raw: dict[int, dict[str, bytes]] = defaultdict(lambda: {"c2s": b"", "s2c": b""})
     readers = {"c2s": yamux.YamuxFrameReader(), "s2c": yamux.YamuxFrameReader()}
     for direction, data in both_directions(load_lines(f"{prefix}.jsonl")):
@@ -50,12 +50,12 @@ def message_of(call: dict[str, Any], direction: str) -> Any:
     return message_type(packet["type"]).FromString(data)
 
 
-def test_there_are_calls_of_every_link() -> None:
+def test_every_link_has_calls() -> None:
     assert len({call["rpc"] for call in CALLS}) >= 12
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call['rpc'].rsplit('/', 1)[-1]}-{call['stream']}")
-async def test_calls_and_answers_are_the_recorded_ones(call: dict[str, Any]) -> None:
+async def test_calls_and_answers_match_recording(call: dict[str, Any]) -> None:
     request, answer = message_of(call, "c2s"), message_of(call, "s2c")
     said = {"c2s": b"", "s2c": b""}
 

@@ -64,7 +64,7 @@ def check_body(packet: drpc.DrpcPacket, want: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_frames_are_the_recorded_ones(prefix: str) -> None:
+def test_frames_match_recording(prefix: str) -> None:
     expected = load_lines(f"{prefix}_yamux.jsonl")
     found = yamux_frames(f"{prefix}.jsonl")
     for direction in ("c2s", "s2c"):
@@ -78,7 +78,7 @@ def test_frames_are_the_recorded_ones(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("name", [f"{prefix}.jsonl" for prefix in PREFIXES] + ["prov_daemon.jsonl"])
-def test_frames_encode_to_the_same_bytes(name: str) -> None:
+def test_frames_encode_identically(name: str) -> None:
     sent: dict[str, bytes] = defaultdict(bytes)
     for direction, data in both_directions(load_lines(name)):
         sent[direction] += data
@@ -89,7 +89,7 @@ def test_frames_encode_to_the_same_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
-def test_calls_are_the_recorded_ones(prefix: str) -> None:
+def test_calls_match_recording(prefix: str) -> None:
     chunks: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
     for direction, frame in yamux_frames(f"{prefix}.jsonl"):
         if frame.type is yamux.FrameType.DATA:
@@ -101,8 +101,8 @@ def test_calls_are_the_recorded_ones(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
-def test_whole_sessions_pass_through_the_machine(prefix: str) -> None:
-    """Both ends replayed: the client's bytes to our server end and the other way round, nothing is refused."""
+def test_whole_sessions_replay_on_both_ends(prefix: str) -> None:
+    """Both ends replayed: the client's bytes to our server end and the reverse; nothing is rejected."""
     server, client = yamux.Yamux(client=False), yamux.Yamux(client=True)
     received: dict[tuple[str, int], bytes] = defaultdict(bytes)
     for direction, data in both_directions(load_lines(f"{prefix}.jsonl")):
@@ -122,13 +122,13 @@ def test_whole_sessions_pass_through_the_machine(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("job", RAW_JOBS)
-def test_provisioner_sessions_are_the_recorded_ones(job: str) -> None:
+def test_provisioner_sessions_match_recording(job: str) -> None:
     chunks = list(both_directions(load_lines(f"prov_session_{job}.jsonl")))
     expected = next(e for e in load_lines("prov_session_decoded.jsonl") if e["stream"] == job)
     check_packets(packets_of(chunks), expected["packets"])
 
 
-def test_every_packet_encodes_to_the_same_bytes() -> None:
+def test_every_packet_encodes_identically() -> None:
     for job in ("import", "build_start"):
         chunks = list(both_directions(load_lines(f"prov_session_{job}.jsonl")))
         for direction in ("c2s", "s2c"):
@@ -138,7 +138,7 @@ def test_every_packet_encodes_to_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("job", [e["stream"] for e in load_lines("prov_session_decoded.jsonl")])
-def test_decoded_sessions_without_raw_bytes_fit_our_messages(job: str) -> None:
+def test_decoded_sessions_match_our_messages(job: str) -> None:
     session = next(e for e in load_lines("prov_session_decoded.jsonl") if e["stream"] == job)
     for packet in session["packets"]:
         if packet["kind"] == "Message":

@@ -1,12 +1,11 @@
-"""The whole machine: tunnels, paths and the TCP/IP stack tied together, without I/O.
+"""The endpoint of a node: tunnels, paths and the TCP/IP stack combined, without I/O.
 
-Lives here: where each datagram and each packet goes. What the parts decide is theirs (`tunnel/`, `paths/`, `stack/`),
-what follows from it for one peer `peers/`'s; sockets, relay connections and
-sleeping are the drivers' (`drivers/pump.py`).
+Lives here: the dispatch of datagrams and packets. Decisions belong to the parts (`tunnel/`, `paths/`, `stack/`), their
+effects on one peer to `peers/`; sockets, relay connections and sleeping belong to the drivers (`drivers/pump.py`).
 Obeys docs/protocol/disco.md.
 
-The way in: `receive_udp` and `receive_relay` once per batch, then `flush`. The way out: `Sink`, called synchronously,
-so that a superbuffer can be reused as soon as it has been handed over.
+Input: `receive_udp` and `receive_relay` once per batch, then `flush`. Output: `Sink`, called synchronously, so that a
+superbuffer can be reused as soon as it has been handed over.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from coder.mesh.core.wire.batch import Batch, TxBuf
 from coder.mesh.core.wire.stun import is_stun
 from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
 
-# The usual advice of WireGuard: below the thirty seconds after which routers forget a silent mapping.
+# The usual advice of WireGuard: below the thirty seconds after which routers drop an idle mapping.
 PERSISTENT_KEEPALIVE = 25.0
 _TRANSPORT = 4
 # Type 1 or 2 and three zeros; a STUN answer begins with 1 as well, but its second byte is 1 too.
 _HANDSHAKE = (b"\1\0\0\0", b"\2\0\0\0")
-_LATELY = 1.0
+_RECENTLY = 1.0
 """Ours: seconds; much less than what makes a session inactive."""
 
 
 class Endpoint:
-    """One node. `now` is a monotonic clock in seconds, the same in all calls; `wall_offset` makes Unix time of it."""
+    """A node. `now` is a monotonic clock in seconds, the same in all calls; `wall_offset` turns it into Unix time."""
 
     def __init__(
         self,
@@ -66,12 +65,12 @@ class Endpoint:
         self.peers: dict[bytes, Peer] = {}
         self.routes = RelayRoutes()
         self.dropped_strangers = 0
-        """Datagrams from addresses no peer has proven to be its own."""
+        """Datagrams from addresses that no peer has proven."""
         self.tap: Callable[[Sequence[bytes], bool], None] | None = None
-        """Sees every inner packet; True: on its way out. Costs a copy per packet, so only while somebody looks."""
+        """Sees every inner packet; True: outgoing. Costs a copy per packet, so it is set only during a capture."""
         self.route: Callable[[list[bytes]], list[bytes]] | None = None
-        """Takes arrived packets that are for others and returns those for our own stack (a node that is a gateway)."""
-        # Only addresses somebody has proved, so that a stranger's datagram costs a look-up.
+        """Takes arrived packets for other hosts and returns those for our own stack (on a gateway)."""
+        # Only proven addresses, so that a stranger's datagram costs one lookup.
         self._by_address: PeerMap[Peer] = PeerMap()
         self._random = random
         self._relay = RelayOutput(self.routes, stack, sink)
@@ -83,7 +82,7 @@ class Endpoint:
 
     # -- peers ------------------------------------------------------------------------------------------------------
     def set_peer(self, config: PeerParameters, now: float) -> None:
-        """Install or update a peer. CryptoError when its WireGuard key is unusable."""
+        """Install or update a peer. Raises CryptoError when its WireGuard key is unusable."""
         peer = self.peers.get(config.public_key)
         if peer is None:
             tunnel = self.device.add_peer(config.public_key, now, allowed=config.allowed_ips)
@@ -98,7 +97,7 @@ class Endpoint:
             peer.box = self._actions.box(config.disco_key)
             peer.paths = PeerPaths(self._random, direct=self.direct)
             peer.seen_carries = STANDARD
-        # `pause` was said for the old addresses, and would never be taken back for those that go.
+        # `pause` applies to the old addresses, and would never be undone for removed ones.
         if config.allowed_ips != peer.tunnel.allowed:
             self._relay.resume(peer)
             self.device.set_allowed(peer.tunnel, config.allowed_ips)
@@ -108,7 +107,7 @@ class Endpoint:
         self._actions.carry_out(peer, peer.paths.set_endpoints(config.endpoints if self.direct else (), now), now)
 
     def remove_peer(self, key: bytes, now: float) -> None:
-        """Forget a peer, its connections die; nothing happens when there is none."""
+        """Remove a peer and close its connections; does nothing when there is none."""
         peer = self.peers.pop(key, None)
         if peer is None:
             return
@@ -122,40 +121,40 @@ class Endpoint:
         self.device.remove_peer(PublicKey(key))
 
     def peer_of(self, address: bytes) -> Peer | None:
-        """The peer that owns an overlay address (16 bytes)."""
+        """Return the peer that owns an overlay address (16 bytes)."""
         tunnel = self.device.tunnel_to(address)
         return None if tunnel is None else self.peers.get(tunnel.remote)
 
     def relay_drained(self, region: int) -> None:
-        """A region's queue is short again; call `flush` afterwards."""
+        """Resume peers after a region's queue drained; call `flush` afterwards."""
         self._relay.drained(region)
 
     def relay_peer_gone(self, region: int, key: bytes, now: float) -> None:
-        """A relay has no such peer: neither a learnt route there nor what was just sent there is worth waiting for."""
+        """Forget a learnt route: the relay has no such peer, and recent packets there are lost."""
         self.routes.forget(key, region)
         peer = self.peers.get(key)
         if peer is not None:
             peer.tunnel.undelivered(now)
 
     def relay_returned(self, region: int, now: float) -> None:
-        """A relay is connected again: what was lost meanwhile should be repeated soon."""
+        """Handle a reconnected relay: packets lost meanwhile should be repeated soon."""
         for peer in self.peers.values():
             _, by_relay = peer.paths.route(now)
             if by_relay and self.routes.region(peer.config.public_key, peer.config.home_derp) == region:
                 self._actions.path_changed(peer, now)
                 if peer.paths.active(now):  # our call-me-maybe may be among what was lost
-                    self._actions.carry_out(peer, peer.paths.look_again(now), now)
+                    self._actions.carry_out(peer, peer.paths.ping_again(now), now)
 
     def ping(self, peer: Peer, token: int, now: float) -> None:
-        """Send disco pings somebody waits for; answers come to `Sink.ping_answered` with the token (not 0)."""
+        """Send disco pings for a caller; answers go to `Sink.ping_answered` with the token (not 0)."""
         self._actions.carry_out(peer, peer.paths.ask(token, now), now)
 
     def set_own_endpoints(self, endpoints: Iterable[Address], now: float, fresh_for: float) -> None:
-        """What peers are told in call-me-maybe, and for how many seconds from now on it may be told."""
+        """Set the endpoints for call-me-maybe, and for how many seconds from now on they are valid."""
         self._actions.set_own_endpoints(endpoints, now, fresh_for)
 
     def rebind(self, now: float, slept: float = 0.0) -> None:
-        """Our sockets or addresses changed: every direct path has to be found again; data takes the relay meanwhile.
+        """Search all direct paths again after a change of sockets or addresses; data uses the relay meanwhile.
 
         `slept`: seconds for which `now` stood still because the machine slept; sessions are that much older.
         """
@@ -170,8 +169,9 @@ class Endpoint:
 
     # -- receiving --------------------------------------------------------------------------------------------------
     def receive_udp(self, buffer: bytearray, size: int, segment: int, source: Address, now: float) -> None:
-        """Datagrams of `segment` bytes (the last may be shorter) from one address; `flush` follows the last batch."""
-        # One strided slice looks at the first byte of every datagram: 0.2 us for 44 of them.
+        """Process datagrams of `segment` bytes (the last may be shorter) from one address; `flush` follows the last
+        batch."""
+        # One strided slice checks the first byte of every datagram: 0.2 us for 44 of them.
         firsts = buffer[0:size:segment]
         if firsts.count(_TRANSPORT) == len(firsts):
             self._receive_wireguard(memoryview(buffer)[:size], size, segment, source, now)
@@ -194,7 +194,7 @@ class Endpoint:
                 self._receive_wireguard(memoryview(datagram), len(datagram), len(datagram), source, now)
 
     def receive_relay(self, region: int, source: bytes, packets: Sequence[bytes], now: float) -> None:
-        """Packets of one peer through a region; call `flush` after the last batch."""
+        """Process packets of one peer through a region; call `flush` after the last batch."""
         peer = self.peers.get(source)
         if peer is None:
             self.dropped_strangers += len(packets)
@@ -206,7 +206,7 @@ class Endpoint:
             if packet.startswith(disco.MAGIC):
                 self._disco.receive(packet, region, source, now)
                 continue
-            # Runs of equal size are opened together, like those that came by UDP.
+            # Runs of equal size are opened together, like those from UDP.
             if run and (len(packet) > size or len(run[-1]) < size):
                 self._open_relayed(run, size, source, now)
                 run = []
@@ -222,20 +222,20 @@ class Endpoint:
         joined = run[0] if len(run) == 1 else b"".join(run)
         received = self.device.receive_batch_untrusted(memoryview(joined), len(joined), size, source, now)
         for tunnel, packets in received.deliveries:
-            if tunnel.remote == source:  # keys of one peer in another's frames: a relay that lies
+            if tunnel.remote == source:  # another peer's keys in this peer's frames: the relay lies
                 self._inbound += packets
         if received.replies:
-            # Cookie replies: back the way the handshake came, as its sender has proved nothing yet.
+            # Cookie replies: back on the handshake's path, as its sender has proved nothing yet.
             self.sink.relay(self.routes.region(source, 0), source, received.replies)
         self._dispatch(received, now)
 
     def _receive_wireguard(self, view: memoryview, size: int, segment: int, source: Address, now: float) -> None:
-        # WireGuard is heard only from addresses that a ping or pong has proved to be a peer's
+        # WireGuard is accepted only from addresses that a ping or pong has proved to be a peer's
         # (docs/protocol/disco.md#one-socket-for-everything).
         if self._by_address.by_address.get(source) is None:
             self.dropped_strangers += 1
             return
-        # Nearly every datagram is of a session in use; what is left, if anything, goes the careful way.
+        # Nearly every datagram belongs to a current session; the rest, if any, takes the slow path.
         begin = self.device.open_quietly_untrusted(view, size, segment, source, now, self._inbound)
         if begin >= size:
             return
@@ -258,7 +258,7 @@ class Endpoint:
 
     # -- sending ----------------------------------------------------------------------------------------------------
     def flush(self, now: float) -> None:
-        """Give what was received to the stack, and send everything it and the tunnels have to say."""
+        """Pass received packets to the stack, and send all output of the stack and the tunnels."""
         stack = self.stack
         if self._inbound:
             inbound, self._inbound = self._inbound, []
@@ -290,11 +290,11 @@ class Endpoint:
         if not total:
             return
         paths = peer.paths
-        # Asked after sealing: a session that is missing stages the packets whatever the path.
+        # Checked after sealing: a missing session stages the packets whatever the path.
         address, by_relay = paths.route(now)
         stride = self._txbuf.layout(batch.size).stride
         view = self._txbuf.view[:total]
-        # Built while the path carried more. The relay takes any size, and the next packets fit again.
+        # Built while the path carried more. The relay takes any size, and the next packets have the new size.
         if stride > peer.largest:
             by_relay = True
         elif address is not None:
@@ -321,8 +321,8 @@ class Endpoint:
                 by_relay = True
         if by_relay:
             self._relay.send(peer, datagrams)
-        # Keepalives do not make a session active: ten thousand idle peers, each kept alive every 25 s, would be pinged
-        # every 3 s for ever, most of what they cost.
+        # Keepalives do not make a session active: ten thousand idle peers with a keepalive every 25 s would be pinged
+        # every 3 s for ever, most of their cost.
         if counts:
             self._note_sent(peer, now)
 
@@ -332,7 +332,7 @@ class Endpoint:
     def _note_sent(self, peer: Peer, now: float) -> None:
         paths = peer.paths
         last = paths.last_send
-        if last is not None and now - last < _LATELY and paths.trusted(now):
+        if last is not None and now - last < _RECENTLY and paths.trusted(now):
             paths.last_send = now  # all that `on_send` would do
             return
         was_quiet = not paths.active(now)
@@ -342,9 +342,9 @@ class Endpoint:
 
     # -- time -------------------------------------------------------------------------------------------------------
     def next_wake(self) -> float | None:
-        """When `on_timer` has something to do."""
+        """Return when `on_timer` is due."""
         wake = self.device.next_wake()
-        # Asked after every datagram: written out, it costs half.
+        # Called after every datagram: written out, it costs half.
         at = self.stack.next_wake()
         if at is not None and (wake is None or at < wake):
             wake = at
@@ -354,7 +354,7 @@ class Endpoint:
         return wake
 
     def on_timer(self, now: float) -> None:
-        """Do what is due; `flush` is included."""
+        """Run all expired timers; includes `flush`."""
         for peer in self._path_timers.pop_due(now):
             self._actions.carry_out(peer, peer.paths.on_timer(now), now)
         self._dispatch(self.device.on_timer(now), now)

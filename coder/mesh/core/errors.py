@@ -1,14 +1,14 @@
-"""The errors of the mesh core.
+"""Errors of the mesh core.
 
-Lives here: one root, and one class per way of failing that callers treat differently.
-Does not live here: refusals that are ordinary (a datagram nobody wanted): those are values, counted where they happen.
+Lives here: one root, and one class per failure that callers treat differently.
+Does not live here: ordinary refusals (an unexpected datagram): those are values, counted where they happen.
 """
 
 from __future__ import annotations
 
 
 class MeshError(Exception):
-    """Root of everything the mesh raises: a stable code for programs, a sentence for people."""
+    """Root of all mesh errors: a stable code for programs, a sentence for people."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class MeshError(Exception):
 
 
 class WireError(MeshError):
-    """Bytes from a stranger do not have the shape their protocol demands. The only error of `*_untrusted` functions."""
+    """Malformed bytes from the network. The only error of `*_untrusted` functions."""
 
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(code, message or code.replace("_", " "))

@@ -1,7 +1,7 @@
 """Relay connections of a node: one per region, the home one for ever, others while they are used.
 
-Lives here: which regions have a connection. What one does is derp_connection.py, how a region is reached
-derp_regions.py. Which region a packet should take is `core/paths/relays.py`; frames are `core/wire/derp.py`.
+Lives here: which regions have a connection. derp_connection.py runs a connection, derp_regions.py reaches a region.
+`core/paths/relays.py` chooses the region of a packet; frames are `core/wire/derp.py`.
 Obeys docs/protocol/derp.md, "What a client does".
 """
 
@@ -25,23 +25,23 @@ from coder.mesh.drivers.transport import DerpDialer
 
 @dataclass(frozen=True, slots=True)
 class RelayStatus:
-    """One region's connection, for people."""
+    """Status of a region's connection, for people."""
 
     region: int
     connected: bool
     is_home: bool
     problem: str
-    """Why it is not connected, or what the relay complains about; empty when all is well."""
+    """Reason for a missing connection, or the relay's health message; empty when healthy."""
     forced_websocket: str
     dropped: int
     transport: str = ""
-    """By what it is connected: `upgrade`, `websocket` or `stream`."""
+    """Kind of connection: `upgrade`, `websocket` or `stream`."""
     keepalive: float = 0.0
-    """Seconds of silence after which we speak."""
+    """Seconds of silence after which we send a keepalive."""
 
 
 class RelayPool:
-    """All relay connections of one node."""
+    """All relay connections of a node."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class RelayPool:
         self._connections: dict[int, RelayConnection] = {}
 
     def send(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
-        """Queue packets for a peer; a connection is made when there is none. The packets are copied.
+        """Queue packets for a peer, and connect if necessary. The packets are copied.
 
-        False when the queue is long: `relay_drained` will be called when it is short again.
+        Returns False when the queue is long: `relay_drained` is called when it is short again.
         """
         connection = self._connections.get(region)
         if connection is None:
@@ -82,31 +82,31 @@ class RelayPool:
             self._open(region)
 
     def set_map(self, derp_map: DerpMap) -> None:
-        """Use another map; connections to regions that changed or vanished are closed."""
+        """Use another map; close connections to regions that changed or vanished."""
         old, self._regions.derp_map = self._regions.derp_map, derp_map
         for number in list(self._connections):
             if old.regions.get(number) != derp_map.regions.get(number):
                 self._connections[number].scope.cancel()
 
     def check(self) -> None:
-        """Our network may have changed: connections that do not answer a ping within three seconds are made anew."""
+        """Check all connections after a network change: one without a pong within three seconds is reconnected."""
         for connection in self._connections.values():
             if connection.connected:
                 self._nursery.start_soon(connection.check)
             else:
-                connection.hurry.set()
+                connection.retry_now.set()
 
     def forced_websockets(self) -> dict[int, str]:
-        """Region -> why its connection uses a WebSocket."""
+        """Return region -> why its connection uses a WebSocket."""
         return {r: c.forced_websocket for r, c in self._connections.items() if c.forced_websocket}
 
     def is_connected(self, region: int) -> bool:
-        """Whether packets for this region leave at once."""
+        """Return whether packets for this region leave immediately."""
         connection = self._connections.get(region)
         return connection is not None and connection.connected
 
     def status(self) -> list[RelayStatus]:
-        """Every connection."""
+        """Return the status of every connection."""
         return [
             RelayStatus(
                 c.region,
@@ -122,7 +122,7 @@ class RelayPool:
         ]
 
     async def close_idle(self) -> None:
-        """Close connections nobody uses, for ever."""
+        """Close unused connections, for ever."""
         while True:
             await trio.sleep(IDLE_SCAN)
             deadline = trio.current_time() - IDLE_CLOSE

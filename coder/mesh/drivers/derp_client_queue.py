@@ -1,6 +1,6 @@
-"""What waits in a client of the relay for its connection: control frames first, packets in order, bounded.
+"""Send queue of a relay connection: control frames first, packets in order, bounded.
 
-Lives here: the queue, and when it is long. Who pauses because of that is the endpoint's affair, by way of the events.
+Lives here: the queue, and when it is long. The endpoint pauses peers because of that, by way of the events.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections import deque
 
 QUEUE_PACKETS = 1024
-"""Ours: enough for a congestion window while a connection is being made; the oldest are dropped."""
+"""Ours: enough for a congestion window while a connection opens; the oldest packets are dropped."""
 QUEUE_BYTES = 4 << 20
 LONG_QUEUE = 256 * 1024
-"""Ours: bytes beyond which the stack is asked to wait. A longer queue only adds delay, losing packets costs more."""
+"""Ours: bytes beyond which the stack should wait. A longer queue only adds delay, losing packets costs more."""
 SHORT_QUEUE = 64 * 1024
 FLUSH_BYTES = 131_072
 CONTROL_FRAMES = 256
-"""Ours: pongs waiting for a relay; one that floods pings without reading loses answers, as at the other end."""
+"""Ours: pongs that wait for a relay; one that floods pings without reading loses answers, as on the relay's side."""
 
 
 class DerpSendQueue:
@@ -29,12 +29,12 @@ class DerpSendQueue:
         self._bytes = 0
         self._control: list[bytes] = []
         self.is_long = False
-        """Whether somebody was asked to wait."""
+        """Whether a sender was asked to wait."""
         self.dropped = 0
         """Packets."""
 
     def push(self, packets: int, frames: bytes) -> bool:
-        """Queue frames; False when the queue is long now."""
+        """Queue frames; return False when the queue is long now."""
         self._runs.append((packets, frames))
         self._packets += packets
         self._bytes += len(frames)
@@ -45,20 +45,20 @@ class DerpSendQueue:
         return not self.is_long
 
     def put_control(self, frame: bytes) -> None:
-        """A frame that goes before packets; dropped for a relay that does not read."""
+        """Queue a frame before packets; dropped for a relay that does not read."""
         if len(self._control) < CONTROL_FRAMES:
             self._control.append(frame)
 
     def put_first(self, frame: bytes) -> None:
-        """A frame that goes before all others."""
+        """Queue a frame before all others."""
         self._control.insert(0, frame)
 
     def forget_control(self) -> None:
-        """What was meant for a connection that is gone."""
+        """Drop control frames of a closed connection."""
         self._control.clear()
 
     def take(self) -> bytes:
-        """Frames for one flush; empty when nothing waits."""
+        """Return the frames for one flush; empty when nothing is queued."""
         parts = self._control
         self._control = []
         size = 0
@@ -69,14 +69,15 @@ class DerpSendQueue:
         return b"".join(parts)
 
     def became_short(self) -> bool:
-        """True once when a long queue has been worked off."""
+        """Return True once when a long queue has become short."""
         if self.is_long and self._bytes < SHORT_QUEUE:
             self.is_long = False
             return True
         return False
 
     def release(self) -> bool:
-        """Nobody waits any longer: they may choose another path, and we drop what we must. -> whether anybody did."""
+        """End the wait of senders: they may choose another path, and we drop what exceeds the bound. Return whether any
+        waited."""
         was, self.is_long = self.is_long, False
         return was
 

@@ -1,7 +1,7 @@
-"""One relay connection's life: kept, proven alive, made again, and what comes out of it.
+"""A relay connection: reconnecting, keepalives, and dispatch of received frames.
 
-Lives here: reconnecting, keepalives, reading and writing. Getting to the region is derp_regions.py, what waits is
-derp_client_queue.py, which regions have a connection is derp_client.py's.
+Lives here: reconnecting, keepalives, reading and writing. derp_regions.py reaches the region, derp_client_queue.py has
+the queue, derp_client.py decides which regions have a connection.
 Obeys docs/protocol/derp.md, "What a client does".
 """
 
@@ -24,12 +24,13 @@ from coder.mesh.errors import RelayError
 READ_TIMEOUT = 120.0
 PING_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 6.0
-"""Ours: seconds a ping on an idle connection may go unanswered; data that waits for a repetition is not lost yet."""
+"""Ours: seconds a ping on an idle connection may go unanswered; data that waits for a retransmission is not lost
+yet."""
 FIRST_RETRY = 0.1
 LAST_RETRY = 2.5
-"""Ours: upstream waits up to 5 s. A relay that restarts should not be noticed by people at a shell."""
+"""Ours: upstream waits up to 5 s. Users of a shell should not notice a relay that restarts."""
 STEADY = 10.0
-"""A connection that lived this long starts the next series of attempts anew."""
+"""A connection that lived this long resets the backoff."""
 MAX_RESTART_WAIT = 30.0
 
 _NETWORK_ERRORS = (
@@ -42,30 +43,30 @@ _NETWORK_ERRORS = (
     MeshError,
 )
 _CUTS = (OSError, trio.BrokenResourceError, RelayError)
-"""How a connection ends when something on the way ends it."""
+"""Errors of a connection that a middlebox ended."""
 
 
 class RelayEvents(Protocol):
-    """What the owner of the connections is told; called synchronously."""
+    """Events for the owner of the connections; called synchronously."""
 
     def relay_packets(self, region: int, source: bytes, packets: list[bytes]) -> None:
-        """Packets of one peer, in order."""
+        """Receive packets of one peer, in order."""
 
     def relay_flush(self) -> None:
-        """Everything that was waiting has been delivered: work on it now."""
+        """Process the packets delivered since the last flush."""
 
     def relay_drained(self, region: int) -> None:
-        """A queue that `send` called long is short again."""
+        """Resume: a queue that `send` called long is short again."""
 
     def relay_peer_gone(self, region: int, key: bytes) -> None:
-        """The peer is not (any longer) at this region."""
+        """Note that the peer is not (any longer) in this region."""
 
     def relay_connected(self, region: int, connected: bool) -> None:
-        """A connection was made or lost."""
+        """Note that a connection was opened or lost."""
 
 
 class RelayConnection:
-    """One region's connection and what waits to be sent through it."""
+    """Connection to a region, with its send queue."""
 
     def __init__(self, region: int, regions: RelayRegions, events: RelayEvents) -> None:
         self.region = region
@@ -80,52 +81,53 @@ class RelayConnection:
         self.forced_websocket = ""
         self.transport_kind = ""
         self.unproven = ""
-        """The node that was reached and has not welcomed us: if it hangs up instead, others are asked before it."""
+        """The node that was reached and has not sent its welcome: if it hangs up instead, others are tried before
+        it."""
         self.restart_in = 0.0
         self.heard = object()
-        """Replaced whenever something arrives."""
+        """Set and replaced whenever data arrives."""
         self.answered = trio.Event()
-        """Whether anything came since `_stay_warm` asked last."""
-        self.heard_at = self.said_at = 0.0
-        self.is_goodbye = False
-        """The relay said that it will go."""
+        """Whether anything arrived since `_stay_warm` checked last."""
+        self.heard_at = self.last_sent_at = 0.0
+        self.is_restarting = False
+        """Whether the relay announced its shutdown."""
         self.unanswered = 0.0
-        """How long nothing had been said when a ping was not answered."""
+        """Silence before an unanswered ping, seconds."""
         self.attempt: trio.CancelScope | None = None
-        self.hurry = trio.Event()
+        self.retry_now = trio.Event()
         """Set to end a pause between attempts."""
 
     def push(self, packets: int, frames: bytes) -> bool:
-        """Queue frames; False when the queue is long now."""
+        """Queue frames; return False when the queue is long now."""
         self.used = trio.current_time()
         is_short = self.queue.push(packets, frames)
         self.wake.set()
         return is_short
 
     def put_control(self, frame: bytes) -> None:
-        """Queue a frame that goes before packets."""
+        """Queue a frame before packets."""
         self.queue.put_control(frame)
         self.wake.set()
 
     async def check(self) -> None:
-        """Ping the relay; break the connection when nothing comes back."""
-        asked = self.heard
+        """Ping the relay; close the connection when no answer arrives."""
+        last_heard = self.heard
         self.put_control(derp.DerpPing(self._regions.random(8)).encode())
         await trio.sleep(PING_TIMEOUT)
-        if self.heard is asked and self.attempt is not None:
+        if self.heard is last_heard and self.attempt is not None:
             self.problem = "the relay did not answer"
             self.attempt.cancel()
 
     # -- the connection's life --------------------------------------------------------------------------------------
     async def run(self) -> None:
-        """Connect again and again; returns when nobody has used the region for long."""
+        """Connect again and again; return when the region was unused for long."""
         with self.scope:
             delay = FIRST_RETRY
             while True:
                 began = trio.current_time()
                 try:
                     with trio.CancelScope() as self.attempt:
-                        await self._live()
+                        await self._serve()
                         self.problem = "the relay closed the connection"
                 except* _NETWORK_ERRORS as group:
                     self.problem = explain(group)
@@ -134,9 +136,9 @@ class RelayConnection:
                     break
                 if trio.current_time() - began > STEADY:
                     delay = FIRST_RETRY
-                self.hurry = trio.Event()
+                self.retry_now = trio.Event()
                 with trio.move_on_after(max(self.restart_in, delay * (0.5 + random() / 2))):
-                    await self.hurry.wait()
+                    await self.retry_now.wait()
                 self.restart_in = 0.0
                 delay = min(2 * delay, LAST_RETRY)
         self._lost()
@@ -149,15 +151,15 @@ class RelayConnection:
             self.queue.forget_control()
             self._events.relay_connected(self.region, False)
 
-    async def _live(self) -> None:
+    async def _serve(self) -> None:
         reached = await self._regions.reach(self.region, self.unproven)
         transport, inbox, shared = reached.transport, reached.inbox, reached.shared
         async with transport.stream:
             self.unproven = reached.node
             self.forced_websocket, self.transport_kind = transport.forced_websocket, transport.kind
             self.connected = True
-            self.is_goodbye = False
-            self.heard_at = self.said_at = began = trio.current_time()
+            self.is_restarting = False
+            self.heard_at = self.last_sent_at = began = trio.current_time()
             self.problem = ""
             self.queue.put_first(derp.NotePreferred(self.region == self._regions.home).encode())
             self.wake.set()
@@ -175,10 +177,10 @@ class RelayConnection:
             self._learn_from_cut(began)
 
     def _learn_from_cut(self, began: float) -> None:
-        """The connection ended without our wish: was it for its silence?"""
+        """Adjust the keepalive after an unexpected end: its cause may be silence."""
         now = trio.current_time()
-        silence = self.unanswered or now - max(self.heard_at, self.said_at)
-        if not self.is_goodbye:
+        silence = self.unanswered or now - max(self.heard_at, self.last_sent_at)
+        if not self.is_restarting:
             self._regions.keepalive(self.region).on_cut(silence, now - began)
 
     async def _write(self, stream: trio.abc.Stream) -> None:
@@ -187,28 +189,28 @@ class RelayConnection:
             self.wake = trio.Event()
             while data := self.queue.take():
                 await stream.send_all(data)
-                self.said_at = trio.current_time()
+                self.last_sent_at = trio.current_time()
                 if self.queue.became_short():
                     self._events.relay_drained(self.region)
 
     async def _stay_warm(self) -> None:
-        """Speak before whatever is on the way takes silence for death, and notice when it did."""
+        """Send keepalives before a middlebox drops the idle connection, and detect when it did."""
         while True:
-            interval, quiet_since = self._regions.keepalive(self.region).interval, max(self.heard_at, self.said_at)
+            interval, quiet_since = self._regions.keepalive(self.region).interval, max(self.heard_at, self.last_sent_at)
             await trio.sleep_until(quiet_since + interval)
-            if max(self.heard_at, self.said_at) > quiet_since:
+            if max(self.heard_at, self.last_sent_at) > quiet_since:
                 continue
             self.answered = trio.Event()
             self.put_control(derp.DerpPing(self._regions.random(8)).encode())
             with trio.move_on_after(ANSWER_TIMEOUT):
                 await self.answered.wait()
-                continue  # at once: the next silence may be punished sooner than an answer is given up
+                continue  # immediately: the next silence may be cut before the answer's deadline
             self.unanswered = interval
             raise RelayError("the relay did not answer")
 
     async def _read(self, inbox: FrameBuffer, shared: SharedBox) -> None:
         while True:
-            while self._digest(inbox.buffer, shared):
+            while self._process_frames(inbox.buffer, shared):
                 await trio.lowlevel.checkpoint()
             with trio.fail_after(READ_TIMEOUT):
                 if not await inbox.more():
@@ -217,8 +219,8 @@ class RelayConnection:
             self.heard_at = trio.current_time()
             self.answered.set()
 
-    def _digest(self, buffer: bytearray, shared: SharedBox) -> bool:
-        """Handle whole frames, packets in runs of one peer. -> whether it stopped because there were so many."""
+    def _process_frames(self, buffer: bytearray, shared: SharedBox) -> bool:
+        """Process whole frames, packets in runs of one peer. Return whether it stopped at its limit of frames."""
         at, size, left = 0, len(buffer), MANY_FRAMES
         source = b""
         packets: list[bytes] = []
@@ -268,13 +270,13 @@ class RelayConnection:
                 self.problem = problem[:200]
             case derp.Restarting(reconnect_in_ms):
                 self.restart_in = min(reconnect_in_ms / 1000, MAX_RESTART_WAIT)
-                self.is_goodbye = True
+                self.is_restarting = True
             case _:
-                pass  # keepalives have done their work by arriving
+                pass  # keepalives have no other effect than their arrival
 
 
 def explain(group: BaseExceptionGroup[Exception]) -> str:
-    """The first cause in a group, in words."""
+    """Describe the first cause in a group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

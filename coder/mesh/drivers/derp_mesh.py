@@ -1,8 +1,8 @@
-"""One relay's view of another of the same mesh: who is there, and the way to them.
+"""Link of a relay to another relay of the same mesh: its clients, and forwarding to them.
 
-Every relay of a deployment connects to every other with the shared mesh key and watches who comes and goes; packets
-for a peer that is there are forwarded, once. Obeys docs/protocol/derp.md, "Relays among themselves". Frames of our
-own clients are `derp_server.py`'s; reaching the other relay is the dialer's.
+Every relay of a deployment connects to every other with the shared mesh key and subscribes to its clients; packets for
+a client there are forwarded, once. Obeys docs/protocol/derp.md, "Relays among themselves". `derp_server.py` processes
+frames of our own clients; the dialer reaches the other relay.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Dial = Callable[[], Awaitable[DerpTransport]]
 FIRST_RETRY, LAST_RETRY = 0.25, 10.0
 READ_TIMEOUT = 120.0
 QUEUE_BYTES = 4 << 20
-"""Ours: what may wait for another relay; more is dropped, as for any slow reader."""
+"""Ours: bytes that may wait for another relay; more is dropped, as for any slow reader."""
 
 _ERRORS = (OSError, trio.BrokenResourceError, trio.TooSlowError, WireError, CryptoError, MeshError)
 
 
 class _Link:
-    """One connection to the other relay."""
+    """A connection to the other relay."""
 
     def __init__(self, server: DerpServer, stream: trio.abc.Stream) -> None:
         self._server = server
@@ -58,9 +58,9 @@ class _Link:
         self._wake.set()
         return True
 
-    def on_frame(self, frame: derp.Frame, own: bytes) -> None:
-        """What the other relay says."""
-        if isinstance(frame, derp.PeerPresent) and frame.key != own:
+    def on_frame(self, frame: derp.Frame, own_key: bytes) -> None:
+        """Process a frame of the other relay."""
+        if isinstance(frame, derp.PeerPresent) and frame.key != own_key:
             self._there.add(frame.key)
             self._server.add_elsewhere(frame.key, self.forward)
         elif isinstance(frame, derp.PeerGone):
@@ -71,7 +71,7 @@ class _Link:
             self._wake.set()
 
     def forget(self) -> None:
-        """The connection is lost, and with it the way to everybody there."""
+        """Forget the connection's clients after it was lost."""
         for key in self._there:
             self._server.remove_elsewhere(key, self.forward)
 
@@ -84,28 +84,30 @@ class _Link:
 
 
 async def keep_meshed(server: DerpServer, dial: Dial, mesh_key: str, private: PrivateKey | None = None) -> None:
-    """Stay connected to one other relay, for ever."""
-    own = private or PrivateKey.generate(os.urandom)
+    """Stay connected to another relay, for ever."""
+    own_key = private or PrivateKey.generate(os.urandom)
     delay = FIRST_RETRY
     while True:
         try:
             transport = await dial()
             async with transport.stream:
                 delay = FIRST_RETRY
-                await _mesh(server, transport, mesh_key, own)
+                await _mesh(server, transport, mesh_key, own_key)
         except* _ERRORS:
-            pass  # it restarts, or the network does: tried again below
+            pass  # it restarts, or the network failed: retried below
         await trio.sleep(delay * (0.5 + random() / 2))
         delay = min(2 * delay, LAST_RETRY)
 
 
-async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own: PrivateKey) -> None:
+async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own_key: PrivateKey) -> None:
     inbox, stream = FrameBuffer(transport.stream, transport.leftover), transport.stream
-    hello = await inbox.frame()
-    if not isinstance(hello, derp.ServerKey):
+    server_key = await inbox.frame()
+    if not isinstance(server_key, derp.ServerKey):
         raise WireError("unexpected_frame", "the first frame of a relay is its key")
-    box = SharedBox(own, hello.key)
-    info = derp_info.seal_client_info(box, own.public, os.urandom(NONCE_SIZE), derp_info.ClientInfo(mesh_key=mesh_key))
+    box = SharedBox(own_key, server_key.key)
+    info = derp_info.seal_client_info(
+        box, own_key.public, os.urandom(NONCE_SIZE), derp_info.ClientInfo(mesh_key=mesh_key)
+    )
     await stream.send_all(info.encode() + derp.WatchConns().encode())
     link = _Link(server, stream)
     try:
@@ -113,6 +115,6 @@ async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own
             nursery.start_soon(link.write)
             while True:
                 with trio.fail_after(READ_TIMEOUT):
-                    link.on_frame(await inbox.frame(), own.public)
+                    link.on_frame(await inbox.frame(), own_key.public)
     finally:
         link.forget()

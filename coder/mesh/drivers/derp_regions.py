@@ -1,7 +1,7 @@
-"""What a node knows of the relays' regions, and how it gets to one: dialling and the login.
+"""Regions of relays: their nodes, dialling and the login.
 
-Lives here: the map, the home region, which node of a region answered last, how much silence its network bears. What is
-done with a connection is derp_connection.py's. Dialling itself is injected (transport.py): HTTP is not ours.
+Lives here: the map, the home region, the node of a region that answered last, the silence its network allows.
+derp_connection.py uses the connections. Dialling itself is injected (transport.py): HTTP is outside of the mesh.
 Obeys docs/protocol/derp.md, "What a client does".
 """
 
@@ -18,7 +18,7 @@ from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.keepalive import Keepalive
 from coder.mesh.core.wire import derp, derp_info
-from coder.mesh.drivers.framing import FrameBuffer, keep_unsent_short
+from coder.mesh.drivers.framing import FrameBuffer, limit_unsent
 from coder.mesh.drivers.region import first_to_answer
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.errors import RelayError
@@ -28,7 +28,7 @@ CONNECT_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A node that knows us."""
+    """A node after our login."""
 
     node: str
     transport: DerpTransport
@@ -36,12 +36,12 @@ class Reached:
     shared: SharedBox
 
     async def drop(self) -> None:
-        """Another was faster."""
+        """Close the connection: another node was faster."""
         await trio.aclose_forcefully(self.transport.stream)
 
 
 class RelayRegions:
-    """The regions of one node; outlives connections."""
+    """The regions of a node; outlives connections."""
 
     def __init__(
         self, dialer: DerpDialer, private_key: PrivateKey, derp_map: DerpMap, random_bytes: Callable[[int], bytes]
@@ -52,42 +52,43 @@ class RelayRegions:
         self._dialer = dialer
         self._private = private_key
         self._worked: dict[int, str] = {}
-        """The node of each region that welcomed us last."""
+        """The node of each region that sent its welcome last."""
         self._keepalives: dict[int, Keepalive] = {}
 
     def keepalive(self, region: int) -> Keepalive:
-        """What is known of silences on the way to a region."""
+        """Return the keepalive interval learnt for a region."""
         return self._keepalives.setdefault(region, Keepalive())
 
     def welcomed(self, region: int, node: str) -> None:
-        """A node of the region let us in: it is asked first next time."""
+        """Record that a node of the region let us in: it is tried first next time."""
         self._worked[region] = node
 
     async def reach(self, number: int, unproven: str) -> Reached:
-        """Dial and log in: to the node that worked last, else to another, `unproven` after all others. RelayError."""
+        """Dial and log in: to the node that worked last, else to another, `unproven` after all others. Raises
+        RelayError."""
         region = self.derp_map.regions.get(number)
         nodes = region.relay_nodes() if region else ()
         if region is None or not nodes:
             raise RelayError(f"region {number} has no relay")
         last = self._worked.get(number)
-        found = None
+        reached = None
         try:
             with trio.move_on_after(CONNECT_TIMEOUT):
-                found = await first_to_answer(
+                reached = await first_to_answer(
                     sorted(nodes, key=lambda node: (node.name == unproven, node.name != last)),
                     lambda node: self._reach_node(region, node),
                     Reached.drop,
                 )
         except Exception as error:
             raise RelayError(f"cannot connect to the relay of region {number}") from error
-        if found is None:
+        if reached is None:
             raise RelayError(f"no relay of region {number} answered within {CONNECT_TIMEOUT:g} s")
-        return found
+        return reached
 
     async def _reach_node(self, region: DerpRegion, node: DerpNode) -> Reached:
         transport = await self._dialer(region, node)
         try:
-            keep_unsent_short(transport.stream)
+            limit_unsent(transport.stream)
             inbox = FrameBuffer(transport.stream, transport.leftover)
             return Reached(node.name, transport, inbox, await self._log_in(transport.stream, inbox))
         except BaseException:
@@ -96,11 +97,11 @@ class RelayRegions:
             raise
 
     async def _log_in(self, stream: trio.abc.Stream, inbox: FrameBuffer) -> SharedBox:
-        hello = await inbox.frame()
-        if not isinstance(hello, derp.ServerKey):
+        server_key = await inbox.frame()
+        if not isinstance(server_key, derp.ServerKey):
             raise WireError("unexpected_frame", "the first frame of a relay is its key")
         private = self._private
-        shared = SharedBox(private, hello.key)
+        shared = SharedBox(private, server_key.key)
         info = derp_info.seal_client_info(shared, private.public, self.random(NONCE_SIZE), derp_info.ClientInfo())
         await stream.send_all(info.encode())
         return shared

@@ -1,9 +1,9 @@
-"""The relay: packets between nodes that cannot, or cannot yet, reach each other.
+"""The relay: forwards packets between nodes without a direct path.
 
-Lives here: serving one connection after its HTTP upgrade, closing it when its reader takes nothing (`_write`), and who
-is told when somebody leaves. What one client has waiting is derp_server_client.py, in derp_server_queue.py's order;
-HTTP is the caller's; frames are `core/wire/derp.py`. The relay routes by public key and understands nothing of what it
-carries. Obeys docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
+Lives here: serving a connection after its HTTP upgrade, closing it when its reader takes nothing (`_write`), and
+notices about clients that leave. derp_server_client.py has the queues of a client, in derp_server_queue.py's order;
+HTTP is the caller's; frames are `core/wire/derp.py`. The relay routes by public key and cannot read the packets. Obeys
+docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from coder.mesh.drivers.framing import (
     MAX_PACKET_BODY,
     READ_SIZE,
     FrameBuffer,
-    keep_unsent_short,
+    limit_unsent,
 )
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
@@ -39,23 +39,23 @@ WRITE_TIMEOUT = 2.0
 KEEPALIVE = 60.0
 KEEPALIVE_JITTER = 5.0
 BUSY_READ = 32 * 1024
-"""Bytes taken between two pauses."""
+"""Bytes read between two pauses."""
 MIN_RECIPIENTS = 1024
-"""Ours: a sender's memory of its receivers is cleaned of those long gone when it grows beyond this and the living."""
+"""Ours: a sender's memory of its receivers is cleaned of old ones when it grows beyond this and the connected ones."""
 
 _MESH_FRAMES = {derp.WATCH_CONNS, derp.FORWARD_PACKET, derp.CLOSE_PEER}
-_PASSING_FRAMES = {derp.KEEP_ALIVE, derp.PONG}
-"""Known, and nothing to do about."""
+_IGNORED_FRAMES = {derp.KEEP_ALIVE, derp.PONG}
+"""Known frames without an effect here."""
 
 Forward = Callable[[bytes, bytes, int], bool]
-"""(destination key, RecvPacket frames, packets): sends them to the relay where the destination is; False: it cannot."""
+"""(destination key, RecvPacket frames, packets): sends them to the relay of the destination; False: it cannot."""
 
 
 class DerpServer:
     """A relay. Create one per process, hand it upgraded streams, keep its private key across restarts.
 
-    `mesh_key` (hex) admits other relays with the same key; `rate` limits what each client may send, in bytes a second
-    after a `burst` (default: two seconds' worth); 0 sets no limit.
+    `mesh_key` (hex) admits other relays with the same key; `rate` limits each client's sending, in bytes a second after
+    a `burst` (default: two seconds' worth); 0 sets no limit.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class DerpServer:
         self._burst = burst or 2 * rate
         self._watchers: dict[ConnectedClient, None] = {}
         self._elsewhere: dict[bytes, Forward] = {}
-        """Keys that are at other relays of the mesh."""
+        """Keys at other relays of the mesh."""
         self._random = random_bytes
         self._clients: dict[bytes, list[ConnectedClient]] = {}
-        """By key; the last of a list is the one that wrote last, it receives."""
+        """Connections by key; the last of a list is the one that wrote last, and receives."""
 
     def is_connected(self, key: PublicKey) -> bool:
-        """Whether a node with this key is here."""
+        """Return whether a node with this key is connected."""
         return key in self._clients
 
     def presence(self) -> RelayPresence:
-        """Counted at each call."""
-        homes = sum(one.preferred for peers in self._clients.values() for one in peers)
+        """Count and return the connected clients."""
+        homes = sum(client.preferred for peers in self._clients.values() for client in peers)
         elsewhere = len(self._elsewhere.keys() - self._clients.keys())
         return RelayPresence(len(self._clients), elsewhere, homes, len(self._watchers))
 
     def traffic(self) -> list[tuple[PublicKey, int, int]]:
-        """(key, bytes sent to it, bytes received from it) of each connection that is open now."""
-        return [(one.key, one.bytes_out, one.bytes_in) for peers in self._clients.values() for one in peers]
+        """Return (key, bytes sent to it, bytes received from it) of each open connection."""
+        return [(client.key, client.bytes_out, client.bytes_in) for peers in self._clients.values() for client in peers]
 
     def disconnect_all(self) -> None:
         """Close every connection (the server shuts down)."""
@@ -101,24 +101,24 @@ class DerpServer:
                 client.scope.cancel()
 
     def in_memory_dialer(self, nursery: trio.Nursery) -> DerpDialer:
-        """A dialer for a node in this process: no HTTP, no sockets; connections are served in the nursery."""
+        """Return a dialer for a node in this process: no HTTP, no sockets; the nursery serves the connections."""
 
         async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
             await trio.lowlevel.checkpoint()
-            ours, theirs = pipe_pair()
-            nursery.start_soon(self.serve_connection, theirs)
-            return DerpTransport(ours)
+            client_end, server_end = pipe_pair()
+            nursery.start_soon(self.serve_connection, server_end)
+            return DerpTransport(client_end)
 
         return dial
 
     async def serve_connection(self, stream: trio.abc.Stream, leftover: bytes = b"") -> None:
-        """Speak DERP on a stream whose upgrade has been answered; returns when the connection has ended.
+        """Serve DERP on a stream whose upgrade has been answered; return when the connection has ended.
 
         `leftover` are bytes that arrived together with the HTTP request. The stream is closed in any case.
         """
         self.counters.connections += 1
         self.counters.current += 1
-        keep_unsent_short(stream)
+        limit_unsent(stream)
         try:
             inbox = FrameBuffer(stream, leftover)
             client = None
@@ -127,7 +127,7 @@ class DerpServer:
             if client is not None:
                 await self._serve(client, inbox)
         except (WireError, CryptoError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-            pass  # the peer misbehaved or went: its connection ends, nothing else does
+            pass  # the peer violated the protocol or left: only its connection ends
         finally:
             self.counters.current -= 1
             await trio.aclose_forcefully(stream)
@@ -144,7 +144,7 @@ class DerpServer:
         answer = derp_info.seal_server_info(shared, self._random(NONCE_SIZE), limits)
         mesh = bool(self._mesh_key) and compare_digest(info.mesh_key.encode(), self._mesh_key.encode())
         client = ConnectedClient(sealed.key, stream, mesh=mesh, burst=self._burst)
-        # Sent once the client is registered, before anything else: whoever has read it can be written to by others.
+        # Sent once the client is registered, before anything else: a client that has read it can receive from others.
         client.put_control(answer.encode())
         return client
 
@@ -152,7 +152,7 @@ class DerpServer:
         others = self._clients.setdefault(client.key, [])
         others.append(client)
         if len(others) == 1:
-            self._tell_watchers(derp.PeerPresent(client.key).encode())
+            self._notify_watchers(derp.PeerPresent(client.key).encode())
         try:
             with client.scope:
                 async with trio.open_nursery() as nursery:
@@ -167,7 +167,7 @@ class DerpServer:
     async def _read(self, client: ConnectedClient, inbox: FrameBuffer) -> None:
         buffer = inbox.buffer
         while True:
-            used, is_more = self._digest(client, buffer)
+            used, is_more = self._process_frames(client, buffer)
             del buffer[:used]
             client.bytes_in += used
             if self._rate and not client.mesh:
@@ -183,16 +183,16 @@ class DerpServer:
                 return
 
     async def _hold_to_rate(self, client: ConnectedClient, used: int) -> None:
-        """Leave the client's next bytes unread until its allowance covers the last ones; TCP tells it to slow down."""
+        """Delay reading the client's next bytes until its allowance covers the last ones; TCP slows it down."""
         seconds = client.overdrawn(used, self._rate)
         if seconds:
             self.counters.throttled += 1
             await trio.sleep(seconds)
 
-    def _digest(self, client: ConnectedClient, buffer: bytearray) -> tuple[int, bool]:
-        """Handle whole frames; runs of packets to one peer are forwarded as one piece.
+    def _process_frames(self, client: ConnectedClient, buffer: bytearray) -> tuple[int, bool]:
+        """Process whole frames; runs of packets to one peer are forwarded as one piece.
 
-        -> (bytes used, whether it stopped because there were so many).
+        Returns (bytes used, whether it stopped at its limit of frames).
         """
         at, size, left = 0, len(buffer), MANY_FRAMES
         run_start = run_packets = 0
@@ -211,7 +211,7 @@ class DerpServer:
                     left -= 1
                     self._forward(client, run_to, buffer[run_start:at], run_packets)
                     run_start, run_to, run_packets = at, to, 0
-                # SendPacket and RecvPacket differ in the type and in whose key they carry, so the bytes are reused.
+                # SendPacket and RecvPacket differ in the type and in the key, so the bytes are reused.
                 buffer[at] = derp.RECV_PACKET
                 buffer[at + HEADER_SIZE : at + KEY_END] = client.key
                 run_packets += 1
@@ -248,7 +248,7 @@ class DerpServer:
                 return
             counters.dropped_unknown += packets
             counters.dropped_disco += packets * disco
-            if disco and client.may_tell_gone(trio.current_time()):
+            if disco and client.may_notify_gone(trio.current_time()):
                 counters.told_not_here += 1
                 client.put_control(derp.PeerGone(PublicKey(to), derp.GONE_NOT_HERE).encode())
             return
@@ -276,7 +276,7 @@ class DerpServer:
             if not client.mesh:
                 raise WireError("not_permitted")
             self._on_mesh_frame(client, kind, body)
-        elif kind not in _PASSING_FRAMES:
+        elif kind not in _IGNORED_FRAMES:
             self.counters.unknown_frames += 1
 
     def _set_home(self, client: ConnectedClient, here: bool) -> None:
@@ -287,11 +287,11 @@ class DerpServer:
 
     # -- the mesh of relays -----------------------------------------------------------------------------------------
     def add_elsewhere(self, key: bytes, forward: Forward) -> None:
-        """A peer is at another relay; packets for it go there while it is not here."""
+        """Record a peer of another relay; packets for it go there while it is not connected here."""
         self._elsewhere[key] = forward
 
     def remove_elsewhere(self, key: bytes, forward: Forward) -> None:
-        """It left that relay, or the relay was lost."""
+        """Forget a peer that left the other relay, or whose relay was lost."""
         if self._elsewhere.get(key) is forward:
             del self._elsewhere[key]
 
@@ -306,7 +306,7 @@ class DerpServer:
             for peer in self._clients.get(frame.key, ()):
                 peer.scope.cancel()
         elif isinstance(frame, derp.ForwardPacket):
-            # A forwarded packet is never forwarded again: two relays that are wrong about a peer would play ping-pong.
+            # A forwarded packet is never forwarded again: two relays with a wrong entry would forward it in a loop.
             self.counters.forwarded_in += 1
             targets = self._clients.get(frame.destination)
             disco = frame.packet.startswith(DISCO_MAGIC)
@@ -321,7 +321,7 @@ class DerpServer:
             self.counters.dropped_disco += dropped * disco
             targets[-1].wake.set()
 
-    def _tell_watchers(self, frame: bytes) -> None:
+    def _notify_watchers(self, frame: bytes) -> None:
         for watcher in self._watchers:
             watcher.put_control(frame)
 
@@ -360,10 +360,10 @@ class DerpServer:
             clients[-1].recipients |= client.recipients
             return
         del self._clients[client.key]
-        gone = derp.PeerGone(client.key, derp.GONE_DISCONNECTED).encode()
+        notice = derp.PeerGone(client.key, derp.GONE_DISCONNECTED).encode()
         for key in client.recipients:
             for recipient in self._clients.get(key, ()):
                 if recipient not in self._watchers:
                     self.counters.told_disconnected += 1
-                    recipient.put_control(gone)
-        self._tell_watchers(gone)
+                    recipient.put_control(notice)
+        self._notify_watchers(notice)

@@ -1,7 +1,7 @@
-"""One connection as the relay sees it: what waits for it, and what it may do; and what all of them are counted by.
+"""A client's connection on the relay: its queues, limits and the relay's counters.
 
-Lives here: the queues of one client, what it may send and what it is told. Whom its packets are for,
-and the bytes on the stream, are derp_server.py's.
+Lives here: the queues of one client, its send limit and notices to it. derp_server.py routes its packets and writes the
+stream.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.drivers.derp_server_queue import FairQueue
 
 PAUSE = 0.05
-"""Ours: a sender that fills a receiver's queue is not read for so many seconds at a time, because other receivers of
-that sender wait with it ..."""
-READS_WITHIN = 0.5
-"""... and not for a receiver to which nothing could be written for so many seconds."""
+"""Ours: seconds for which a sender that fills a receiver's queue is not read at a time, because other receivers of that
+sender wait with it."""
+STALLED_AFTER = 0.5
+"""Seconds without a write to a receiver after which its senders are read again."""
 CONTROL_FRAMES = 256
-"""Ours: pongs and notices waiting for one reader; a client that floods pings without reading loses answers."""
+"""Ours: pongs and notices that wait for one reader; a client that floods pings without reading loses answers."""
 WATCHED_FRAMES = 1 << 20
-"""Another relay of the mesh hears of every peer, and must not miss one."""
+"""Another relay of the mesh is notified of every peer, and must not miss one."""
 GONE_RATE = 1.0
 GONE_BURST = 3.0
 FLUSH_BYTES = 131_072
@@ -30,7 +30,7 @@ FLUSH_BYTES = 131_072
 
 @dataclass(slots=True)
 class RelayCounters:
-    """What the relay did since it started; packets unless named otherwise."""
+    """Counters of the relay since it started; packets unless named otherwise."""
 
     connections: int = 0
     """Accepted so far."""
@@ -41,7 +41,7 @@ class RelayCounters:
     bytes_received: int = 0
     bytes_sent: int = 0
     dropped_unknown: int = 0
-    """Nobody with that key is here."""
+    """No client with that key is connected."""
     dropped_queue: int = 0
     """The receiver reads too slowly."""
     slow_closed: int = 0
@@ -49,42 +49,42 @@ class RelayCounters:
     throttled: int = 0
     """Times a sender had to wait for its rate limit."""
     forwarded_in: int = 0
-    """From another relay of the mesh."""
+    """Packets from another relay of the mesh."""
     forwarded_out: int = 0
-    """To another relay of the mesh."""
+    """Packets to another relay of the mesh."""
     received_disco: int = 0
-    """Of `received`: probes for a direct path."""
+    """Probes for a direct path among `received`."""
     dropped_disco: int = 0
-    """Of those dropped, for whatever reason: probes for a direct path."""
+    """Probes for a direct path among the dropped packets, for any reason."""
     pings: int = 0
-    """Each was answered."""
+    """Pings; each was answered."""
     unknown_frames: int = 0
     moves_in: int = 0
     """Times a client made this relay its home."""
     moves_out: int = 0
     """Times a client left it for another home."""
     told_disconnected: int = 0
-    """Times a client was told that a peer had gone."""
+    """Times a client was notified that a peer disconnected."""
     told_not_here: int = 0
-    """Times a client was told that a peer is not here."""
+    """Times a client was notified that a peer is not here."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelayPresence:
-    """Who is at the relay now."""
+    """Clients of the relay now."""
 
     here: int
     "Keys."
     elsewhere: int
     "Keys at other relays of the mesh, and not here."
     homes: int
-    "Connections of clients whose home this relay is."
+    "Connections of clients with this relay as home."
     watchers: int
-    "Connections of other relays that are told who comes and goes."
+    "Connections of other relays that watch the clients."
 
 
 class ConnectedClient:
-    """One connection."""
+    """A client's connection."""
 
     __slots__ = (
         "_burst",
@@ -123,23 +123,23 @@ class ConnectedClient:
         self.drained = trio.lowlevel.ParkingLot()
         self.wrote_at = 0.0
         self.busy: ConnectedClient | None = None
-        """A receiver whose queue our packets have made long."""
+        """A receiver whose queue grew long by our packets."""
         self.scope = trio.CancelScope()
         self.gone_tokens = GONE_BURST
         self.gone_at = 0.0
         self._burst = burst
         self._tokens = float(burst)
         self._tokens_at = trio.current_time()
-        """Of the bytes it may send; those of the notices about absent peers are `gone_tokens`."""
+        """Time of the last refill for the bytes it may send; the notices about absent peers have `gone_tokens`."""
 
     def put_control(self, frame: bytes) -> None:
-        """Queue a frame that goes before packets; dropped for one that does not read."""
+        """Queue a frame before packets; dropped for a client that does not read."""
         if len(self.control) < (WATCHED_FRAMES if self.mesh else CONTROL_FRAMES):
             self.control.append(frame)
             self.wake.set()
 
     def take(self) -> tuple[int, bytes]:
-        """Frames for one flush, in order of urgency; -> (packets, bytes)."""
+        """Return the frames for one flush, in order of urgency, with (packets, bytes)."""
         parts = list(self.control)
         self.control.clear()
         packets, size = 0, 0
@@ -151,8 +151,8 @@ class ConnectedClient:
                 parts.append(frames)
         return packets, b"".join(parts)
 
-    def may_tell_gone(self, now: float) -> bool:
-        """Spend one of the notices about absent peers: one a second, three at once."""
+    def may_notify_gone(self, now: float) -> bool:
+        """Spend one of the notices about absent peers: one a second, three in a burst."""
         self.gone_tokens = min(GONE_BURST, self.gone_tokens + (now - self.gone_at) * GONE_RATE)
         self.gone_at = now
         if self.gone_tokens < 1:
@@ -161,14 +161,14 @@ class ConnectedClient:
         return True
 
     def overdrawn(self, used: int, rate: int) -> float:
-        """Spend `used` bytes of its allowance; -> seconds until `rate` bytes a second have covered them, 0: now."""
+        """Spend `used` bytes of its allowance; return seconds until `rate` bytes a second have covered them, 0: now."""
         now = trio.current_time()
         self._tokens = min(self._burst, self._tokens + (now - self._tokens_at) * rate) - used
         self._tokens_at = now
         return max(0.0, -self._tokens / rate)
 
     async def let_drain(self, sender: bytes) -> None:
-        """Wait a moment while this receiver reads what a sender has queued for it."""
+        """Wait a moment while this receiver reads the packets a sender has queued for it."""
         with trio.move_on_after(PAUSE):
-            while self.data.is_crowded_by(sender) and trio.current_time() - self.wrote_at < READS_WITHIN:
+            while self.data.is_crowded_by(sender) and trio.current_time() - self.wrote_at < STALLED_AFTER:
                 await self.drained.park()

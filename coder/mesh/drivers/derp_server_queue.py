@@ -1,6 +1,6 @@
-"""What waits at the relay for one receiver: senders take turns, and nobody fills the memory.
+"""Queue of a receiver on the relay: senders take turns, and no sender fills the memory.
 
-Lives here: the queue and its bounds. Who is a receiver, and when a sender pauses: derp_server.py.
+Lives here: the queue and its bounds. derp_server.py chooses receivers, and pauses senders.
 Obeys docs/protocol/derp.md, "What a relay does".
 """
 
@@ -12,14 +12,14 @@ QUEUE_PACKETS = 512
 QUEUE_BYTES = 2 << 20
 """Ours: a reader that has stopped may pin this much per queue, whatever its packets' sizes."""
 BUSY_PACKETS = 224
-"""Ours: a queue longer than this makes the reader of its writer pause, so that TCP slows the sender down before
-anything has to be dropped."""
+"""Ours: a queue longer than this pauses reading from its sender, so that TCP slows the sender down before packets have
+to be dropped."""
 TURN_BYTES = 16 * 1024
-"""Ours: what a sender may send to a receiver before the next one's turn, while several wait."""
+"""Ours: bytes a sender may send to a receiver per turn, while several wait."""
 
 
 class Share:
-    """What one sender has in a receiver's queue: runs of ready frames, and its turn."""
+    """A sender's part of a receiver's queue: runs of ready frames, and its turn."""
 
     __slots__ = ("bytes", "credit", "packets", "runs")
 
@@ -30,7 +30,7 @@ class Share:
         self.credit = 0
 
     def pop(self) -> tuple[int, bytes]:
-        """The oldest run: packets, and their frames."""
+        """Remove the oldest run; return its packets and frames."""
         packets, frames = self.runs.popleft()
         self.packets -= packets
         self.bytes -= len(frames)
@@ -38,7 +38,7 @@ class Share:
 
 
 class FairQueue:
-    """What waits for one receiver, a share per sender: senders take turns, and whoever has most loses its oldest first.
+    """Queue of a receiver, with a share per sender: senders take turns, and the largest share loses its oldest first.
 
     Deficit round robin (Shreedhar and Varghese, 1995): a turn is worth so many bytes, whatever the size of packets.
     """
@@ -52,7 +52,7 @@ class FairQueue:
         self.bytes = 0
 
     def push(self, sender: bytes, packets: int, frames: bytes) -> int:
-        """Append; -> packets dropped to make room."""
+        """Append a run; return the packets dropped to make room."""
         share = self.shares.get(sender)
         if share is None:
             share = self.shares[sender] = Share()
@@ -71,12 +71,12 @@ class FairQueue:
         return dropped
 
     def is_crowded_by(self, sender: bytes) -> bool:
-        """Whether the queue is long, and this sender's fair part of it is, too."""
+        """Return whether the queue is long, and this sender exceeds its fair part of it."""
         share = self.shares.get(sender)
         return share is not None and self.packets > BUSY_PACKETS and share.packets * len(self.shares) > BUSY_PACKETS
 
     def pop(self) -> tuple[int, bytes]:
-        """The next run; the queue must not be empty."""
+        """Remove and return the next run; the queue must not be empty."""
         while True:
             sender = self.turns[0]
             share = self.shares[sender]

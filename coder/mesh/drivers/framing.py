@@ -1,4 +1,4 @@
-"""A DERP byte stream before it is digested, shared by both ends of a relay connection.
+"""Read buffer of a DERP byte stream, shared by both ends of a relay connection.
 
 The codec is `core/wire/derp_reader.py`; this is the buffer in front of it. Packets are moved by slicing the buffer in
 place, because a value per frame would cost as much as forwarding it.
@@ -16,18 +16,18 @@ from coder.mesh.core.wire import derp, derp_reader
 
 HEADER_SIZE = derp.HEADER.size
 KEY_END = HEADER_SIZE + 32
-"""Where the packet begins in a SendPacket or RecvPacket frame."""
+"""Offset of the packet in a SendPacket or RecvPacket frame."""
 MAX_PACKET_BODY = derp.MAX_PACKET + 32
 READ_SIZE = 262_144
-"""Large, because under load a read returns whatever came meanwhile and costs the same."""
+"""Large, because under load a read returns everything that arrived meanwhile and costs the same."""
 UNSENT = 131_072
 MANY_FRAMES = 500
-"""Ours: other than a run of packets to or from one peer; others have their turn after so many. A read of frames
+"""Ours: frames apart from a run of packets of one peer; other tasks get their turn after so many. A read of frames
 without a body is fifty thousand."""
 
 
 class FrameBuffer:
-    """Bytes of a connection that are not digested yet."""
+    """Unprocessed bytes of a connection."""
 
     __slots__ = ("_frames", "buffer", "stream")
 
@@ -37,13 +37,13 @@ class FrameBuffer:
         self._frames = 0
 
     async def more(self, limit: int = READ_SIZE) -> bool:
-        """Read on; False at the end of the stream."""
+        """Read more; return False at the end of the stream."""
         data = await self.stream.receive_some(limit)
         self.buffer += data
         return bool(data)
 
     async def frame(self) -> derp.Frame:
-        """The next frame as a value: for handshakes. WireError when the stream ends."""
+        """Return the next frame as a value: for handshakes. Raises WireError when the stream ends."""
         self._frames += 1
         if self._frames % MANY_FRAMES == 0:
             await trio.lowlevel.checkpoint()
@@ -62,7 +62,7 @@ class FrameBuffer:
 
 
 def relay_frames(kind: int, key: bytes, packets: Sequence[bytes | memoryview]) -> bytes:
-    """Frames that carry packets to or from one peer, as one piece."""
+    """Return the frames that carry packets of one peer, as one piece."""
     parts: list[bytes | memoryview] = []
     size, prefix = -1, b""
     for packet in packets:
@@ -74,11 +74,11 @@ def relay_frames(kind: int, key: bytes, packets: Sequence[bytes | memoryview]) -
     return b"".join(parts)
 
 
-def keep_unsent_short(stream: object) -> None:
-    """Ask the kernel to hold little unsent data of a relay connection, wherever its socket is wrapped.
+def limit_unsent(stream: object) -> None:
+    """Limit unsent data in the kernel for a relay connection, wherever its socket is wrapped.
 
-    Megabytes in a socket buffer are seconds on a slow uplink, during which a shell's next key waits behind a copy;
-    here, in our own queue, they can still be dropped or held back. Silently does nothing where it cannot.
+    Megabytes in a socket buffer are seconds on a slow uplink, during which a shell's next key waits behind a copy. In
+    our own queue they can still be dropped or held back. Silently does nothing where the option is missing.
     """
     for _ in range(4):
         sock = getattr(stream, "socket", None)

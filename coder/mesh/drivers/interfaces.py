@@ -1,4 +1,4 @@
-"""The addresses this machine has, which of them it speaks from, and waiting until either changes.
+"""Addresses of this machine, its source addresses, and waiting until either changes.
 
 Lives here: a netlink dump on Linux, the source addresses of default routes elsewhere. Obeys rtnetlink(7).
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 import trio
 
 POLL = 5.0
-"""Seconds between looks where the system cannot tell us."""
+"""Seconds between polls where the system sends no notifications."""
 _SETTLE = 0.2
-"""A change of network arrives as several messages; wait for the last of them."""
+"""A network change comes as several messages; wait for the last of them."""
 
 _RTM_GETADDR = 22
 _RTM_NEWADDR = 20
@@ -36,12 +36,12 @@ _ATTRIBUTE = struct.Struct("=HH")
 
 
 def local_addresses() -> list[str]:
-    """Unicast addresses of interfaces that are up, loopback included, link-local IPv6 not; IPv4 first."""
+    """Return unicast addresses of interfaces that are up, loopback included, link-local IPv6 not; IPv4 first."""
     try:
-        found = _netlink_addresses() if sys.platform.startswith("linux") else _default_addresses()
+        listed = _netlink_addresses() if sys.platform.startswith("linux") else _default_addresses()
     except OSError:
-        found = _default_addresses()
-    unique = dict.fromkeys(found)
+        listed = _default_addresses()
+    unique = dict.fromkeys(listed)
     usable = [ip for ip in unique if not (ip_address(ip).is_link_local or ip_address(ip).is_multicast)]
     return sorted(usable, key=lambda ip: ":" in ip)
 
@@ -54,21 +54,21 @@ class Interface:
     mtu: int
     """0: unknown."""
     addresses: tuple[str, ...]
-    """With prefix lengths where they are known."""
+    """Addresses, with prefix lengths where known."""
 
 
 def list_interfaces() -> list[Interface]:
-    """Interfaces that have addresses, by their order in the system; empty where it cannot be asked."""
-    found: dict[int, list[str]] = {}
+    """Return interfaces with addresses, in the system's order; empty where the system has no such interface list."""
+    listed: dict[int, list[str]] = {}
     try:
         for index, address, prefix in _dump() if sys.platform.startswith("linux") else ():
-            found.setdefault(index, []).append(f"{address}/{prefix}")
+            listed.setdefault(index, []).append(f"{address}/{prefix}")
         names = dict(socket.if_nameindex())
     except OSError:
         return []
     return [
         Interface(names[index], _mtu(names[index]), tuple(addresses))
-        for index, addresses in sorted(found.items())
+        for index, addresses in sorted(listed.items())
         if index in names
     ]
 
@@ -82,23 +82,23 @@ def _mtu(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Where this machine is, as far as it knows itself."""
+    """Network position of this machine, as far as the system knows it."""
 
     addresses: tuple[str, ...]
-    """As `local_addresses`."""
+    """Same as `local_addresses`."""
     sources: tuple[str, ...]
-    """The addresses it speaks to the world from: those of its default routes."""
+    """Source addresses towards the Internet: those of its default routes."""
 
 
 def current_network() -> Network:
-    """How it is now."""
+    """Return the current network."""
     return Network(tuple(local_addresses()), tuple(_default_sources()))
 
 
 async def wait_network_changed(known: Network) -> Network:
     """Return as soon as addresses or default routes differ from the known ones.
 
-    Routes matter by themselves: a cable plugged in beside a wireless network takes over while no address goes.
+    Routes matter separately: a cable plugged in next to a wireless network takes over while no address is removed.
     """
     watch = _open_watch()
     try:
@@ -139,7 +139,7 @@ def _drain(watch: socket.socket) -> None:
         while watch.recv(65536):
             pass
     except OSError:
-        pass  # empty, or it overflowed: either way the addresses are read anew
+        pass  # empty, or it overflowed: the addresses are read again either way
 
 
 def _netlink_addresses() -> list[str]:
@@ -147,20 +147,20 @@ def _netlink_addresses() -> list[str]:
 
 
 def _dump() -> list[tuple[int, str, int]]:
-    """(index of the interface, address, prefix length) of everything that is up."""
+    """Return (index of the interface, address, prefix length) of every interface that is up."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE) as sock:
         sock.settimeout(1.0)
         sock.bind((0, 0))
         body = _IFADDR.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
         sock.send(_HEADER.pack(_HEADER.size + len(body), _RTM_GETADDR, _DUMP_REQUEST, 1, 0) + body)
-        found: list[tuple[int, str, int]] = []
-        while not _read_dump(sock.recv(65536), found):
+        listed: list[tuple[int, str, int]] = []
+        while not _read_dump(sock.recv(65536), listed):
             pass
-        return found
+        return listed
 
 
-def _read_dump(data: bytes, found: list[tuple[int, str, int]]) -> bool:
-    """Collect addresses of one datagram of the answer; -> whether it was the last."""
+def _read_dump(data: bytes, listed: list[tuple[int, str, int]]) -> bool:
+    """Collect the addresses of one datagram of the answer; return whether it was the last."""
     at = 0
     while at + _HEADER.size <= len(data):
         length, kind, _, _, _ = _HEADER.unpack_from(data, at)
@@ -171,7 +171,7 @@ def _read_dump(data: bytes, found: list[tuple[int, str, int]]) -> bool:
             address = _read_address(body)
             if address:
                 _, prefix, _, _, index = _IFADDR.unpack_from(body)
-                found.append((index, address, prefix))
+                listed.append((index, address, prefix))
         at += (length + 3) & ~3
     return False
 
@@ -194,18 +194,18 @@ def _read_address(body: bytes) -> str:
 
 
 def _default_addresses() -> list[str]:
-    # Asking for the addresses of our own host name may wait for a name server, and everything else with it.
+    # Resolving our own host name may wait for a name server, and block everything else.
     return [*_default_sources(), "127.0.0.1"]
 
 
 def _default_sources() -> list[str]:
-    found = []
+    listed = []
     # Connecting a UDP socket sends nothing but makes the system choose a source address.
     for family, probe in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as sock:
                 sock.connect((probe, 9))
-                found.append(str(sock.getsockname()[0]).partition("%")[0])
+                listed.append(str(sock.getsockname()[0]).partition("%")[0])
         except OSError:
             continue
-    return found
+    return listed

@@ -1,6 +1,6 @@
-"""Finding out where we are: latencies to relays, our addresses as others see them, changes of either.
+"""Network checks: latencies to relays, our external addresses, changes of either.
 
-Lives here: when measurements run and who is told. What they mean is `core/paths/netcheck.py`.
+Lives here: when to measure and how to report. `core/paths/netcheck.py` interprets the results.
 Obeys docs/protocol/stun.md.
 """
 
@@ -34,24 +34,25 @@ from coder.mesh.drivers.transport import LatencyProbe
 PROBE_TIMEOUT = 5.0
 CLOCK_TICK = 5.0
 SLEPT = 20.0
-"""Seconds the clock that never sleeps must be ahead of ours to mean sleep, not a busy machine."""
+"""Seconds by which the boot clock must be ahead of ours to mean sleep, not a busy machine."""
 FIRST_ANSWER_WAIT = 0.5
-"""Ours: a peer that waits for our addresses is told the local ones after this time, the rest when it is known."""
+"""Ours: a peer that waits for our endpoints gets the local ones after this time, the rest when they are known."""
 NO_STUN_FRESH = 3600.0
-"""Without STUN servers our addresses are the interfaces', whose changes are announced to us."""
+"""Seconds for which endpoints are fresh without STUN servers: they are the interfaces' addresses, whose changes the
+system reports."""
 
 
 def elapsed() -> float:
-    """Seconds on a clock that goes on while the machine sleeps; only differences mean anything.
+    """Return seconds on a clock that includes sleep of the machine; only differences are meaningful.
 
-    Linux has one that nobody can set. Elsewhere it is wall time, which somebody may: then a check too many is made.
+    Linux has one that cannot be set. Elsewhere it is wall time, which a user may set: then there is one needless check.
     """
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.time() if boottime is None else time.clock_gettime(boottime)
 
 
 class Netcheck:
-    """Keeps the home region and our own endpoints up to date. Read `home`, `latencies` and `endpoints`."""
+    """Maintains the home region and our own endpoints. Read `home`, `latencies` and `endpoints`."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Netcheck:
         self._on_rebind = on_rebind
         self._network = current_network() if direct else None
         self.mapper = PortMapper(self._publish)
-        """The port of the router's that leads to ours, where a router hides us and grants one."""
+        """Maps our port on the router, if the router translates our address."""
         self._round: StunRound | None = None
         self._measure_now = trio.Event()
         self._ask_now = trio.Event()
@@ -108,7 +109,7 @@ class Netcheck:
         self._ask_now.set()
 
     def on_stun_untrusted(self, datagram: bytes) -> None:
-        """A STUN message came in."""
+        """Process a STUN message."""
         if self._round is None:
             return
         try:
@@ -131,7 +132,7 @@ class Netcheck:
 
     # -- home -------------------------------------------------------------------------------------------------------
     def _choose_without_measuring(self) -> None:
-        """With a single relay there is nothing to compare, and a home that left the map cannot stay."""
+        """Set or clear the home without a measurement: a single relay needs none, and a home must be on the map."""
         regions = [region.region_id for region in self.derp_map.relay_regions()]
         if len(regions) == 1 or self.home not in regions or self._probe is None:
             self._report(self.latencies if self.home in regions else {})
@@ -141,7 +142,7 @@ class Netcheck:
         self._on_home(home)
 
     async def _keep_home(self) -> None:
-        # Nobody waits for measurements: some relay is home at once, and stays it unless another is clearly nearer.
+        # Measurements are not awaited: a relay becomes home immediately, and stays it unless another is clearly nearer.
         self._report({})
         while True:
             self._measure_now = trio.Event()
@@ -159,7 +160,7 @@ class Netcheck:
             try:
                 nodes = region.relay_nodes()
                 latencies[region.region_id] = await first_to_answer(nodes, lambda node: probe(region, node))
-            except Exception:  # the probe is not ours, and a region that does not answer is simply not near
+            except Exception:  # the probe is injected, and a region that does not answer is simply not near
                 return
 
         with trio.move_on_after(PROBE_TIMEOUT):
@@ -209,7 +210,7 @@ class Netcheck:
         self._on_endpoints(self.endpoints, fresh_for)
 
     async def _watch_clock(self) -> None:
-        """The machine slept when wall time went on and ours did not: whatever we knew of the network is old."""
+        """Detect sleep: wall time advanced and our clock did not, so all knowledge of the network is outdated."""
         offset = elapsed() - trio.current_time()
         while True:
             await trio.sleep(CLOCK_TICK)
@@ -224,8 +225,8 @@ class Netcheck:
         while True:
             now = self._network = await wait_network_changed(before)
             self.mappings.start_round()
-            # An address more breaks nothing; one less may be the one every path began at, and another default route
-            # makes routers see us elsewhere than before.
+            # A new address breaks nothing. A removed one may be the source of every path, and with another default
+            # route routers translate us differently.
             if not set(before.addresses) <= set(now.addresses) or not set(before.sources) <= set(now.sources):
                 self._on_rebind(0.0)
             self._publish()

@@ -1,6 +1,6 @@
-"""What applications see of the overlay: listeners, dialling, forwarding of unlistened ports, UDP, in-tunnel pings.
+"""The application's interface to the overlay: listeners, dialling, forwarding of unbound ports, UDP, in-tunnel pings.
 
-Lives here: the waiting around the stack's non-waiting verbs. One connection as a stream is `streams.py`.
+Lives here: the waiting around the stack's non-waiting verbs. `streams.py` has a connection as a stream.
 Obeys docs/protocol/tsmp.md, and docs/protocol/overlay.md for forwarding (the SYN is answered only after the dial
 worked).
 """
@@ -23,21 +23,21 @@ from coder.mesh.core.wire import tsmp
 from coder.mesh.drivers.streams import TcpStream
 
 Forward = Callable[[int], Awaitable[trio.abc.HalfCloseableStream | None]]
-"""Port -> the stream to join an overlay connection to, or None to refuse it."""
+"""Port -> the stream to join with an overlay connection, or None to refuse it."""
 UdpForward = Callable[["UdpFlow"], Awaitable[None]]
-"""Serves one flow of datagrams to an unbound port; the flow is over when it returns."""
+"""Serves one flow of datagrams to an unbound port; the flow ends when it returns."""
 
 FORWARD_BUFFER = 256 * 1024
 MAX_FLOWS = 1024
 FLOW_QUEUE = 256
 PING_LIFE = 10.0
-"""Seconds an unanswered in-tunnel ping is remembered."""
+"""Seconds after which an unanswered in-tunnel ping is forgotten."""
 
 _STREAM_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
 class TcpListener(trio.abc.Listener[TcpStream]):
-    """A listened port."""
+    """A listening port."""
 
     def __init__(self, listener: ListeningSocket, kick: Callable[[], None]) -> None:
         self._listener = listener
@@ -54,7 +54,7 @@ class TcpListener(trio.abc.Listener[TcpStream]):
         return self._listener.port
 
     async def accept(self) -> TcpStream:
-        """The next connection whose handshake is done."""
+        """Return the next connection with a finished handshake."""
         await trio.lowlevel.checkpoint()
         while True:
             if self._listener.closed:
@@ -94,7 +94,7 @@ class UdpPort:
         return self._socket.port
 
     async def receive(self) -> UdpDatagram:
-        """The next datagram."""
+        """Return the next datagram."""
         await trio.lowlevel.checkpoint()
         while True:
             if self._socket.closed:
@@ -110,7 +110,7 @@ class UdpPort:
         self._kick()
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._socket.close()
         self._waiting.unpark_all()
 
@@ -120,7 +120,7 @@ class UdpFlow:
 
     def __init__(self, overlay: Overlay, first: UdpDatagram) -> None:
         self.port = first.port
-        """The port of ours the peer wants."""
+        """Our port in the flow."""
         self.key = (first.source, first.source_port, first.port)
         self._overlay = overlay
         self._first = first
@@ -128,19 +128,19 @@ class UdpFlow:
         self._waiting = trio.lowlevel.ParkingLot()
 
     def arrived(self, payload: bytes) -> None:
-        """Queue a datagram; the oldest goes when nobody reads."""
+        """Queue a datagram; the oldest is dropped when the reader is slow."""
         self._queue.append(payload)
         self._waiting.unpark_all()
 
     async def receive(self) -> bytes:
-        """The peer's next datagram."""
+        """Return the peer's next datagram."""
         await trio.lowlevel.checkpoint()
         while not self._queue:
             await self._waiting.park()
         return self._queue.popleft()
 
     def send(self, payload: bytes) -> None:
-        """Send a datagram back, from the port the peer wrote to."""
+        """Send a datagram back, from the port of the peer's datagrams."""
         first = self._first
         self._overlay.send_udp(first.destination, first.port, first.source, first.source_port, payload)
 
@@ -155,7 +155,7 @@ class AwaitedPong:
 
 
 class Overlay:
-    """The application's side of the stack."""
+    """The application side of the stack."""
 
     def __init__(self, stack: Stack, kick: Callable[[], None], nursery: trio.Nursery) -> None:
         self._stack = stack
@@ -168,14 +168,14 @@ class Overlay:
         stack.set_event_hook(self._on_stack_event)
 
     def close(self) -> None:
-        """Reset whatever is open."""
+        """Reset all open connections."""
         self._stack.set_tcp_fallback(None)
         self._stack.set_udp_fallback(None)
         self._stack.close(trio.current_time())
 
     # -- TCP --------------------------------------------------------------------------------------------------------
     async def tcp_connect(self, destination: bytes, port: int) -> TcpStream:
-        """Connect; UnreachableError when refused or unanswered."""
+        """Connect. Raises UnreachableError when refused or unanswered."""
         socket = self._stack.tcp_connect(destination, port, trio.current_time())
         stream = TcpStream(socket, self._kick)
         self._kick()
@@ -187,7 +187,7 @@ class Overlay:
         return stream
 
     def tcp_listen(self, port: int) -> TcpListener:
-        """Listen; StackError (port_in_use) when the port is taken."""
+        """Listen. Raises StackError (port_in_use) when the port is taken."""
         return TcpListener(self._stack.tcp_listen(port), self._kick)
 
     def set_tcp_forward(self, forward: Forward | None) -> None:
@@ -203,7 +203,7 @@ class Overlay:
         try:
             if self._forward is not None:
                 target = await self._forward(pending.port)
-        except Exception:  # a forward is an application's: its mistakes refuse a connection, they do not end the node
+        except Exception:  # a forward is an application's: its bugs refuse a connection, they do not end the node
             target = None
         socket: TcpSocket | None = None
         if target is None:
@@ -214,14 +214,14 @@ class Overlay:
         if target is not None and socket is not None:
             try:
                 await join(TcpStream(socket, self._kick), target)
-            except Exception:  # as above: a target that fails in its own way takes its connection with it only
+            except Exception:  # as above: a failing target ends only its own connection
                 return
         elif target is not None:
             await trio.aclose_forcefully(target)
 
     # -- UDP --------------------------------------------------------------------------------------------------------
     def udp_bind(self, port: int) -> UdpPort:
-        """Bind; StackError (port_in_use, no_ports)."""
+        """Bind a port. Raises StackError (port_in_use, no_ports)."""
         return UdpPort(self._stack.udp_bind(port), self._kick)
 
     def send_udp(self, source: bytes, source_port: int, destination: bytes, port: int, payload: bytes) -> None:
@@ -249,17 +249,17 @@ class Overlay:
             if self._udp_forward is not None:
                 await self._udp_forward(flow)
         except _STREAM_ERRORS:
-            pass  # the local end is gone: the next datagram begins a new flow
+            pass  # the local end is closed: the next datagram opens a new flow
         finally:
             del self._flows[flow.key]
 
     # -- in-tunnel pings --------------------------------------------------------------------------------------------
     def expect_pong(self) -> AwaitedPong:
-        """Something to wait for; see `send_ping` and `forget_pong`."""
+        """Return an awaitable pong; see `send_ping` and `forget_pong`."""
         return AwaitedPong()
 
     def send_ping(self, destination: bytes, pong: AwaitedPong) -> None:
-        """Ask the peer that owns the address."""
+        """Ping the peer that owns the address."""
         token = os.urandom(tsmp.TOKEN_SIZE)
         now = trio.current_time()
         pong.sent[token] = now
@@ -279,19 +279,19 @@ class Overlay:
             pong.event.set()
 
 
-async def join(one: trio.abc.HalfCloseableStream, two: trio.abc.HalfCloseableStream) -> None:
-    """Copy both ways until both directions ended or one broke; both streams are closed then."""
-    async with one, two:
+async def join(first: trio.abc.HalfCloseableStream, second: trio.abc.HalfCloseableStream) -> None:
+    """Copy in both directions until both ended or one broke; then close both streams."""
+    async with first, second:
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_copy, one, two)
-                nursery.start_soon(_copy, two, one)
+                nursery.start_soon(_copy, first, second)
+                nursery.start_soon(_copy, second, first)
         except* Exception as group:
-            if isinstance(one, TcpStream):
-                one.abort()  # the peer should learn that its connection broke, not that it ended
-            _, strange = group.split(_STREAM_ERRORS)
-            if strange is not None:
-                raise strange from None
+            if isinstance(first, TcpStream):
+                first.abort()  # the peer should learn that its connection broke, not that it ended
+            _, unexpected = group.split(_STREAM_ERRORS)
+            if unexpected is not None:
+                raise unexpected from None
 
 
 async def _copy(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableStream) -> None:

@@ -1,8 +1,8 @@
-"""Inner packets as a capture file any analyser reads.
+"""Capture file of inner packets, in libpcap format.
 
-Lives here: the file format. Where packets are seen is `core/endpoint.py`'s tap; both directions come in the order in
-which the node worked on them. Not here: outer datagrams (they are encrypted; a capture of the interface shows them).
-Format: libpcap 2.4, big endian, link type RAW (101): each record is one IPv6 packet.
+Lives here: the file format. The tap of `core/endpoint.py` sees the packets; both directions come in the order in which
+the node processed them. Not here: outer datagrams (they are encrypted; a capture of the interface shows them). Format:
+libpcap 2.4, big endian, link type RAW (101): each record is one IPv6 packet.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ class PcapWriter:
         seconds = self._wall()
         whole = int(seconds)
         micros = int((seconds - whole) * 1_000_000)
-        self._out.writelines(_RECORD.pack(whole, micros, len(one), len(one)) + one for one in map(_unpadded, packets))
+        self._out.writelines(
+            _RECORD.pack(whole, micros, len(packet), len(packet)) + packet for packet in map(_unpadded, packets)
+        )
 
 
 def _unpadded(packet: bytes) -> bytes:
-    """Without the tunnel's padding: analysers call it trailing garbage."""
+    """Remove the tunnel's padding: analysers call it trailing garbage."""
     if len(packet) < _IP_HEADER or packet[0] >> 4 != _VERSION_6:
         return packet
     return packet[: _IP_HEADER + (packet[4] << 8 | packet[5])]

@@ -1,4 +1,4 @@
-"""A byte stream inside the process: what a node uses to reach a relay that lives beside it.
+"""A byte stream inside the process: connects a node with a relay in the same process.
 
 Bounded, so that a slow reader slows its writer instead of growing memory. (trio's own memory streams belong to its
 testing package and are unbounded.)
@@ -27,7 +27,7 @@ class _Lane:
 
 
 class PipeStream(trio.abc.HalfCloseableStream):
-    """One end of a pair; see `pipe_pair`."""
+    """End of a pair; see `pipe_pair`."""
 
     def __init__(self, outgoing: _Lane, incoming: _Lane, capacity: int) -> None:
         self._out = outgoing
@@ -58,7 +58,7 @@ class PipeStream(trio.abc.HalfCloseableStream):
             raise trio.BrokenResourceError
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """The next bytes; empty at the end."""
+        """Return the next bytes; empty at the end."""
         await trio.lowlevel.checkpoint()
         lane = self._in
         while not lane.chunks:
@@ -86,7 +86,7 @@ class PipeStream(trio.abc.HalfCloseableStream):
         self._out.changed.unpark_all()
 
     async def aclose(self) -> None:
-        """Close both directions; what the other end has not read yet stays readable."""
+        """Close both directions; bytes the other end has not read yet stay readable."""
         self.close()
         await trio.lowlevel.checkpoint()
 
@@ -100,6 +100,6 @@ class PipeStream(trio.abc.HalfCloseableStream):
 
 
 def pipe_pair(capacity: int = CAPACITY) -> tuple[PipeStream, PipeStream]:
-    """Two connected ends."""
-    one, two = _Lane(), _Lane()
-    return PipeStream(one, two, capacity), PipeStream(two, one, capacity)
+    """Return two connected ends."""
+    forward, backward = _Lane(), _Lane()
+    return PipeStream(forward, backward, capacity), PipeStream(backward, forward, capacity)

@@ -1,7 +1,7 @@
-"""Finding the router and talking to it about a port: the socket of `core/paths/portmapping.py`.
+"""Port mapping on trio: the router's address and the socket of `core/paths/portmapping.py`.
 
-Lives here: the default gateway, a socket only that gateway can answer to, and the loop. Asked is only a router that
-hides us: our own address is private and the world sees another one (a server with an address of its own asks nobody).
+Lives here: the default gateway, a socket connected to that gateway, and the loop. Only a router that translates us is
+asked: our own address is private and servers see another one (a server with a public address asks no router).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from coder.mesh.core.wire import portmap
 
 _ROUTES = Path("/proc/net/route")
 _UP_GATEWAY = 0x3
-Place = tuple[str, str]
+GatewayRoute = tuple[str, str]
 """(the gateway's IPv4 address, ours towards it)."""
 
 
-def find_gateway() -> Place | None:
-    """The IPv4 default gateway, the best one by metric; None where there is none or the system cannot be asked."""
+def find_gateway() -> GatewayRoute | None:
+    """Return the IPv4 default gateway, the best one by metric; None where there is none or it is unknown."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -44,82 +44,82 @@ def find_gateway() -> Place | None:
 
 
 def _best_gateway(table: str) -> str:
-    """From the text of /proc/net/route: addresses are hexadecimal in the machine's byte order."""
-    best, found = inf, ""
+    """Parse /proc/net/route: addresses are hexadecimal in the machine's byte order."""
+    best, gateway = inf, ""
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) < 8 or fields[1] != "00000000" or fields[7] != "00000000":
             continue
         if int(fields[3], 16) & _UP_GATEWAY == _UP_GATEWAY and int(fields[6]) < best:
-            best, found = int(fields[6]), socket.inet_ntoa(struct.pack("=L", int(fields[2], 16)))
-    return found
+            best, gateway = int(fields[6]), socket.inet_ntoa(struct.pack("=L", int(fields[2], 16)))
+    return gateway
 
 
-def is_hidden(own: str, observed: Sequence[Address]) -> bool:
-    """Whether a router translates us: the address we have is private, and nobody who saw us saw that one."""
-    ip = ip_address(own)
-    # Who sees us by loopback is on this machine and knows nothing of the router.
+def is_hidden(own_ip: str, observed: Sequence[Address]) -> bool:
+    """Return whether a router translates us: our address is private, and no server saw it."""
+    ip = ip_address(own_ip)
+    # A server that sees us by loopback is on this machine and knows nothing of the router.
     seen = [address for address, _ in observed if ":" not in address and not ip_address(address).is_loopback]
-    return bool(seen) and ip.is_private and not ip.is_loopback and own not in seen
+    return bool(seen) and ip.is_private and not ip.is_loopback and own_ip not in seen
 
 
 class PortMapper:
-    """Keeps one UDP port mapped while somebody wants it. `external` is the outcome; `speaks` names the protocol."""
+    """Keeps one UDP port mapped while it is requested. `external` is the result; `speaks` names the protocol."""
 
-    def __init__(self, on_change: Callable[[], None], find: Callable[[], Place | None] | None = None) -> None:
+    def __init__(self, on_change: Callable[[], None], find: Callable[[], GatewayRoute | None] | None = None) -> None:
         self._on_change = on_change
         self._find = find or find_gateway
-        self._wanted: tuple[Place, int] | None = None
+        self._requested: tuple[GatewayRoute, int] | None = None
         self._mapping = PortMapping(os.urandom)
         self._woken = trio.Event()
 
     @property
     def external(self) -> Address | None:
-        """Where the router lets others reach us; None without a mapping."""
+        """Address by which the router lets others reach us; None without a mapping."""
         return self._mapping.external
 
     @property
     def speaks(self) -> str:
-        """`PCP`, `NAT-PMP`, or nothing while no router has answered."""
-        return self._mapping.speaks
+        """`PCP`, `NAT-PMP`, or empty while no router has answered."""
+        return self._mapping.protocol
 
     @property
     def was_asked(self) -> bool:
-        """Whether there is a router that was worth asking."""
-        return self._wanted is not None
+        """Whether a router was asked."""
+        return self._requested is not None
 
     def look(self, port: int, observed: Sequence[Address]) -> None:
-        """The network may have changed, or this is what others see of us: ask the router if it hides this port."""
-        place = self._find() if port else None
-        wanted = (place, port) if place is not None and is_hidden(place[1], observed) else None
-        if wanted is None and place is not None and not observed and self._wanted == (place, port):
-            return  # a round nobody answered says nothing about a router that is still there
-        if wanted != self._wanted:
-            self._wanted = wanted
+        """Request a mapping if the router translates this port, after a network change or new observed addresses."""
+        route = self._find() if port else None
+        requested = (route, port) if route is not None and is_hidden(route[1], observed) else None
+        if requested is None and route is not None and not observed and self._requested == (route, port):
+            return  # a round without an answer says nothing about a router that is still there
+        if requested != self._requested:
+            self._requested = requested
             self._woken.set()
 
     async def run(self) -> None:
-        """Ask, renew, and give back at the end."""
+        """Request and renew mappings; release them at the end."""
         while True:
             self._woken = trio.Event()
-            if self._wanted is None:
+            if self._requested is None:
                 await self._woken.wait()
                 continue
-            place, port = self._wanted
+            route, port = self._requested
             try:
-                await self._keep(place, port)
+                await self._keep_mapping(route, port)
             except OSError:
-                await self._woken.wait()  # that router cannot be sent to; another network may come
+                await self._woken.wait()  # this router is unreachable; another network may come
 
-    async def _keep(self, place: Place, port: int) -> None:
-        gateway, own = place
+    async def _keep_mapping(self, route: GatewayRoute, port: int) -> None:
+        gateway, own_ip = route
         mapping = self._mapping = PortMapping(os.urandom)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
-            # A connected socket hears the router alone: RFC 6887 section 8.3 wants the source checked.
+            # A connected socket receives from the router alone: RFC 6887 section 8.3 requires checking the source.
             sock.connect((gateway, portmap.PORT))
             try:
-                _send(sock, mapping.want(own, port, trio.current_time()))
+                _send(sock, mapping.want(own_ip, port, trio.current_time()))
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._converse, sock, mapping)
                     await self._woken.wait()
@@ -143,7 +143,7 @@ class PortMapper:
         try:
             datagram = sock.recv(portmap.MAX_SIZE + 1)
         except OSError:
-            return  # the router's ICMP error: it has no such service; the repetitions find that out
+            return  # the router's ICMP error: it has no such service; the repetitions detect that
         try:
             _send(sock, mapping.on_answer_untrusted(datagram, trio.current_time()))
         except WireError:
@@ -155,4 +155,4 @@ def _send(sock: socket.socket, datagrams: Sequence[bytes]) -> None:
         try:
             sock.send(datagram)
         except OSError:
-            continue  # lost like anywhere else on the way; also an ICMP error of an earlier one
+            continue  # lost on the way; or an ICMP error of an earlier request

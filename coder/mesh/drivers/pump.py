@@ -1,8 +1,8 @@
-"""The heart of a running node: datagrams in, work, datagrams out, one timer.
+"""Event loop of a node: datagrams in, work, datagrams out, one timer.
 
 Lives here: reading sockets, the one sleeping task, and the endpoint's `Sink`. There is no task per peer and no trio
-call per packet; everything between a readable socket and the answers it causes happens synchronously, only
-application tasks are woken. What is decided is `core/endpoint.py`'s.
+call per packet. Everything between a readable socket and its answers happens synchronously; only application tasks are
+woken. `core/endpoint.py` decides.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from coder.mesh.drivers.udp import DatagramSocket, Sent
 from coder.mesh.errors import UdpUnavailableError
 
 RELAYED_BURST = 4 << 20
-"""Ours: relays have flow control of their own, so only memory is at stake."""
+"""Ours: relays have their own flow control, so only memory is at stake."""
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class PumpEvents(Protocol):
-    """What the pump cannot handle itself; called synchronously."""
+    """Events that the pump passes on; called synchronously."""
 
     def on_stun(self, datagram: bytes) -> None:
-        """A STUN message arrived."""
+        """Process a STUN message."""
 
     def on_ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
         """See `Sink.ping_answered`."""
@@ -47,7 +47,7 @@ class PumpEvents(Protocol):
         """See `Sink.path_changed`."""
 
     def on_relay_connected(self, region: int, connected: bool) -> None:
-        """A relay connection was made or lost."""
+        """Note that a relay connection was opened or lost."""
 
 
 class Pump:
@@ -59,18 +59,18 @@ class Pump:
     def __init__(self, events: PumpEvents, clock: Callable[[], float] | None = None) -> None:
         self.sockets: dict[socket.AddressFamily, DatagramSocket] = {}
         self._events = events
-        # trio.current_time looks for the run and its clock every time: 1 us, and a keystroke asks four times.
+        # trio.current_time looks up the run and its clock every time: 1 us, and a keystroke needs it four times.
         self._clock = clock or trio.lowlevel.current_clock().current_time
         self._timer = trio.CancelScope()
         self._wanted_port = 0
         self._nursery: trio.Nursery | None = None
         self._is_busy = False
         self._deadline = inf
-        """That of the timer; asking the scope costs more than the comparison."""
+        """Deadline of the timer; reading it from the scope costs more than the comparison."""
 
     # -- sockets ----------------------------------------------------------------------------------------------------
     def open_sockets(self, port: int) -> None:
-        """Bind one socket per family the system has; UdpUnavailableError when it has none."""
+        """Bind one socket per family of the system. Raises UdpUnavailableError when it has none."""
         failure: OSError | None = None
         self._wanted_port = port
         for family in _FAMILIES:
@@ -82,11 +82,11 @@ class Pump:
             raise UdpUnavailableError("no UDP socket could be opened") from failure
 
     def reopen_sockets(self) -> None:
-        """Take other ports, where the caller did not ask for one: the machine is somewhere else now.
+        """Bind new ports, where the caller did not request one: the machine may be in another network now.
 
-        Routers remember the old port with the old address and would give the same port a mapping that depends on whom
-        we talk to, until they forget (two minutes on Linux). A system that took the old sockets away while it slept
-        is served, too. Call while running.
+        Routers remember the old port with the old address. They would give the same port a mapping that depends on the
+        destination, until they forget (two minutes on Linux). This also covers a system that removed the old sockets
+        while it slept. Call while running.
         """
         for family, old in list(self.sockets.items()):
             try:
@@ -100,19 +100,19 @@ class Pump:
             old.close()
 
     def close_sockets(self) -> None:
-        """Give the ports back."""
+        """Release the ports."""
         for sock in self.sockets.values():
             sock.close()
         self.sockets.clear()
 
     def port(self, family: socket.AddressFamily) -> int:
-        """The bound port, 0 when there is no socket of the family."""
+        """Return the bound port, 0 when there is no socket of the family."""
         sock = self.sockets.get(family)
         return sock.port if sock else 0
 
     @property
     def burst_bytes(self) -> int:
-        """How much may arrive at once without being lost: what the smallest receive buffer really holds.
+        """Return the burst that arrives without loss: the true capacity of the smallest receive buffer.
 
         Linux charges a datagram with its bookkeeping, about as much again as its payload.
         """
@@ -120,12 +120,12 @@ class Pump:
 
     # -- running ----------------------------------------------------------------------------------------------------
     async def run(self) -> None:
-        """Read and keep time until cancelled."""
+        """Read and run timers until cancelled."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             for sock in self.sockets.values():
                 nursery.start_soon(self._read, sock)
-            await self._keep_time()
+            await self._run_timers()
 
     async def _read(self, sock: DatagramSocket) -> None:
         endpoint, wait, clock, readable = self.endpoint, trio.lowlevel.wait_readable, self._clock, sock.sock.fileno()
@@ -134,21 +134,21 @@ class Pump:
             endpoint.receive_udp(buffer, size, segment, source, now)
 
         # `notify_closing` does not reach a reader that is already scheduled. Such a reader must not wait again: the
-        # closed descriptor's number may belong to the new socket, and trio refuses a second reader, which would end
-        # the node.
+        # closed descriptor's number may belong to the new socket, and trio refuses a second reader, which would end the
+        # node.
         while sock.is_open:
             try:
                 await wait(readable)
             except trio.ClosedResourceError:
-                return  # another took its place
+                return  # another socket replaced it
             strangers = endpoint.dropped_strangers
-            # One moment for all that is read: what came in while we read is a little older than it says.
+            # One moment for everything read: a datagram that arrived during the read counts as a little older.
             now = clock()
             read = sock.drain(receive)
-            if endpoint.dropped_strangers - strangers < read:  # a flood of nothing needs no answer either
+            if endpoint.dropped_strangers - strangers < read:  # a flood of strangers' datagrams needs no answer either
                 self.kick()
 
-    async def _keep_time(self) -> None:
+    async def _run_timers(self) -> None:
         while True:
             with self._timer:
                 self._set_timer()
@@ -158,11 +158,11 @@ class Pump:
             self._work(self.endpoint.on_timer)
 
     def kick(self) -> None:
-        """Send whatever there is to send now, and sleep until the next deadline. Call after every change."""
+        """Send everything that is due, and sleep until the next deadline. Call after every change."""
         self._work(self.endpoint.flush)
 
     def _work(self, step: Callable[[float], None]) -> None:
-        # The stack calls applications' callbacks while it works, and those may ask to be kicked again.
+        # The stack calls applications' callbacks while it works, and those may request another kick.
         if self._is_busy:
             return
         self._is_busy = True
@@ -197,46 +197,46 @@ class Pump:
         return self.relays.send(region, to, packets)
 
     def stun(self, datagram: bytes) -> None:
-        """Hand on."""
+        """Forward to the events."""
         self._events.on_stun(datagram)
 
     def ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
-        """Hand on."""
+        """Forward to the events."""
         self._events.on_ping_answered(answer, peer, region)
 
     def wants_endpoints(self) -> None:
-        """Hand on."""
+        """Forward to the events."""
         self._events.on_wants_endpoints()
 
     def peer_alive(self, peer: PublicKey) -> None:
-        """Hand on."""
+        """Forward to the events."""
         self._events.on_peer_alive(peer)
 
     def path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
-        """Hand on."""
+        """Forward to the events."""
         self._events.on_path_changed(peer, state, address)
 
     # -- RelayEvents ------------------------------------------------------------------------------------------------
     def relay_packets(self, region: int, source: bytes, packets: list[bytes]) -> None:
-        """Packets came through a relay."""
+        """Process packets of a relay."""
         self.endpoint.receive_relay(region, source, packets, self._clock())
 
     def relay_flush(self) -> None:
-        """They were all."""
+        """Flush after the last packets."""
         self.kick()
 
     def relay_drained(self, region: int) -> None:
-        """More may be sent."""
+        """Resume sending."""
         self.endpoint.relay_drained(region)
         self.kick()
 
     def relay_peer_gone(self, region: int, key: bytes) -> None:
-        """The learnt route is worthless, and what went there a moment ago was lost."""
+        """Forget the learnt route; packets sent there a moment ago are lost."""
         self.endpoint.relay_peer_gone(region, key, self._clock())
         self.kick()
 
     def relay_connected(self, region: int, connected: bool) -> None:
-        """A connection was made or lost."""
+        """Note that a connection was opened or lost."""
         if connected:
             self.endpoint.relay_returned(region, self._clock())
             self.kick()

@@ -1,4 +1,4 @@
-"""Asking the nodes of one region: the first has a head start, and a dead one costs no more than that.
+"""Trying the nodes of a region: the first has a head start, and a dead one costs no more than that.
 
 Obeys docs/protocol/derp.md, "Opening", which gives each node of a region 1.5 s.
 """
@@ -13,7 +13,7 @@ import trio
 from coder.mesh.core.paths.derpmap import DerpNode
 
 NODE_TIMEOUT = 1.5
-"""Seconds until the next node is asked as well."""
+"""Seconds until the next node is tried as well."""
 
 _Answer = TypeVar("_Answer")
 
@@ -23,10 +23,10 @@ async def first_to_answer(
     ask: Callable[[DerpNode], Awaitable[_Answer]],
     discard: Callable[[_Answer], Awaitable[object]] | None = None,
 ) -> _Answer:
-    """What the first of the nodes answers; one is asked when those before it failed or were silent for 1.5 s.
+    """Return the answer of the first node; the next is tried when those before it failed or were silent for 1.5 s.
 
-    Those asked before are listened to meanwhile: on a slow way, past a proxy that swallows upgrades, a good node may
-    need several seconds. `discard` gets an answer nobody will use. Raises what the last node to fail raised.
+    Earlier attempts continue meanwhile: on a slow path, past a proxy that swallows upgrades, a good node may need
+    several seconds. `discard` gets an answer that is not used. Raises the error of the last node to fail.
     """
     answers: list[_Answer] = []
     failures: list[Exception] = []
@@ -35,7 +35,7 @@ async def first_to_answer(
         try:
             answers.append(await ask(node))
             nursery.cancel_scope.cancel()
-        except Exception as error:  # who asks is not ours: whatever ails it, this node is not reached now
+        except Exception as error:  # the attempt is the caller's code: after any error this node counts as unreachable
             failures.append(error)
             failed.set()
 

@@ -1,4 +1,4 @@
-"""Can two clients of a relay talk to each other, and how long does it take? The relay's own protocol, by hand."""
+"""Message exchange of two clients through a relay, with its latency. Uses the relay protocol directly."""
 
 from __future__ import annotations
 
@@ -26,45 +26,47 @@ class _Client:
         self.inbox = FrameBuffer(transport.stream, transport.leftover)
 
     async def log_in(self) -> None:
-        hello = await self.inbox.frame()
-        if not isinstance(hello, derp.ServerKey):
+        server_key = await self.inbox.frame()
+        if not isinstance(server_key, derp.ServerKey):
             raise WireError("unexpected_frame", "the first frame of a relay is its key")
-        shared = SharedBox(self.private, hello.key)
+        shared = SharedBox(self.private, server_key.key)
         info = derp_info.seal_client_info(shared, self.private.public, os.urandom(NONCE_SIZE), derp_info.ClientInfo())
         await self.stream.send_all(info.encode())
         while not isinstance(await self.inbox.frame(), derp.SealedServerInfo):
             pass
 
-    async def say(self, to: PublicKey) -> None:
-        """Again and again, until cancelled. Only the writer repeats: not every stream survives a read cut short."""
+    async def send_repeatedly(self, to: PublicKey) -> None:
+        """Send again and again, until cancelled. Only the writer repeats: not every stream survives a cancelled
+        read."""
         message = derp.encode_send_packet(to, _MESSAGE)
         while True:
             await self.stream.send_all(message)
             await trio.sleep(_REPEAT)
 
-    async def hear(self) -> None:
-        """Until the other's message has come."""
+    async def receive(self) -> None:
+        """Wait for the other's message."""
         while True:
             frame = await self.inbox.frame()
             if isinstance(frame, derp.RecvPacket) and frame.packet == _MESSAGE:
                 return
 
 
-async def exchange(one: DerpTransport, two: DerpTransport) -> float:
-    """Seconds of a message from one to two and back. Closes both. Raises WireError, BrokenResourceError, OSError.
+async def exchange(first_transport: DerpTransport, second_transport: DerpTransport) -> float:
+    """Return the seconds of a message to the second client and back. Closes both. Raises WireError,
+    BrokenResourceError, OSError.
 
     Messages are repeated until they arrive: the caller sets the limit.
     """
-    first, second = _Client(one), _Client(two)
-    async with one.stream, two.stream:
+    first, second = _Client(first_transport), _Client(second_transport)
+    async with first_transport.stream, second_transport.stream:
         await first.log_in()
         await second.log_in()
         began = trio.current_time()
         for sender, receiver in ((first, second), (second, first)):
             try:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(sender.say, receiver.private.public)
-                    await receiver.hear()
+                    nursery.start_soon(sender.send_repeatedly, receiver.private.public)
+                    await receiver.receive()
                     nursery.cancel_scope.cancel()
             except ExceptionGroup as group:
                 raise group.exceptions[0] from None

@@ -1,7 +1,7 @@
 """Overlay connections as trio streams.
 
-Lives here: waiting. Sockets of the stack never wait; here tasks sleep until the stack's callback says that something
-changed. Only application tasks are woken, and only those that can go on.
+Lives here: waiting. Sockets of the stack never wait; here tasks sleep until the stack's callback reports a change. Only
+application tasks are woken, and only those that can continue.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from coder.mesh.core.stack.tcp.connection import TcpSocket, TcpStats
 from coder.mesh.errors import UnreachableError
 
 WRITE_SLICE = 256 * 1024
-"""Bytes handed to the stack at once; larger writes would be cut by it, which copies."""
+"""Bytes handed to the stack per call; it would cut larger writes, which copies."""
 READ_LIMIT = 1 << 20
 YIELD_BYTES = 64 * 1024
 CALL_BYTES = 4096
-"""What a call without payload counts as; see `TcpStream._is_due`."""
+"""Weight of a call without payload; see `TcpStream._is_due`."""
 
 
 class TcpStream(trio.abc.HalfCloseableStream):
@@ -30,7 +30,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
         self._socket = socket
         self._kick = kick
         self._reader: trio.lowlevel.Task | None = None
-        """Who waits for bytes. Not a parking lot: that costs as much as all the rest of a wake-up."""
+        """The task that waits for bytes. Not a parking lot: that costs as much as all the rest of a wake-up."""
         self._changed_write = trio.lowlevel.ParkingLot()
         self._is_sending = False
         self._is_receiving = False
@@ -43,12 +43,12 @@ class TcpStream(trio.abc.HalfCloseableStream):
 
     @property
     def stats(self) -> TcpStats:
-        """The connection in figures."""
+        """Statistics of the connection."""
         return self._socket.stats
 
     @property
     def remote(self) -> tuple[bytes, int]:
-        """(16-byte overlay address, port) of the peer."""
+        """Return (16-byte overlay address, port) of the peer."""
         return self._socket.remote, self._socket.remote_port
 
     @property
@@ -62,7 +62,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
         return self._socket.unsent + self._socket.unacked
 
     def set_keepalive(self, idle: float | None, interval: float = 75.0, probes: int = 9) -> None:
-        """Probe a silent peer; None switches off."""
+        """Probe a silent peer; None disables it."""
         self._socket.set_keepalive(idle, interval, probes)
         self._kick()
 
@@ -84,9 +84,9 @@ class TcpStream(trio.abc.HalfCloseableStream):
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _is_due(self, size: int) -> bool:
-        """Whether others should get their turn: a checkpoint yields only after some work was done.
+        """Return whether other tasks should get their turn: a checkpoint yields only after some work was done.
 
-        A full one is a round of the scheduler, 10 us: a third of what a keystroke costs each side.
+        A full one is a round of the scheduler, 10 us: a third of a keystroke's cost on each side.
         """
         self._worked += size + CALL_BYTES
         if self._worked < YIELD_BYTES:
@@ -95,7 +95,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
         return True
 
     async def wait_connected(self) -> None:
-        """Wait until the handshake is done; UnreachableError when it fails."""
+        """Wait until the handshake is done. Raises UnreachableError when it fails."""
         socket = self._socket
         while not socket.connected:
             if socket.error is not None or socket.closed:
@@ -127,7 +127,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
             self._is_sending = False
 
     async def _put_rest(self, data: bytes, taken: int) -> None:
-        """What was taken only in part, or not at all."""
+        """Queue the bytes that the stack has not accepted yet."""
         while taken < len(data):
             data = data[taken:]
             if not self._socket.writable:
@@ -136,7 +136,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
             taken = self._put(data)
 
     def _put(self, data: bytes) -> int:
-        """Hand over as much as there is room for; -> bytes. Nearly always that is all of it."""
+        """Hand over as much as there is room for; return the bytes. Nearly always that is all of it."""
         if self._is_closed:
             raise trio.ClosedResourceError
         try:
@@ -167,7 +167,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
 
     # -- receiving --------------------------------------------------------------------------------------------------
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """The next bytes; empty at the end."""
+        """Return the next bytes; empty at the end."""
         if self._is_receiving:
             raise trio.BusyResourceError("another task is receiving")
         self._is_receiving = True
@@ -189,9 +189,9 @@ class TcpStream(trio.abc.HalfCloseableStream):
                     data = socket.read_nowait(READ_LIMIT if max_bytes is None else max_bytes)
                 except StackError as error:
                     raise trio.BrokenResourceError(error.message) from error
-                if data and socket.acks_owed:  # reading opened the window wide enough to tell the peer
+                if data and socket.acks_pending:  # reading opened the window wide enough for an update
                     self._kick()
-                return data  # nothing: the end
+                return data  # empty: the end
         finally:
             self._is_receiving = False
 
@@ -201,7 +201,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
             raise trio.ClosedResourceError
 
     async def aclose(self) -> None:
-        """Close; what is queued is still delivered, as long as the peer takes it."""
+        """Close; queued data is still delivered, as long as the peer takes it."""
         self.close()
         await trio.lowlevel.checkpoint()
 

@@ -1,7 +1,7 @@
 """STUN on trio: asking servers from the node's own sockets, and the small server coderd embeds.
 
-Lives here: names, retries, the server's socket. The messages are `core/wire/stun.py`; what answers mean is
-`core/paths/netcheck.py`. Obeys RFC 8489 and docs/protocol/stun.md.
+Lives here: names, retries, the server's socket. The messages are `core/wire/stun.py`; `core/paths/netcheck.py`
+interprets answers. Obeys RFC 8489 and docs/protocol/stun.md.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from coder.mesh.core.wire import stun
 from coder.mesh.core.wire.address import UdpAddress, endpoint
 
 ROUND = 3.0
-"""Seconds a round of questions may take."""
+"""Maximum seconds of a round of requests."""
 RETRIES = (0.0, 0.2, 0.6, 1.4)
-"""When each question is sent, from the start of the round: UDP is lossy and a lost answer costs a direct path."""
+"""Send times of each request, from the start of the round: UDP is lossy and a lost answer costs a direct path."""
 _DRAIN = 64
 STRANGERS_RATE, STRANGERS_BURST = 100.0, 200.0
-"""Ours: answers a second to clients of other makes. Enough for people who test; useless to whoever looks for an
-amplifier, since their requests can be smaller than the answers."""
+"""Ours: answers a second to clients of other implementations. Enough for people who test; useless for amplification
+attacks, since requests can be smaller than the answers."""
 
 
 class StunRound:
-    """One round of binding requests to several servers, sent through somebody else's socket."""
+    """A round of binding requests to several servers, sent through the caller's socket."""
 
     def __init__(self, random: Callable[[int], bytes], send: Callable[[bytes, Address], object]) -> None:
         self._random = random
@@ -36,15 +36,16 @@ class StunRound:
         self._answered = trio.Event()
 
     async def ask(self, servers: Iterable[tuple[str, int]], families: Iterable[socket.AddressFamily]) -> None:
-        """Ask every server in each family; returns when all have answered or the round is over."""
-        wanted = list(families)
+        """Ask every server in each family; return when all have answered or the round is over."""
+        family_list = list(families)
         with trio.move_on_after(ROUND):
             async with trio.open_nursery() as nursery:
                 for host, port in servers:
-                    nursery.start_soon(self._ask, host, port, wanted)
+                    nursery.start_soon(self._ask, host, port, family_list)
 
     def on_answer_untrusted(self, datagram: bytes) -> tuple[Address, Address] | None:
-        """(server asked, address it saw) when the datagram answers a question of this round; WireError if malformed."""
+        """Return (server asked, address it saw) when the datagram answers a request of this round. Raises WireError if
+        malformed."""
         response = stun.parse_response_untrusted(datagram)
         server = self._asked.pop(response.tx_id, None)
         if server is None:
@@ -71,26 +72,26 @@ class StunRound:
 
 
 async def resolve(host: str, port: int, families: Iterable[socket.AddressFamily]) -> list[Address]:
-    """The first address of the host in each family; nothing when the name is unknown or the port is none."""
-    found: list[Address] = []
+    """Return the first address of the host in each family; nothing when the name is unknown or the port is none."""
+    resolved: list[Address] = []
     if not 0 < port < 65_536:
-        return found
+        return resolved
     for family in families:
         try:
             infos = await trio.socket.getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError):
             continue
         if infos:
-            found.append((str(infos[0][4][0]), port))
-    return found
+            resolved.append((str(infos[0][4][0]), port))
+    return resolved
 
 
 async def serve_stun(
     host: str = "", port: int = 3478, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Tell whoever asks where its datagram came from, for ever; starts with the bound port. OSError when it is taken.
+    """Serve binding requests for ever; starts with the bound port. Raises OSError when the port is taken.
 
-    Requests of our own kind are answered with fewer bytes than they have, so without limit; others up to a rate.
+    Requests in our own form are answered with fewer bytes than they have, so without limit; others up to a rate.
     """
     family = socket.AF_INET if host and ":" not in host else socket.AF_INET6
     try:
@@ -132,7 +133,7 @@ def _answer_waiting(sock: socket.socket, strangers: _Allowance) -> None:
         try:
             datagram, source = sock.recvfrom(2048)
         except OSError:
-            return  # nothing more, or an ICMP error of an earlier answer
+            return  # no more datagrams, or an ICMP error of an earlier answer
         answer = _answer(datagram, endpoint(source[0], source[1]), strangers)
         if answer:
             try:
@@ -145,7 +146,7 @@ def _answer(datagram: bytes, source: UdpAddress, strangers: _Allowance) -> bytes
     try:
         return stun.BindingResponse(stun.parse_request_untrusted(datagram).tx_id, source).encode()
     except WireError:
-        pass  # not of our kind: a stranger's, within the allowance
+        pass  # not in our form: a stranger's, within the allowance
     try:
         answer = stun.answer_anybody_untrusted(datagram, source)
     except WireError:

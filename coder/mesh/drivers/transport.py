@@ -1,4 +1,4 @@
-"""How the mesh is given relay connections: the contract with whoever can speak HTTP.
+"""Dialer interface for relay connections, implemented by code with an HTTP client.
 
 The mesh does not know HTTP, proxies or certificates. It receives a dialer and gets back a byte stream on which the
 upgrade has been done already.
@@ -22,16 +22,16 @@ class DerpTransport:
     leftover: bytes = b""
     """Bytes that were read together with the HTTP answer."""
     forced_websocket: str = ""
-    """Why the dialer could not use the plain upgrade; empty when it worked."""
+    """Reason why the dialer could not use the plain upgrade; empty when it worked."""
     kind: str = "upgrade"
-    """By what the relay is reached: `upgrade`, `websocket` or `stream`."""
+    """Kind of connection to the relay: `upgrade`, `websocket` or `stream`."""
 
 
 class DerpDialer(Protocol):
     """Opens relay connections. Raises RelayError (or OSError, trio.BrokenResourceError) when it cannot."""
 
     async def __call__(self, region: DerpRegion, node: DerpNode, /) -> DerpTransport:
-        """Connect to one node of a region, within ten seconds."""
+        """Connect to a node of a region, within ten seconds."""
         ...
 
 
@@ -39,5 +39,5 @@ class LatencyProbe(Protocol):
     """Measures a relay by `GET /derp/latency-check`. Raises as DerpDialer does."""
 
     async def __call__(self, region: DerpRegion, node: DerpNode, /) -> float:
-        """Seconds from request to answer, connection set-up excluded."""
+        """Return the seconds from request to answer, connection set-up excluded."""
         ...

@@ -1,9 +1,9 @@
 """UDP in batches: one non-blocking socket per address family, drained and filled with few system calls.
 
 Lives here: socket options, segmentation offload (UDP_SEGMENT, UDP_GRO) with a fallback per socket, and the calls
-themselves. What datagrams mean is `core/endpoint.py`'s business; nothing here is a trio call, because a trio call per
-datagram costs 5-9 us where a drained one costs 0.1-1.2 us. Waiting for readability is `pump.py`'s.
-Numbers from linux/udp.h and linux/in.h; the offload rules were measured (docs/performance.md, "UDP offload").
+themselves. `core/endpoint.py` interprets datagrams; nothing here is a trio call, because a trio call per datagram costs
+5-9 us where a drained one costs 0.1-1.2 us. `pump.py` waits for readability. Numbers from linux/udp.h and linux/in.h;
+the offload rules were measured (docs/performance.md, "UDP offload").
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _IPV6_MTU_DISCOVER: Final = 23
 _PMTUDISC_DO: Final = 2
 
 RECEIVE_SIZE: Final = 65_536
-"""A coalesced read into anything smaller would silently lose the rest of its datagrams."""
+"""A coalesced read into a smaller buffer would silently lose the rest of its datagrams."""
 MAX_SEGMENTS: Final = 44
 MAX_GSO_BYTES: Final = 65_487
 _BUFFER_STEPS: Final = (8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10)
 _DRAIN_READS: Final = 32
 _DRAIN_DATAGRAMS: Final = 128
-"""Enough to amortise one wake-up, little enough that acknowledgements stay timely."""
-_LOOK_AGAIN: Final = 3
-"""A question and its answer come alone: three wake-ups of four spare them the call that finds nothing more, and raises
-to say so. Should there be more after all, the next wake-up comes at once, and soon one looks again."""
+"""Enough to amortise one wake-up, few enough that acknowledgements stay timely."""
+_SECOND_READ_EVERY: Final = 3
+"""A request and its answer come alone. Three wake-ups of four skip the second call for them, which finds nothing and
+raises. If there is more after all, the next wake-up comes immediately, and the second call soon follows again."""
 
 _NO_OFFLOAD: Final = {errno.EIO, errno.EINVAL, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 _PATH_ERRORS: Final = {
@@ -56,17 +56,17 @@ OnBatch = Callable[[bytearray, int, int, Address], None]
 
 
 class Sent(Enum):
-    """What became of datagrams handed to the operating system."""
+    """Result of handing datagrams to the operating system."""
 
     YES = "sent"
     DROPPED = "dropped"
-    """Buffers are full: lost like anywhere else on the way."""
+    """Buffers are full: the datagrams are lost, as they may be on the path."""
     REFUSED = "refused"
-    """No way to that address, or too big for it."""
+    """The address is unreachable, or the datagram too big for its path."""
 
 
 class DatagramSocket:
-    """One family's socket and its counters."""
+    """A socket of one family, and its counters."""
 
     def __init__(self, family: socket.AddressFamily, port: int = 0, host: str = "") -> None:
         self.family = family
@@ -82,8 +82,8 @@ class DatagramSocket:
         self.dropped = 0
         self.system_calls_in = 0
         self.system_calls_out = 0
-        self._alone = 0
-        """Wake-ups in a row that found one datagram."""
+        self._single_reads = 0
+        """Consecutive wake-ups with a single datagram."""
         self._buffer = bytearray(RECEIVE_SIZE)
         self._buffers = [self._buffer]
         self._segment_option = [(_SOL_UDP, _UDP_SEGMENT, b"")]
@@ -99,27 +99,27 @@ class DatagramSocket:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         if not sys.platform.startswith("linux"):
             return
-        # A fragment lost is a packet lost, and many networks drop fragments: disco must find out, not the data.
+        # A lost fragment is a lost packet, and many networks drop fragments: disco must detect that, not the data.
         if self.family == socket.AF_INET6:
             _try_option(sock, socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_DO)
         else:
             _try_option(sock, socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_DO)
         self.gro = _try_option(sock, _SOL_UDP, _UDP_GRO, 1)
-        # Kernels that know GRO (5.0) know segmentation (4.18) too; a device may still refuse on the first send.
+        # Kernels with GRO (5.0) have segmentation (4.18) too; a device may still refuse on the first send.
         self.gso = self.gro
 
     @property
     def is_open(self) -> bool:
-        """Until `close`."""
+        """Whether the socket is open."""
         return self.sock.fileno() >= 0
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self.sock.close()
 
     # -- receiving --------------------------------------------------------------------------------------------------
     def drain(self, on_batch: OnBatch) -> int:
-        """Read what waits, up to a batch; -> datagrams read. Call again when it returned many."""
+        """Read waiting datagrams, up to a batch; return their number. Call again when it returned many."""
         if not self.gro:
             return self._drain_singly(on_batch)
         receive, buffers, buffer = self.sock.recvmsg_into, self._buffers, self._buffer
@@ -130,16 +130,16 @@ class DatagramSocket:
             except (BlockingIOError, InterruptedError):
                 break
             except OSError:
-                continue  # an earlier send's ICMP error; the socket stays usable
+                continue  # an ICMP error of an earlier send; the socket stays usable
             self.system_calls_in += 1
             if not size:
                 continue
             segment = _gro_size(ancillary) or size
             on_batch(buffer, size, segment, source if len(source) == 2 else source[:2])
             datagrams += 1 if size == segment else -(-size // segment)
-            if datagrams >= _DRAIN_DATAGRAMS or (datagrams == 1 and self._alone & _LOOK_AGAIN):
+            if datagrams >= _DRAIN_DATAGRAMS or (datagrams == 1 and self._single_reads & _SECOND_READ_EVERY):
                 break
-        self._alone = 0 if datagrams > 1 else self._alone + 1
+        self._single_reads = 0 if datagrams > 1 else self._single_reads + 1
         return datagrams
 
     def _drain_singly(self, on_batch: OnBatch) -> int:
@@ -188,7 +188,7 @@ class DatagramSocket:
         return Sent.YES
 
     def send_many(self, datagrams: Sequence[bytes], to: Address) -> Sent:
-        """Send datagrams of any sizes, in order; runs of equal size travel together."""
+        """Send datagrams of any sizes, in order; runs of equal size are sent together."""
         if len(datagrams) == 1:
             return self.send(datagrams[0], to)
         sent = Sent.YES
@@ -207,7 +207,7 @@ class DatagramSocket:
 
 
 def equal_runs(datagrams: Iterable[bytes]) -> list[list[bytes]]:
-    """Split into groups one segmented send can carry: equal sizes, a shorter one may end the group."""
+    """Split into groups that one segmented send can carry: equal sizes, a shorter one may end the group."""
     runs: list[list[bytes]] = []
     size = total = 0
     is_open = False
@@ -232,7 +232,7 @@ def _gro_size(ancillary: list[tuple[int, int, bytes]]) -> int:
 
 
 def _grow(sock: socket.socket, option: int) -> int:
-    """Ask for as big a buffer as the system gives; -> what it granted (Linux counts double for bookkeeping)."""
+    """Request the largest buffer the system grants; return what it granted (Linux counts double for bookkeeping)."""
     for size in _BUFFER_STEPS:
         try:
             sock.setsockopt(socket.SOL_SOCKET, option, size)

@@ -1,17 +1,17 @@
-"""A gateway for plain WireGuard clients: phones and routers that know one server, led into the mesh.
+"""A gateway for plain WireGuard clients: phones and routers with a single server, routed into the mesh.
 
-Lives here: one WireGuard device on a UDP socket of its own, and routing between its clients and a mesh node. Does not
-live here: who may be a client and what each may reach (the caller says with `set_clients`), the clients' keys.
-Obeys: the WireGuard paper (through core/tunnel); routing as RFC 8200 and RFC 4443 have it (errors, packet too big).
+Lives here: one WireGuard device with its UDP socket, and routing between its clients and a mesh node. Does not live
+here: the list of clients and their permitted peers (the caller sets both with `set_clients`), the clients' keys.
+Obeys: the WireGuard paper (through core/tunnel); routing as in RFC 8200 and RFC 4443 (errors, packet too big).
 
 Packets are routed, not proxied: the node claims the clients' addresses as its own towards the mesh, so that a peer
-answers them like any other node; TCP, UDP and ICMP run end to end. Of connections the gateway knows only who began
-them: peers answer clients and begin nothing (core/stack/flow_table). Why not otherwise:
+answers them like any other node; TCP, UDP and ICMP run end to end. About connections the gateway knows only which side
+opened them: peers answer clients and open none themselves (core/stack/flow_table). Why not otherwise:
 docs/decisions/plain-wireguard-clients.md.
 
-A client reaches a peer by the peer's own address, or by a stable one of which the caller knows what it stands for at
-present. The second kind of traffic bears the client's alias in the mesh: what comes back to the alias goes through
-the same translation, without a table of flows.
+A client reaches a peer by the peer's own address, or by a stable address that the caller maps to the current one. The
+second kind of traffic uses the client's alias in the mesh: answers to the alias go through the same translation,
+without a table of flows.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 CLIENT_MTU = ip.MIN_MTU
-"""Inner packets to clients: what their configuration says, and what the mesh carries everywhere."""
+"""Inner packets to clients: the size in their configuration, which every path of the mesh carries."""
 MAX_STAGED = 64
 """Packets kept for a peer that is not installed yet."""
 STAGED_LIFE = 10.0
-"""Seconds after which nobody waits for them any more."""
+"""Seconds after which staged packets are useless."""
 REFUSALS_A_SECOND = 10
-"""Per client: enough for a person to see why, useless for flooding."""
+"""Per client: enough for a person to see the reason, useless for flooding."""
 
 
 class MeshNode(Protocol):
@@ -65,25 +65,25 @@ class MeshNode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GatewayClient:
-    """Who may come and where they may go."""
+    """A client and the peers it may reach."""
 
     public_key: PublicKey
     address: bytes
-    """16 bytes: the only source its packets may bear."""
+    """16 bytes: the only source address its packets may have."""
     alias: bytes
     """16 bytes: its address in the mesh for traffic to stable addresses."""
     peers: frozenset[bytes]
     """Overlay addresses of the peers it may reach."""
     stable: Mapping[bytes, bytes] = field(default_factory=dict)
-    """Stable address -> the peer's address at present."""
+    """Stable address -> the peer's current address."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """How a client stands."""
+    """Status of a client."""
 
     endpoint: str
-    """Where it was last heard from; empty: never."""
+    """Source of its last datagram; empty: none yet."""
     last_handshake: float | None
     """trio.current_time."""
     rx_bytes: int
@@ -92,15 +92,15 @@ class ClientStatus:
 
 @dataclass(slots=True)
 class GatewayStats:
-    """Why packets came to nothing."""
+    """Counts of dropped packets by reason."""
 
     refused: int = 0
-    """For (or from) a peer the client may not reach."""
+    """Packets to or from a peer the client may not reach."""
     unasked: int = 0
-    """From a peer that answers nothing the client began."""
+    """Packets from a peer, without a flow that the client opened."""
     malformed: int = 0
     dropped: int = 0
-    """Queues were full, or the peer never came."""
+    """Queues were full, or the peer was never installed."""
     too_big: int = 0
 
 
@@ -119,7 +119,7 @@ class _Client:
     def configure(self, config: GatewayClient) -> None:
         self.config = config
         self.there: dict[bytes, tuple[bytes, int]] = {}
-        """Stable address -> (peer's address, what the change adds to checksums)."""
+        """Stable address -> (peer's address, checksum difference of the translation)."""
         self.back: dict[bytes, tuple[bytes, int]] = {}
         for stable, real in config.stable.items():
             added = rewrite.difference(config.address + stable, config.alias + real)
@@ -134,7 +134,7 @@ class _Client:
 
 
 class WireguardGateway:
-    """Made by `open_gateway`. `on_wanted(address)` is called when a client wants a peer the node does not have."""
+    """Created by `open_gateway`. `on_wanted(address)` is called when a client needs a peer the node does not have."""
 
     def __init__(
         self,
@@ -155,23 +155,23 @@ class WireguardGateway:
         self._staged: dict[bytes, deque[tuple[float, _Client, bytes]]] = {}
         self._timer = trio.CancelScope()
 
-    # -- what the caller decides --------------------------------------------------------------------------------------
+    # -- configuration by the caller -----------------------------------------------------------------------------------
     @property
     def port(self) -> int:
         """The bound UDP port."""
         return next(iter(self._sockets.values())).port
 
     def set_clients(self, clients: Iterable[GatewayClient]) -> None:
-        """Replace the table. Who is not in it any more is cut off at once: keys forgotten, packets dropped.
+        """Replace the table of clients. A removed client is cut off immediately: keys discarded, packets dropped.
 
         A client whose key is unusable is left out.
         """
         now = trio.current_time()
-        wanted = {client.public_key: client for client in clients}
-        for key in [key for key in self._clients if key not in wanted]:
+        by_key = {client.public_key: client for client in clients}
+        for key in [key for key in self._clients if key not in by_key]:
             del self._clients[key]
             self._device.remove_peer(PublicKey(key))
-        for key, config in wanted.items():
+        for key, config in by_key.items():
             known = self._clients.get(key)
             if known is not None:
                 known.configure(config)
@@ -190,7 +190,7 @@ class WireguardGateway:
         self._set_timer()
 
     def peer_ready(self, address: bytes) -> None:
-        """The node has the peer: send what waited for it, as far as it may still go there."""
+        """Send staged packets for a peer that the node has now, as far as they are still permitted."""
         staged = self._staged.pop(address, None)
         now = trio.current_time()
         for at, client, packet in staged or ():
@@ -202,11 +202,11 @@ class WireguardGateway:
         self._node.kick()
 
     def peer_lost(self, address: bytes) -> None:
-        """Nobody will come: forget what waited."""
+        """Drop packets staged for a peer that will not be installed."""
         self.stats.dropped += len(self._staged.pop(address, ()))
 
     def status(self, public_key: bytes) -> ClientStatus | None:
-        """How a client stands; None for one that is not in the table."""
+        """Return a client's status; None for a client outside of the table."""
         client = self._clients.get(public_key)
         if client is None:
             return None
@@ -276,20 +276,20 @@ class WireguardGateway:
 
     # -- from the mesh to clients -------------------------------------------------------------------------------------
     def _route(self, packets: list[bytes]) -> list[bytes]:
-        """Takes the packets for clients out of what the node received."""
+        """Take the packets for clients out of the node's input."""
         now = trio.current_time()
-        own: list[bytes] = []
+        own_packets: list[bytes] = []
         outgoing: dict[_Client, list[bytes]] = {}
         for padded in packets:
-            found = self._by_address.get(padded[24:40])
-            if found is None:
-                own.append(padded)
+            entry = self._by_address.get(padded[24:40])
+            if entry is None:
+                own_packets.append(padded)
                 continue
-            client, is_alias = found
+            client, is_alias = entry
             outgoing.setdefault(client, []).extend(self._for_client(client, is_alias, padded, now))
         for client, batch in outgoing.items():
             self._to_client(client, batch, now)
-        return own
+        return own_packets
 
     def _for_client(self, client: _Client, is_alias: bool, padded: bytes, now: float) -> list[bytes]:
         packet = rewrite.trimmed(padded)
@@ -307,7 +307,7 @@ class WireguardGateway:
         packet = rewrite.clamp_mss(packet, CLIENT_MTU)
         if translation is not None:
             packet = rewrite.readdress(packet, translation[0], client.config.address, translation[1])
-        # Our own agents send datagrams of any size over the relay, and fragments as large as a direct path takes.
+        # Our own agents send datagrams of any size over the relay, and fragments as large as a direct path carries.
         try:
             return fragments.split(packet, CLIENT_MTU, int.from_bytes(os.urandom(4), "big"))
         except WireError:
@@ -353,7 +353,7 @@ class WireguardGateway:
             self._dispatch(self._device.on_timer(trio.current_time()))
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         self._node.set_router(self._route)
         try:
             async with trio.open_nursery() as nursery:
@@ -368,9 +368,9 @@ class WireguardGateway:
 async def open_gateway(
     node: MeshNode, private_key: PrivateKey, host: str, port: int, on_wanted: Callable[[bytes], None]
 ) -> AsyncIterator[WireguardGateway]:
-    """A gateway on a UDP address (host empty: all addresses of both families), working until the block is left.
+    """Open a gateway on a UDP address (host empty: all addresses of both families) until the block is left.
 
-    UdpUnavailableError when the address cannot be bound.
+    Raises UdpUnavailableError when the address cannot be bound.
     """
     sockets = _bind(host, port)
     try:
@@ -393,8 +393,8 @@ def _bind(host: str, port: int) -> list[DatagramSocket]:
         except OSError as error:
             if sockets:
                 continue  # a machine without IPv6
-            shown = f"{host or '*'}:{port}"
-            raise UdpUnavailableError(f"the WireGuard address {shown} cannot be bound: {error}") from error
+            address_text = f"{host or '*'}:{port}"
+            raise UdpUnavailableError(f"the WireGuard address {address_text} cannot be bound: {error}") from error
         port = sock.port
         sockets.append(sock)
     return sockets

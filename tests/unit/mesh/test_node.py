@@ -27,7 +27,7 @@ BIG = 10_000_000
 
 
 async def connect(pair: Pair, port: int, to: OverlayAddress | None = None) -> tuple[TcpStream, TcpStream]:
-    """(one's end, two's end) of a connection from one to two."""
+    """Return (one's end, two's end) of a connection from one to two."""
     listener = pair.two.tcp_listen(port)
     ours = await pair.one.tcp_connect(to or pair.addresses[1], port)
     theirs = await listener.accept()
@@ -64,7 +64,7 @@ async def become_direct(node: Node, to: IPv6Address | IPv4Address) -> None:
             await trio.sleep(0.01)
 
 
-async def test_ten_megabytes_each_way_over_the_relay_alone() -> None:
+async def test_ten_megabytes_each_way_by_relay() -> None:
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair:
             ours, theirs = await connect(pair, 80)
@@ -79,7 +79,7 @@ async def test_ten_megabytes_each_way_over_the_relay_alone() -> None:
             assert pair.one.self_info.endpoints == ()
 
 
-async def test_ten_megabytes_each_way_over_the_direct_path() -> None:
+async def test_ten_megabytes_each_way_by_direct_path() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             ours, theirs = await connect(pair, 80)
@@ -95,8 +95,8 @@ async def test_ten_megabytes_each_way_over_the_direct_path() -> None:
             assert status.relayed_bytes < 1_000_000
 
 
-async def test_ipv4_in_the_overlay() -> None:
-    """Nodes with an address of both families, dialled, pinged and written to by the shorter one."""
+async def test_overlay_carries_ipv4() -> None:
+    """Nodes with an address of both families, dialled, pinged and written to by the IPv4 address."""
     mine, theirs = IPv4Address("100.64.0.1"), IPv4Address("100.64.0.2")
     relay = DerpServer(PrivateKey(bytes([9]) * 32))
     with trio.fail_after(60):
@@ -129,7 +129,7 @@ async def test_ipv4_in_the_overlay() -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_reachability_and_who_is_who() -> None:
+async def test_reachability_and_peer_addresses() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             assert await pair.one.wait_reachable(pair.addresses[1]) < 5
@@ -150,7 +150,7 @@ async def test_reachability_and_who_is_who() -> None:
             assert pair.one.peers() == []
 
 
-async def test_a_removed_peer_ends_the_wait_for_it() -> None:
+async def test_removed_peer_ends_wait_reachable() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             pair.two.remove_peer(pair.one.self_info.public_key)
@@ -190,7 +190,7 @@ async def test_refused_ports_and_half_closed_streams() -> None:
                 pair.one.tcp_listen(81), pair.one.tcp_listen(81)
 
 
-async def test_a_slow_reader_slows_its_writer() -> None:
+async def test_slow_reader_slows_its_writer() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             ours, theirs = await connect(pair, 80)
@@ -204,7 +204,7 @@ async def test_a_slow_reader_slows_its_writer() -> None:
 
 
 class Strange(trio.abc.HalfCloseableStream):
-    """A stream that breaks in a way nobody expects."""
+    """A stream that raises an unexpected error."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         raise RuntimeError
@@ -219,7 +219,7 @@ class Strange(trio.abc.HalfCloseableStream):
     async def aclose(self) -> None: ...
 
 
-async def test_unlistened_ports_are_forwarded() -> None:
+async def test_unbound_ports_are_forwarded() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             dialled = []
@@ -283,7 +283,7 @@ async def test_udp_sockets_and_forwards() -> None:
                 await asking.receive()
 
 
-async def test_self_info_changes_are_told_latest_first() -> None:
+async def test_self_info_changes_deliver_latest() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             with pair.one.self_changed() as changes:
@@ -297,8 +297,8 @@ async def test_self_info_changes_are_told_latest_first() -> None:
             assert pair.one.self_info.preferred_derp == 0
 
 
-async def test_home_is_told_before_it_was_measured_and_latencies_when_they_are_known() -> None:
-    """Each state is told once: the first choice, then the nearer relay with what was measured."""
+async def test_home_is_published_before_latencies() -> None:
+    """Each state is published once: the first choice, then the nearer relay with the measurements."""
     measured = trio.Event()
 
     async def probe(region: DerpRegion, _node: DerpNode, /) -> float:
@@ -312,16 +312,16 @@ async def test_home_is_told_before_it_was_measured_and_latencies_when_they_are_k
     with trio.fail_after(60):
         async with open_node(config) as node:
             with node.self_changed() as changes:
-                told = [node.self_info] if node.self_info.preferred_derp else [await changes.receive()]
+                infos = [node.self_info] if node.self_info.preferred_derp else [await changes.receive()]
                 measured.set()
-                told.append(await changes.receive())
-    assert [(info.preferred_derp, dict(info.derp_latency)) for info in told] == [
+                infos.append(await changes.receive())
+    assert [(info.preferred_derp, dict(info.derp_latency)) for info in infos] == [
         (REGION, {}),
         (7, {f"{REGION}-v4": 0.05, "7-v4": 0.01}),
     ]
 
 
-async def test_connections_survive_a_relay_that_restarts() -> None:
+async def test_connections_survive_relay_restart() -> None:
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair:
             ours, theirs = await connect(pair, 80)
@@ -331,7 +331,7 @@ async def test_connections_survive_a_relay_that_restarts() -> None:
                 assert await theirs.receive_some() == b"still here %d" % number
 
 
-async def test_peers_without_useful_words_are_still_peers() -> None:
+async def test_peers_with_invalid_fields_are_installed() -> None:
     with trio.fail_after(60):
         async with node_pair(endpoints=False) as pair:
             info = pair.two.self_info
@@ -352,7 +352,7 @@ async def test_peers_without_useful_words_are_still_peers() -> None:
             assert pair.one.peers() == [good]
 
 
-async def test_a_trace_tells_what_happens_on_paths() -> None:
+async def test_trace_records_path_events() -> None:
     facts: list[tuple[str, Mapping[str, object]]] = []
     with trio.fail_after(60):
         async with node_pair(trace=lambda fact, fields: facts.append((fact, fields))) as pair:
@@ -364,14 +364,14 @@ async def test_a_trace_tells_what_happens_on_paths() -> None:
     assert any(fact == "path" and fields["state"] == "direct" and fields["peer"] == key for fact, fields in facts)
 
 
-async def test_an_error_in_the_block_comes_out_as_it_was() -> None:
+async def test_block_error_is_raised_unwrapped() -> None:
     with pytest.raises(KeyError):
         async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)):
             raise KeyError("mine")
 
 
-async def test_a_failure_of_the_node_itself_reaches_the_caller() -> None:
-    """A Cancelled raised in its place would be absorbed by the nursery outside, and the failure lost."""
+async def test_node_failure_reaches_caller() -> None:
+    """A Cancelled raised instead would be absorbed by the outer nursery, and the failure lost."""
 
     async def fail() -> None:
         raise RuntimeError("the node's own")
@@ -386,8 +386,8 @@ async def test_a_failure_of_the_node_itself_reaches_the_caller() -> None:
     assert caught.group_contains(RuntimeError, match="the node's own")
 
 
-async def test_a_reader_woken_for_a_replaced_socket_ends() -> None:
-    """An address vanishes after a datagram woke the reader and before the reader runs: its socket is closed."""
+async def test_reader_of_replaced_socket_ends() -> None:
+    """An address is removed after a datagram woke the reader and before the reader runs: its socket is closed."""
     async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)) as node:
         pump = node._pump
         old = pump.sockets[socket.AF_INET]

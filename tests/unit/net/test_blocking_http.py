@@ -1,4 +1,4 @@
-"""The blocking client's reading of answers, whole and broken."""
+"""Parsing of whole and broken answers by the blocking client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BAD = {
 
 
 class Peer:
-    """Gives the next answer to each connection, after it has read a request."""
+    """Sends the next answer to each connection, after it has read a request."""
 
     def __init__(self, *answers: bytes) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -57,7 +57,7 @@ class Peer:
                     pass  # it has read enough
         self._listening.close()
 
-    def ask(self, client: BlockingClient) -> tuple[int, bytes]:
+    def request(self, client: BlockingClient) -> tuple[int, bytes]:
         answer = client.request("GET", "/")
         return answer.status, answer.body
 
@@ -67,12 +67,12 @@ def test_answers(name: str) -> None:
     raw, status, body = GOOD[name]
     peer = Peer(raw)
     client = BlockingClient(peer.policy)
-    assert peer.ask(client) == (status, body)
+    assert peer.request(client) == (status, body)
     client.close()
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_answer(name: str) -> None:
+def test_invalid_answers_are_rejected(name: str) -> None:
     client = BlockingClient(Peer(BAD[name]).policy)
     with pytest.raises(NetError) as failed:
         client.request("GET", "/")
@@ -81,15 +81,15 @@ def test_what_is_no_answer(name: str) -> None:
 
 
 def test_early_answer_to_large_body_is_read() -> None:
-    """The server closes under the body, which breaks the sending; what it said is there."""
+    """The server closes during the body, which breaks the sending; its answer is readable."""
     client = BlockingClient(Peer(TOO_LARGE).policy)
     answer = client.request("POST", "/", body=bytes(30 << 20), expect=(413,))
     assert (answer.status, answer.body) == (413, b"large")
     client.close()
 
 
-def test_a_kept_connection_that_was_closed_is_opened_again() -> None:
+def test_closed_kept_connection_is_reopened() -> None:
     peer = Peer(GOOD["length"][0], GOOD["chunks"][0])
     client = BlockingClient(peer.policy)
-    assert peer.ask(client) == peer.ask(client) == (200, b"hello")
+    assert peer.request(client) == peer.request(client) == (200, b"hello")
     client.close()

@@ -1,4 +1,4 @@
-"""Heads and trailers of too many lines are refused by every reader of HTTP, for what they cost when they are not."""
+"""Every reader of HTTP refuses heads and trailers of too many lines, because of their cost."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def events(reader: BoundedHttp, pieces: Iterator[bytes]) -> list[type]:
     return found
 
 
-def whole(data: bytes) -> Iterator[bytes]:
+def in_one_piece(data: bytes) -> Iterator[bytes]:
     yield data
 
 
-def by_bytes(data: bytes) -> Iterator[bytes]:
+def bytewise(data: bytes) -> Iterator[bytes]:
     yield from (bytes([letter]) for letter in data)
 
 
@@ -53,13 +53,13 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("cut", [whole, by_bytes])
+@pytest.mark.parametrize("cut", [in_one_piece, bytewise])
 @pytest.mark.parametrize("end", [b"\r\n", b"\n"])
 @pytest.mark.parametrize(("role", "before"), PLACES)
-def test_so_many_lines_may_come(role: type[h11.SERVER], before: bytes, end: bytes, cut) -> None:  # type: ignore[no-untyped-def]
+def test_header_lines_are_limited(role: type[h11.SERVER], before: bytes, end: bytes, cut) -> None:  # type: ignore[no-untyped-def]
     good = before + (b"a: b" + end) * (HEAD_LINES - 1) + end
     assert (h11.Request if role is h11.SERVER else h11.Response) in events(connection(role), cut(good))
-    for closed in (end, b""):  # it need not have come to its end
+    for closed in (end, b""):  # also without its end
         reader = connection(role)
         with pytest.raises(h11.RemoteProtocolError, match="too many header lines") as caught:
             events(reader, cut(before + (b"a: b" + end) * (HEAD_LINES + 2) + closed))
@@ -67,19 +67,19 @@ def test_so_many_lines_may_come(role: type[h11.SERVER], before: bytes, end: byte
         assert reader.their_state is h11.ERROR
 
 
-def test_what_follows_is_not_counted() -> None:
-    """Lines of a body, and of the next request behind trailers that are empty."""
+def test_following_message_is_not_counted() -> None:
+    """Lines of a body, and of the next request behind empty trailers."""
     lines = b"\n" * 3000
     body = REQUEST + b"Content-Length: 3000\r\n\r\n" + lines
-    assert events(connection(h11.SERVER), whole(body)) == [h11.Request, h11.Data, h11.EndOfMessage]
+    assert events(connection(h11.SERVER), in_one_piece(body)) == [h11.Request, h11.Data, h11.EndOfMessage]
     chunked = REQUEST + BEFORE_TRAILERS + b"\r\n" + lines
-    assert events(connection(h11.SERVER), whole(chunked))[-1] is h11.EndOfMessage
+    assert events(connection(h11.SERVER), in_one_piece(chunked))[-1] is h11.EndOfMessage
 
 
-def test_each_message_is_counted_anew() -> None:
+def test_count_restarts_with_each_message() -> None:
     reader = connection(h11.SERVER)
     for _ in range(3):
-        found = events(reader, whole(REQUEST + b"a: b\r\n" * (HEAD_LINES - 10) + b"\r\n"))
+        found = events(reader, in_one_piece(REQUEST + b"a: b\r\n" * (HEAD_LINES - 10) + b"\r\n"))
         assert found == [h11.Request, h11.EndOfMessage]
         reader.send(h11.Response(status_code=204, headers=[]))
         reader.send(h11.EndOfMessage())
@@ -87,7 +87,7 @@ def test_each_message_is_counted_anew() -> None:
 
 
 @pytest.mark.parametrize(("role", "before"), PLACES)
-def test_too_many_cost_nothing(role: type[h11.SERVER], before: bytes) -> None:
+def test_surplus_lines_cost_nothing(role: type[h11.SERVER], before: bytes) -> None:
     """Work is counted in calls: without the bound there are several for each line."""
     reader = connection(role)
     calls = 0
@@ -99,23 +99,23 @@ def test_too_many_cost_nothing(role: type[h11.SERVER], before: bytes) -> None:
     with pytest.raises(h11.RemoteProtocolError):
         sys.setprofile(count)
         try:
-            events(reader, whole(before + b"a: b\r\n" * 40_000))
+            events(reader, in_one_piece(before + b"a: b\r\n" * 40_000))
         finally:
             sys.setprofile(None)
     assert 0 < calls < 1000
 
 
-def test_a_head_by_bytes_costs_what_its_bytes_do() -> None:
-    """Twice as long, twice as much: what was looked through once is not looked through again."""
+def test_bytewise_head_costs_linear_time() -> None:
+    """Twice as long costs twice as much: searched bytes are not searched again."""
 
     def cost(size: int) -> float:
         reader = connection(h11.SERVER)
         data = REQUEST + b"a: " + b"b" * size
         began = time.thread_time()
-        events(reader, by_bytes(data))
+        events(reader, bytewise(data))
         return time.thread_time() - began
 
     cost(1000)
-    # The best of some: what else the machine does only adds.
+    # The best of several runs: other load only adds.
     long, short = (min(cost(size) for _ in range(5)) for size in (120_000, 30_000))
-    assert long / short < 8  # it would be sixteen
+    assert long / short < 8  # sixteen would be quadratic

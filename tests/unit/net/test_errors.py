@@ -1,4 +1,4 @@
-"""What is said of a TLS connection that fails, by real handshakes in memory."""
+"""Error messages of failing TLS connections, from real handshakes in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = FakeClock(datetime(1970, 1, 1, 0, 3, tzinfo=UTC))
 
 
 def refusal(server: ssl.SSLContext, trusted: str) -> NetError:
-    """Of a client that trusts this authority's file."""
+    """Return the error of a client that trusts this authority's file."""
     client = ssl.create_default_context(cafile=trusted)
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(back, there, server_hostname=HOST), server.wrap_bio(there, back, server_side=True)]
@@ -27,22 +27,22 @@ def refusal(server: ssl.SSLContext, trusted: str) -> NetError:
         except ssl.SSLWantReadError:
             continue
         except ssl.SSLError as error:
-            told = tls_failure(HOST, error, NOW)
-            assert told is not None and told.code == "tls"
-            return told
-    raise AssertionError("the certificate was taken")
+            failure = tls_failure(HOST, error, NOW)
+            assert failure is not None and failure.code == "tls"
+            return failure
+    raise AssertionError("the certificate was accepted")
 
 
 @pytest.mark.parametrize(("days", "why"), [(10, "not yet valid"), (-10, "has expired")])
-def test_a_clock_that_is_wrong_is_named(days: int, why: str, tmp_path: Path) -> None:
+def test_wrong_clock_is_reported(days: int, why: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     authority.shift = timedelta(days=days)
-    told = refusal(authority.server_context(HOST), authority.file)
-    assert "does not hold at 1970-01-01 00:03 UTC, the time of this machine" in told.message and why in told.message
-    assert "the clock of this machine" in told.hint and "--client-tls-ca-file" not in told.hint
+    error = refusal(authority.server_context(HOST), authority.file)
+    assert "does not hold at 1970-01-01 00:03 UTC, the time of this machine" in error.message and why in error.message
+    assert "the clock of this machine" in error.hint and "--client-tls-ca-file" not in error.hint
 
 
-def test_a_strange_authority_is_not_the_clock(tmp_path: Path) -> None:
+def test_untrusted_authority_is_not_a_clock_error(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    told = refusal(Authority(tmp_path).server_context(HOST), Authority(tmp_path / "other").file)
-    assert "is not trusted" in told.message and "--client-tls-ca-file" in told.hint and "clock" not in told.hint
+    error = refusal(Authority(tmp_path).server_context(HOST), Authority(tmp_path / "other").file)
+    assert "is not trusted" in error.message and "--client-tls-ca-file" in error.hint and "clock" not in error.hint

@@ -1,4 +1,4 @@
-"""A server that takes a request and says nothing, or little, and the time that it is given."""
+"""A server that accepts a request and answers late or never, and the client's timeouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 
 @asynccontextmanager
 async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes]) -> AsyncIterator[HttpClient]:
-    """Whose server says each part after so many seconds."""
+    """Return a client of a server that sends each part after so many seconds."""
     async with trio.open_nursery() as nursery:
 
         async def answer(far: trio.abc.Stream) -> None:
@@ -28,12 +28,12 @@ async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes])
                 await far.send_all(part)
             await trio.sleep_forever()
 
-        async def dialled(_: DialPolicy) -> trio.abc.Stream:
+        async def dial_server(_: DialPolicy) -> trio.abc.Stream:
             near, far = trio.testing.memory_stream_pair()
             nursery.start_soon(answer, far)
             return near
 
-        monkeypatch.setattr(http1, "connect", dialled)
+        monkeypatch.setattr(http1, "connect", dial_server)
         async with HttpClient(DialPolicy("http://x")) as client:
             yield client
         nursery.cancel_scope.cancel()
@@ -41,7 +41,7 @@ async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes])
 
 @pytest.mark.parametrize("limit", [None, 5.0])
 @pytest.mark.parametrize("said", [(), ((0, b"HTTP/1.1 200 OK\r\n"),), ((0, b"HTTP/1.1 100 Continue\r\n\r\n"),)])
-async def test_a_head_has_its_time(
+async def test_head_has_timeout(
     limit: float | None,
     said: tuple[tuple[float, bytes], ...],
     monkeypatch: pytest.MonkeyPatch,
@@ -56,7 +56,7 @@ async def test_a_head_has_its_time(
         assert trio.current_time() - began == pytest.approx(limit or REQUEST_TIMEOUT)
 
 
-async def test_a_body_has_the_time_its_reader_gives(
+async def test_body_has_time_of_its_reader(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with client_of(monkeypatch, (1, HEAD), (1000, b"o"), (1000, b"k")) as client:
@@ -66,7 +66,7 @@ async def test_a_body_has_the_time_its_reader_gives(
             await client.request("GET", "/", timeout=100)
 
 
-async def test_a_request_may_be_given_longer_than_a_head_is(
+async def test_request_may_exceed_head_timeout(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with client_of(monkeypatch, (10 * REQUEST_TIMEOUT, HEAD + b"ok")) as client:
@@ -74,7 +74,7 @@ async def test_a_request_may_be_given_longer_than_a_head_is(
 
 
 async def test_early_answer_to_large_body_is_read() -> None:
-    """The server closes under the body, which breaks the sending; what it said is there."""
+    """The server closes during the body, which breaks the sending; its answer is readable."""
 
     async def refuse(stream: trio.SocketStream) -> None:
         async with stream:

@@ -1,4 +1,4 @@
-"""Addresses as they are shown, and that nothing else of a request is: in errors, in `--verbose`, in a daemon's log."""
+"""Masking of addresses in errors, in `--verbose` and in a daemon's log; nothing else of a request is shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coder.net import http1
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
-from coder.net.masking import MOST_SHOWN, SECRET_PATHS, masked, masked_path
+from coder.net.masking import MAX_SHOWN, SECRET_PATHS, masked, masked_path
 from coder.net.policy import DialPolicy
 from coder.net.request_log import REQUESTS
 from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
@@ -61,8 +61,8 @@ def test_secrets_are_stars(url: str, shown: str) -> None:
     ],
 )
 @pytest.mark.parametrize("mask", [masked, masked_path])
-def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> None:
-    """Of a stranger's choice. What is done is counted; steps of patterns: conformance/test_every_pattern.py."""
+def test_masking_costs_linear_time(url: str, mask: Callable[[str], str]) -> None:
+    """For a stranger's address. Calls are counted; steps of patterns: conformance/test_every_pattern.py."""
 
     def calls(text: str) -> int:
         count = 0
@@ -71,7 +71,7 @@ def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> No
             nonlocal count
             count += event in {"call", "c_call"}
 
-        # What others left behind has calls of its own at its end.
+        # Garbage of other tests adds calls at its end.
         gc.collect()
         gc.disable()
         sys.setprofile(note)
@@ -85,18 +85,18 @@ def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> No
     assert calls(url * 8) < 10 * calls(url)
 
 
-def test_only_so_much_is_shown() -> None:
-    assert len(masked("https://x.example/" + "a" * 100_000)) == MOST_SHOWN + 1
-    assert SECRET not in masked(f"https://{'u' * MOST_SHOWN}:{SECRET}@x.example/")
+def test_shown_address_is_limited() -> None:
+    assert len(masked("https://x.example/" + "a" * 100_000)) == MAX_SHOWN + 1
+    assert SECRET not in masked(f"https://{'u' * MAX_SHOWN}:{SECRET}@x.example/")
 
 
-async def silent(stream: trio.SocketStream) -> None:
+async def stay_silent(stream: trio.SocketStream) -> None:
     async with stream:
         while await stream.receive_some():
             pass
 
 
-def answering(head: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
+def answer_with(head: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some()
@@ -109,49 +109,49 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"
 NOT_ALLOWED = b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n"
 LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nxxxxxxxxx"
 TIMEOUT = 0.05
-"""Of seconds; a socket's silence cannot be jumped over."""
+"""Seconds; a socket's silence cannot be skipped."""
 
 
 @pytest.mark.parametrize("path", SECRET_PATHS)
 @pytest.mark.parametrize(
     ("handler", "kind"),
     [
-        (answering(NOT_FOUND), HttpError),
-        (answering(NOT_ALLOWED), HttpError),
-        (answering(LARGE), NetError),
-        (silent, NetError),
-        (answering(b""), NetError),
-        (answering(b"no HTTP\r\n\r\n"), NetError),
+        (answer_with(NOT_FOUND), HttpError),
+        (answer_with(NOT_ALLOWED), HttpError),
+        (answer_with(LARGE), NetError),
+        (stay_silent, NetError),
+        (answer_with(b""), NetError),
+        (answer_with(b"no HTTP\r\n\r\n"), NetError),
     ],
     ids=["404", "405", "too large", "timeout", "closed", "no http"],
 )
-async def test_no_failed_request_tells_its_secret(
+async def test_failed_requests_hide_their_secret(
     path: str,
     handler: Callable[[trio.SocketStream], Awaitable[None]],
     kind: type[Exception],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http1, "MAX_BODY", 5)
-    told: list[str] = []
-    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: told.append(str(exchange)))
+    texts: list[str] = []
+    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: texts.append(str(exchange)))
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, handler, [listener])
         port = listener.socket.getsockname()[1]
         async with HttpClient(DialPolicy(f"http://user:{SECRET}@127.0.0.1:{port}")) as client:
             with pytest.raises(kind) as caught:
-                await client.request("GET", path + SECRET, timeout=TIMEOUT if handler is silent else 30)
+                await client.request("GET", path + SECRET, timeout=TIMEOUT if handler is stay_silent else 30)
         nursery.cancel_scope.cancel()
-    told += [str(caught.value), repr(caught.value), defect_text(ValueError("odd"), verbose=False)]
-    assert len(told) == 4 and f"GET http://***@127.0.0.1:{port}{path}***" in told[0]
-    assert SECRET not in "\n".join(told)
+    texts += [str(caught.value), repr(caught.value), defect_text(ValueError("odd"), verbose=False)]
+    assert len(texts) == 4 and f"GET http://***@127.0.0.1:{port}{path}***" in texts[0]
+    assert SECRET not in "\n".join(texts)
 
 
 @pytest.mark.parametrize("path", SECRET_PATHS)
 @pytest.mark.parametrize("answer", [reply("{}", status="404 Not Found"), b"", b"no HTTP\r\n\r\n"])
-def test_nor_does_a_short_command(path: str, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: told.append(str(exchange)))
+def test_short_command_hides_secrets(path: str, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: texts.append(str(exchange)))
     with odd_server() as server:
         server.answer = lambda _method, _path: answer
         address = server.url
@@ -160,5 +160,5 @@ def test_nor_does_a_short_command(path: str, answer: bytes, monkeypatch: pytest.
     with pytest.raises(NetError) as unreachable:
         BlockingClient(DialPolicy(address)).request("GET", path + SECRET)
     assert f"{path}***" in unreachable.value.message
-    told += [str(caught.value), str(unreachable.value), defect_text(ValueError("odd"), verbose=False)]
-    assert len(told) == 5 and SECRET not in "\n".join(told)
+    texts += [str(caught.value), str(unreachable.value), defect_text(ValueError("odd"), verbose=False)]
+    assert len(texts) == 5 and SECRET not in "\n".join(texts)

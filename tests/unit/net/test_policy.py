@@ -1,4 +1,4 @@
-"""Which way a policy dials: proxies and their exceptions, own authorities, client certificates; and what errors say."""
+"""Dialling under a policy: proxies and their exceptions, own authorities, client certificates, and error messages."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def test_no_proxy(url: str, no_proxy: str, proxied: bool) -> None:
     assert bool(proxy_for(policy, policy.origin.hostname or "", "https")) is proxied
 
 
-def test_the_environment() -> None:
+def test_environment_proxies() -> None:
     env = {"https_proxy": "http://low:1", "HTTPS_PROXY": "http://up:1", "ALL_PROXY": "box:2", "NO_PROXY": "a,b"}
     assert environment_proxies(env) == {"https": "http://low:1", "http": "box:2", "no": "a,b"}
     assert proxy_for(DialPolicy("http://x.test", proxies={"http": "box:2"}), "x.test", "http") == "http://box:2"
 
 
-def test_proxies_of_other_kinds() -> None:
-    """ALL_PROXY is for whoever speaks SOCKS; what is given for HTTPS itself cannot be left alone in silence."""
+def test_other_proxy_kinds_are_rejected() -> None:
+    """ALL_PROXY is for programs with SOCKS; a SOCKS value for HTTPS itself must not be ignored silently."""
     assert environment_proxies({"ALL_PROXY": "socks5://box:1080", "all_proxy": "SOCKS5H://box:1080"}) == {}
     env = {"ALL_PROXY": "http://box:3128", "all_proxy": "socks5://box:1080"}
     assert environment_proxies(env) == {"http": "http://box:3128", "https": "http://box:3128"}
     policy = DialPolicy("https://x.test", proxies=environment_proxies({"HTTPS_PROXY": "socks5://box:1080"}))
-    with pytest.raises(NetError, match="of the kind socks5 are not spoken") as caught:
+    with pytest.raises(NetError, match="socks5 proxies are not supported") as caught:
         proxy_for(policy, "x.test", "https")
     assert "HTTPS_PROXY" in caught.value.hint and "NO_PROXY" in caught.value.hint
 
@@ -75,7 +75,7 @@ def test_headers_of_a_command() -> None:
 
 
 async def failure(policy: DialPolicy) -> tuple[NetError, NetError]:
-    """How the same request fails from trio and from a short command."""
+    """Return the errors of the same request from trio and from a short command."""
     with pytest.raises(NetError) as patient:
         async with HttpClient(policy) as http:
             await http.request("GET", "/healthz")
@@ -98,7 +98,7 @@ async def answers(policy: DialPolicy) -> bool:
     return bool(patient == await trio.to_thread.run_sync(ask, policy))
 
 
-async def test_an_own_authority_a_client_certificate_and_a_proxy(tmp_path: Path) -> None:
+async def test_own_authority_client_certificate_and_proxy(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue("coder.test")
     mine = authority.issue("ana")
@@ -139,7 +139,7 @@ async def test_an_own_authority_a_client_certificate_and_a_proxy(tmp_path: Path)
         nursery.cancel_scope.cancel()
 
 
-async def test_a_proxy_that_speaks_tls_itself(tmp_path: Path) -> None:
+async def test_proxy_with_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue("coder.test")
     async with (

@@ -1,11 +1,11 @@
-"""`--verbose`: each request on stderr, and never a secret (what is one: test_masking.py)."""
+"""`--verbose`: each request on stderr, and never a secret (test_masking.py covers secrets)."""
 
 from __future__ import annotations
 
 from coder.net.request_log import Exchange, RequestLog
 
 
-def test_who_listens_hears_each_and_the_last_is_kept() -> None:
+def test_listener_gets_each_and_last_is_kept() -> None:
     log = RequestLog()
     heard: list[Exchange] = []
     log.note("GET", "https://x.example/a", 200, 0.5)
@@ -15,8 +15,8 @@ def test_who_listens_hears_each_and_the_last_is_kept() -> None:
     assert heard == [log.last]
 
 
-def test_an_address_with_its_secrets_is_nobodys() -> None:
-    """Not by accident: what has no underscore is without secrets."""
+def test_raw_address_is_private() -> None:
+    """Names without an underscore hold no secrets."""
     exchange = Exchange("GET", "https://x.example/derp/streams/secret", 200, 0.1)
     public = [str(getattr(exchange, name)) for name in dir(exchange) if not name.startswith("_")]
     assert len(public) == 4 and "secret" not in "".join(public)

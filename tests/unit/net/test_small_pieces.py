@@ -1,6 +1,6 @@
-"""What comes in pieces of next to nothing leaves others their turns, whoever reads it, and is not kept piece by piece.
+"""Tiny pieces leave other tasks their turns, for every reader, and are not stored piece by piece.
 
-Turns are counted: of somebody who only waits for them, while a reader has all of it at once.
+Turns are counted in a task that only waits for them, while a reader has all of the data already.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coder.appproxy.http.websocket_bounds import BoundedWSStream
 from coder.base.groups import single_failure
 from coder.coderd.services.agents.agent_containers import _upgrade
 from coder.net import http1
-from coder.net.blocking_http import HINTS, BadAnswerError, HttpConnection
+from coder.net.blocking_http import MAX_INTERIM, BadAnswerError, HttpConnection
 from coder.net.bounded_http import PIECES, BoundedHttp
 from coder.net.errors import HttpError, NetError
 from coder.net.policy import DialPolicy
@@ -43,17 +43,17 @@ ANSWER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
 REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
 
 
-async def by_an_exchange() -> None:
+async def read_by_exchange() -> None:
     answer = await exchange(peer_says(ANSWER), "GET", "/")
     assert len(answer.body) == COUNT
 
 
-async def by_the_refusal_of_an_upgrade() -> None:
+async def read_refused_upgrade() -> None:
     with pytest.raises(BadGateway):
         await _upgrade(peer_says(ANSWER))
 
 
-async def by_the_client() -> None:
+async def read_by_client() -> None:
     connection = http1._Connection(peer_says(ANSWER))
     await connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await connection.send(h11.EndOfMessage())
@@ -61,12 +61,12 @@ async def by_the_client() -> None:
     assert len([piece async for piece in answer.chunks()]) == COUNT
 
 
-async def by_an_agent() -> None:
+async def read_by_agent() -> None:
     request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST), MAX_BODY)
     assert request is not None and len(request.body) == COUNT
 
 
-async def by_the_proxy_of_applications(said: bytes = ANSWER) -> None:
+async def read_by_app_proxy(said: bytes = ANSWER) -> None:
     to_app = AppConnection(peer_says(said))
     await to_app.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await to_app.send(h11.EndOfMessage())
@@ -79,18 +79,18 @@ async def by_the_proxy_of_applications(said: bytes = ANSWER) -> None:
 
 
 READERS: list[Callable[[], Awaitable[None]]] = [
-    by_an_exchange,
-    by_the_refusal_of_an_upgrade,
-    by_the_client,
-    by_an_agent,
-    by_the_proxy_of_applications,
+    read_by_exchange,
+    read_refused_upgrade,
+    read_by_client,
+    read_by_agent,
+    read_by_app_proxy,
 ]
 
 
 # ---- frames of a WebSocket
 
 EMPTY = b"\x02\x00" + b"\x00\x00" * (COUNT - 1)
-"Of one message, without its end."
+"Empty frames of one message, without its end."
 FRAMES = {"empty": EMPTY, "pongs": b"\x8a\x00" * COUNT, "messages": b"\x82\x01x" * COUNT}
 
 
@@ -100,26 +100,26 @@ async def _websocket(data: bytes, *, pieces: bool) -> None:
         while (await socket.receive_some() if pieces else await socket.receive_message()) not in {None, b""}:
             pass
     except trio.BrokenResourceError:
-        pass  # it ended without a farewell
+        pass  # it ended without a close frame
 
 
-async def by_a_websocket_of_empty_pieces() -> None:
+async def read_empty_frames() -> None:
     await _websocket(EMPTY, pieces=False)
 
 
-async def by_a_stream_of_empty_pieces() -> None:
+async def read_empty_stream_frames() -> None:
     await _websocket(EMPTY, pieces=True)
 
 
-async def by_a_websocket_of_pongs() -> None:
+async def read_pongs() -> None:
     await _websocket(FRAMES["pongs"], pieces=False)
 
 
-async def by_a_websocket_of_small_messages() -> None:
+async def read_small_messages() -> None:
     await _websocket(FRAMES["messages"], pieces=False)
 
 
-async def _of_the_api(data: bytes) -> BoundedWSStream:
+async def _api_stream(data: bytes) -> BoundedWSStream:
     stream = BoundedWSStream.__new__(BoundedWSStream)
     stream.connection, stream.scope = Connection(ConnectionType.CLIENT), cast("Any", {"coder_message_limit": 1024})
     stream.buffer, stream._events, stream._frames, stream._unanswered = WebsocketBuffer(1024), 0, 0, False
@@ -134,44 +134,44 @@ async def _of_the_api(data: bytes) -> BoundedWSStream:
     return stream
 
 
-async def by_the_api_of_empty_pieces() -> None:
-    await _of_the_api(EMPTY)
+async def read_empty_frames_by_api() -> None:
+    await _api_stream(EMPTY)
 
 
-async def by_the_api_of_pongs() -> None:
-    await _of_the_api(FRAMES["pongs"])
+async def read_pongs_by_api() -> None:
+    await _api_stream(FRAMES["pongs"])
 
 
 READERS += [
-    by_a_websocket_of_empty_pieces,
-    by_a_stream_of_empty_pieces,
-    by_a_websocket_of_pongs,
-    by_a_websocket_of_small_messages,
-    by_the_api_of_empty_pieces,
-    by_the_api_of_pongs,
+    read_empty_frames,
+    read_empty_stream_frames,
+    read_pongs,
+    read_small_messages,
+    read_empty_frames_by_api,
+    read_pongs_by_api,
 ]
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
-async def test_others_run_meanwhile(reader: Callable[[], Awaitable[None]]) -> None:
+async def test_reader_yields_to_other_tasks(reader: Callable[[], Awaitable[None]]) -> None:
     async with counted_turns() as turns:
         await reader()
     assert turns.count > COUNT / PIECES / 2
 
 
-async def test_a_message_has_so_many_frames() -> None:
-    """They count for nothing by their size, and were kept each by itself."""
+async def test_message_frames_are_limited() -> None:
+    """Their size does not count, and each was stored separately."""
     data = EMPTY + b"\x00\x00" * MAX_FRAMES
     socket = WebSocketStream(peer_says(data), client=True, max_message=1024)
     assert await socket.receive_message() is None
     assert (socket.close_code, socket._partial) == (1009, b"")
     assert await socket.receive_message() is None
-    assert (await _of_the_api(data)).closed
-    assert not (await _of_the_api(EMPTY)).closed
+    assert (await _api_stream(data)).closed
+    assert not (await _api_stream(EMPTY)).closed
 
 
 @pytest.mark.parametrize(("first", "piece"), [(b"\x01", "\u00e9".encode()), (b"\x02", b"\xe9")])
-async def test_a_message_in_pieces_is_one_buffer(first: bytes, piece: bytes) -> None:
+async def test_message_in_pieces_uses_one_buffer(first: bytes, piece: bytes) -> None:
     frame = bytes((len(piece),)) + piece
     socket = WebSocketStream(
         peer_says(first + frame + (b"\x00" + frame) * 900), client=True, max_message=901 * len(piece)
@@ -187,7 +187,7 @@ async def test_a_message_in_pieces_is_one_buffer(first: bytes, piece: bytes) -> 
         assert (said.encode() if isinstance(said, str) else said) == expected
 
 
-# ---- answers before the answer
+# ---- interim answers
 
 HINT = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -198,14 +198,14 @@ async def _by_client(data: bytes) -> None:
         async with http1.HttpClient(policy) as client:
             await client.request("GET", "/")
 
-    await _asked(data, ask)
+    await _request_to(data, ask)
 
 
 async def _by_upgrade(data: bytes) -> None:
-    await _asked(data, lambda policy: http1.upgrade(policy, "/", []))
+    await _request_to(data, lambda policy: http1.upgrade(policy, "/", []))
 
 
-async def _asked(data: bytes, ask: Callable[[DialPolicy], Awaitable[object]]) -> None:
+async def _request_to(data: bytes, ask: Callable[[DialPolicy], Awaitable[object]]) -> None:
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some()
@@ -223,7 +223,7 @@ async def _asked(data: bytes, ask: Callable[[DialPolicy], Awaitable[object]]) ->
 
 
 async def _by_proxy(data: bytes) -> None:
-    await by_the_proxy_of_applications(data)
+    await read_by_app_proxy(data)
 
 
 async def _by_exchange(data: bytes) -> None:
@@ -253,20 +253,20 @@ async def _by_command(data: bytes) -> None:
     [_by_client, _by_upgrade, _by_proxy, _by_exchange, _by_container_watch, _by_command],
     ids=lambda one: one.__name__,
 )
-async def test_answers_before_the_answer_have_an_end(reader: Callable[[bytes], Awaitable[None]]) -> None:
+async def test_interim_answers_are_limited(reader: Callable[[bytes], Awaitable[None]]) -> None:
     try:
-        await reader(HINT * HINTS + FINE)
+        await reader(HINT * MAX_INTERIM + FINE)
     except HttpError:
         assert reader is _by_upgrade  # 200 is no upgrade
     with pytest.raises((NetError, h11.RemoteProtocolError, BadAnswerError, AppAnswerError)):
-        await reader(HINT * (HINTS + 1) + FINE)
+        await reader(HINT * (MAX_INTERIM + 1) + FINE)
 
 
-def test_every_reader_of_http_rests() -> None:
-    """Whoever does not let `read_event` take its events leaves others their turns by itself."""
+def test_every_http_reader_yields() -> None:
+    """A reader that does not use `read_event` has to yield to other tasks itself."""
     taking = []
     for path in SOURCES:
-        text = path.read_text().replace("super().next_event()", "")  # passes on what its caller takes
+        text = path.read_text().replace("super().next_event()", "")  # forwards the events its caller takes
         if ".next_event()" in text and path.name != "bounded_http.py":
             tree = ast.parse(text)
             awaited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}

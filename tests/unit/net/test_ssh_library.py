@@ -1,4 +1,4 @@
-"""Forwarded connections whose target speaks first lose nothing; a connection keeps one timer for what it hears."""
+"""Forwarded connections whose target sends first lose nothing; a connection keeps one timer for silence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.net.ssh_library import asyncssh
 
 
 class Sink:
-    """What a forwarder writes to."""
+    """Receiver of a forwarder's data."""
 
     def __init__(self) -> None:
         self.got: list[bytes] = []
@@ -35,10 +35,10 @@ def forwarder(peer: Any = None) -> Any:
     return asyncssh.forward.SSHForwarder(peer)
 
 
-def test_what_came_before_the_other_end_is_kept_in_order() -> None:
+def test_early_bytes_are_kept_in_order() -> None:
     target, channel = forwarder(), Sink()
     target.connection_made(Sink())
-    target.data_received(b"220 hello, ")  # nobody to give it to yet
+    target.data_received(b"220 hello, ")  # no receiver yet
     session = forwarder(target)
     target.data_received(b"this is mail\r\n")  # the other end is known, but not open
     session.connection_made(channel)
@@ -46,7 +46,7 @@ def test_what_came_before_the_other_end_is_kept_in_order() -> None:
     assert b"".join(channel.got) == b"220 hello, this is mail\r\n250 ok\r\n"
 
 
-def test_an_early_end_arrives_too_and_a_closed_end_takes_nothing() -> None:
+def test_early_eof_arrives_and_closed_end_rejects() -> None:
     target, channel = forwarder(), Sink()
     target.connection_made(Sink())
     target.data_received(b"busy\n")
@@ -62,19 +62,21 @@ def test_an_early_end_arrives_too_and_a_closed_end_takes_nothing() -> None:
 FRESH = "import sys\nfrom coder.net.ssh_library import CONSTANTS, asyncssh\n"
 
 
-def said(code: str) -> str:
+def output_of(code: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", FRESH + code], check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
-def test_a_client_loads_neither_sftp_nor_scp() -> None:
-    found = said("import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])")
+def test_client_loads_neither_sftp_nor_scp() -> None:
+    found = output_of(
+        "import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])"
+    )
     assert found == "[]"
 
 
-def test_the_agent_loads_sftp_for_the_first_session_that_wants_it() -> None:
-    assert said("import coder.agent.ssh.server\nprint('asyncssh.sftp' in sys.modules)") == "False"
+def test_agent_loads_sftp_with_first_session() -> None:
+    assert output_of("import coder.agent.ssh.server\nprint('asyncssh.sftp' in sys.modules)") == "False"
 
 
 @pytest.mark.parametrize(
@@ -91,20 +93,20 @@ def test_the_agent_loads_sftp_for_the_first_session_that_wants_it() -> None:
         "hasattr(asyncssh, 'nothing') is False and 'asyncssh.sftp' not in sys.modules",
     ],
 )
-def test_a_look_at_sftp_finds_the_real_thing(look: str) -> None:
-    assert said(f"print({look})") == "True"
+def test_sftp_access_loads_real_class(look: str) -> None:
+    assert output_of(f"print({look})") == "True"
 
 
-def test_a_call_of_what_stands_for_a_class_makes_the_real_one() -> None:
-    assert said("print(asyncssh.connection.SFTPServer(None).__class__ is asyncssh.SFTPServer)") == "True"
+def test_calling_placeholder_creates_real_class() -> None:
+    assert output_of("print(asyncssh.connection.SFTPServer(None).__class__ is asyncssh.SFTPServer)") == "True"
 
 
-def test_constants_are_those_of_the_library() -> None:
-    assert said("print(all(getattr(asyncssh.sftp, name) == value for name, value in CONSTANTS.items()))") == "True"
+def test_constants_match_the_library() -> None:
+    assert output_of("print(all(getattr(asyncssh.sftp, name) == value for name, value in CONSTANTS.items()))") == "True"
 
 
-def test_no_other_constants_of_sftp_are_taken_by_the_modules_of_a_client() -> None:
-    found = said(
+def test_client_modules_use_no_other_constants() -> None:
+    found = output_of(
         "from types import FunctionType\n"
         "import asyncssh.connection, asyncssh.stream\n"
         "kinds = type(asyncssh.connection.SFTPServer)\n"
@@ -116,7 +118,7 @@ def test_no_other_constants_of_sftp_are_taken_by_the_modules_of_a_client() -> No
 
 
 class Timers:
-    """The part of an event loop that connections use to ask for silence."""
+    """The timers of an event loop that connections use to detect silence."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -129,14 +131,14 @@ class Timers:
         self.set.append((self.now + delay, do))
         return object()
 
-    def run_out(self) -> None:
-        """The last timer that was set."""
+    def expire(self) -> None:
+        """Run the last timer that was set."""
         self.now, do = self.set[-1]
         do()
 
 
-def listening(timers: Timers, asked: list[None]) -> Any:
-    """A connection that has been let in, asks after 30 seconds of silence, and gives up after three questions."""
+def accepted_connection(timers: Timers, requests: list[None]) -> Any:
+    """Return an accepted connection that sends a request after 30 seconds of silence, and gives up after three."""
     connection = object.__new__(asyncssh.connection.SSHServerConnection)
     vars(connection).update(
         _auth_complete=True,
@@ -146,46 +148,46 @@ def listening(timers: Timers, asked: list[None]) -> Any:
         _keepalive_timer=None,
         _loop=timers,
         _make_keepalive_request=lambda: None,
-        create_task=asked.append,
-        connection_lost=asked.append,
+        create_task=requests.append,
+        connection_lost=requests.append,
         _server=True,
     )
     return connection
 
 
-def test_a_thousand_packets_set_one_timer_and_silence_is_counted_from_the_last() -> None:
-    timers, asked = Timers(), list[Any]()
-    connection = listening(timers, asked)
+def test_thousand_packets_set_one_timer() -> None:
+    timers, requests = Timers(), list[Any]()
+    connection = accepted_connection(timers, requests)
     for _ in range(1000):
         timers.now += 0.01
         connection._reset_keepalive_timer()
     assert len(timers.set) == 1
     last = timers.now
-    timers.run_out()  # thirty seconds after the first packet, twenty after the last
-    assert not asked and timers.set[-1][0] == pytest.approx(last + 30)
-    timers.run_out()
-    assert len(asked) == 1 and timers.now == pytest.approx(last + 30)
+    timers.expire()  # thirty seconds after the first packet, twenty after the last
+    assert not requests and timers.set[-1][0] == pytest.approx(last + 30)
+    timers.expire()
+    assert len(requests) == 1 and timers.now == pytest.approx(last + 30)
 
 
-def test_who_never_answers_is_given_up_after_three_questions() -> None:
-    timers, asked = Timers(), list[Any]()
-    connection = listening(timers, asked)
+def test_silent_peer_times_out_after_three_requests() -> None:
+    timers, requests = Timers(), list[Any]()
+    connection = accepted_connection(timers, requests)
     connection._reset_keepalive_timer()
     for _ in range(4):
-        timers.run_out()
-    assert [type(found) for found in asked] == [type(None)] * 3 + [asyncssh.ConnectionLost]
+        timers.expire()
+    assert [type(found) for found in requests] == [type(None)] * 3 + [asyncssh.ConnectionLost]
     assert timers.now == pytest.approx(100 + 4 * 30)
 
 
-def test_an_answer_begins_the_silence_anew() -> None:
-    timers, asked = Timers(), list[Any]()
-    connection = listening(timers, asked)
+def test_answer_restarts_silence() -> None:
+    timers, requests = Timers(), list[Any]()
+    connection = accepted_connection(timers, requests)
     connection._reset_keepalive_timer()
-    timers.run_out()
+    timers.expire()
     timers.now += 5
     connection._reset_keepalive_timer()  # the answer, as any packet
     connection._keepalive_count = 0
-    timers.run_out()
-    assert len(asked) == 1
-    timers.run_out()
-    assert len(asked) == 2
+    timers.expire()
+    assert len(requests) == 1
+    timers.expire()
+    assert len(requests) == 2

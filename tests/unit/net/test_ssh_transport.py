@@ -1,4 +1,4 @@
-"""An asyncio transport over a trio stream: what comes at once is handed over in pieces, as far as it is wanted."""
+"""An asyncio transport over a trio stream: data of one read is delivered in pieces, until the protocol pauses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kit.event_loop_probes import counted_turns, peer_says
 
 
 class Taker(asyncio.Protocol):
-    """Takes so much, then wants no more."""
+    """Takes so much, then pauses."""
 
     def __init__(self, most: int = 1 << 60) -> None:
         self.taken: list[int] = []
@@ -32,16 +32,16 @@ class Taker(asyncio.Protocol):
         return False
 
 
-async def pumping(taker: Taker) -> StreamTransport:
+async def start_pump(taker: Taker) -> StreamTransport:
     transport = StreamTransport(peer_says(bytes(READ_SIZE)))
     await transport.create_connection(lambda: taker, "", 0)
     return transport
 
 
-async def test_others_run_between_pieces() -> None:
-    """asyncssh takes every packet of what it is given before it gives up its turn."""
+async def test_pieces_yield_to_other_tasks() -> None:
+    """asyncssh processes every packet of its data before it yields."""
     taker = Taker()
-    transport = await pumping(taker)
+    transport = await start_pump(taker)
     async with counted_turns() as turns:
         await transport.pump()
     assert sum(taker.taken) == READ_SIZE
@@ -49,21 +49,21 @@ async def test_others_run_between_pieces() -> None:
     assert turns.count >= READ_SIZE // PIECE
 
 
-async def test_what_one_packet_lacks_is_given_at_once() -> None:
-    """It is one message; the next one's bytes come in pieces again."""
+async def test_rest_of_packet_is_delivered_together() -> None:
+    """They are one message; the next message's bytes come in pieces again."""
     taker = Taker()
     head, tag = b"16 bytes of head", 16
     size = PIECE + 100
     vars(taker).update(_packet=head, _pktlen=size, _inpbuf=b"x" * 60, _recv_macsize=tag, _recv_blocksize=len(head))
-    transport = await pumping(taker)
+    transport = await start_pump(taker)
     await transport.pump()
     assert taker.taken[0] == 4 + size + tag - len(head) - 60
     assert sum(taker.taken) == READ_SIZE
 
 
-async def test_who_wants_no_more_gets_no_more() -> None:
+async def test_paused_protocol_gets_no_data() -> None:
     taker = Taker(most=PIECE)
-    transport = await pumping(taker)
+    transport = await start_pump(taker)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(transport.pump)
         await trio.testing.wait_all_tasks_blocked()
@@ -76,7 +76,7 @@ async def test_who_wants_no_more_gets_no_more() -> None:
 
 
 class Answerer(Taker):
-    """Says a word to each piece."""
+    """Answers each piece."""
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -84,7 +84,7 @@ class Answerer(Taker):
         self.transport.write(b"taken")
 
 
-async def test_answers_to_what_came_together_leave_together() -> None:
+async def test_answers_to_one_read_leave_together() -> None:
     answerer = Answerer()
     ours, peer = trio.testing.memory_stream_pair()
     sent: list[bytes] = []
@@ -104,8 +104,8 @@ async def test_answers_to_what_came_together_leave_together() -> None:
         transport.abort()
 
 
-async def test_answers_wait_for_nothing_that_is_not_wanted() -> None:
-    """A peer may give up its turn until it is answered: what it sent is not taken before."""
+async def test_answers_do_not_wait_while_paused() -> None:
+    """A peer may pause until it is answered: its data is not taken before."""
     answerer = Answerer(most=PIECE)
     ours, peer = trio.testing.memory_stream_pair()
     transport = StreamTransport(ours)

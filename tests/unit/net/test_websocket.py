@@ -1,4 +1,4 @@
-"""Two ends of one WebSocket over an in-memory stream, and over a real loopback server."""
+"""Two ends of a WebSocket over an in-memory stream, and over a real loopback server."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def pair(**options: object) -> tuple[WebSocketStream, WebSocketStream]:
     return WebSocketStream(left, client=True), WebSocketStream(right, client=False, **options)  # type: ignore[arg-type]
 
 
-def test_accept_key_of_the_rfc_example() -> None:
+def test_accept_key_of_rfc_example() -> None:
     assert accept_key("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 
-async def test_bytes_flow_both_ways_and_close_is_eof() -> None:
+async def test_bytes_flow_both_ways_until_close() -> None:
     client, server = pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.send_all, b"a" * 100_000)
@@ -37,7 +37,7 @@ async def test_bytes_flow_both_ways_and_close_is_eof() -> None:
     assert server.close_code == 1000
 
 
-async def test_other_close_codes_break_the_stream() -> None:
+async def test_other_close_codes_break_stream() -> None:
     client, server = pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.close, 1011, "no")
@@ -45,7 +45,7 @@ async def test_other_close_codes_break_the_stream() -> None:
             await client.receive_some()
 
 
-async def test_lost_transport_breaks_the_stream() -> None:
+async def test_lost_transport_breaks_stream() -> None:
     left, right = trio.testing.memory_stream_pair()
     client = WebSocketStream(left, client=True)
     await right.aclose()
@@ -53,7 +53,7 @@ async def test_lost_transport_breaks_the_stream() -> None:
         await client.receive_some()
 
 
-async def test_text_is_refused_where_only_bytes_are_spoken() -> None:
+async def test_text_is_rejected_in_binary_mode() -> None:
     client, server = pair(binary_only=True)
     await client.send_message("text")
     with pytest.raises(trio.BrokenResourceError):
@@ -61,7 +61,7 @@ async def test_text_is_refused_where_only_bytes_are_spoken() -> None:
     assert server.close_code == 1003
 
 
-async def test_oversized_message_is_refused() -> None:
+async def test_oversized_message_is_rejected() -> None:
     client, server = pair(max_message=10)
     await client.send_message(b"x" * 11)
     with pytest.raises(trio.BrokenResourceError):
@@ -69,8 +69,8 @@ async def test_oversized_message_is_refused() -> None:
     assert server.close_code == 1009
 
 
-async def test_a_message_that_never_ends_flows_through_a_stream() -> None:
-    """Nothing of it is kept until an end that may never come."""
+async def test_endless_message_flows_through_stream() -> None:
+    """Nothing of it is buffered until an end that may never come."""
     left, right = trio.testing.memory_stream_pair()
     receiver = WebSocketStream(right, client=False)
     head, piece = b"\x02\xfe\x10\x00" + bytes(4), bytes(4096)
@@ -81,7 +81,7 @@ async def test_a_message_that_never_ends_flows_through_a_stream() -> None:
     assert not receiver._partial
 
 
-async def test_ping_is_answered_while_the_peer_reads(autojump_clock: trio.testing.MockClock) -> None:
+async def test_ping_is_answered_while_peer_reads(autojump_clock: trio.testing.MockClock) -> None:
     client, server = pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.receive_message)
@@ -92,7 +92,7 @@ async def test_ping_is_answered_while_the_peer_reads(autojump_clock: trio.testin
 
 
 async def _serve_once(stream: trio.SocketStream) -> None:
-    """A tiny h11 server: /ok, /missing, /token, and a WebSocket echo at /ws."""
+    """Serve one connection with h11: /ok, /missing, /token, and a WebSocket echo at /ws."""
     connection = h11.Connection(h11.SERVER)
     async with stream:
         while True:
@@ -133,7 +133,7 @@ async def _serve_once(stream: trio.SocketStream) -> None:
             await stream.send_all(out)
 
 
-async def test_requests_and_websockets_against_a_real_socket() -> None:
+async def test_requests_and_websockets_on_real_socket() -> None:
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(trio.serve_tcp, _serve_once, 0)
         port = listeners[0].socket.getsockname()[1]
@@ -153,7 +153,7 @@ async def test_requests_and_websockets_against_a_real_socket() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_nobody_there_is_one_clear_error() -> None:
+async def test_unreachable_server_raises_one_error() -> None:
     with pytest.raises(NetError) as caught:
         await HttpClient(DialPolicy("http://127.0.0.1:1")).request("GET", "/")
     assert caught.value.code == "unreachable"

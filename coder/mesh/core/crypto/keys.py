@@ -1,7 +1,7 @@
-"""Curve25519 keys as values, with the text and binary forms the protocols use.
+"""Curve25519 keys as values, with the text and binary forms of the protocols.
 
 Lives here: key pairs, Diffie-Hellman, `nodekey:`/`discokey:` texts, the 34-byte "np" form.
-Does not live here: what a key is used for; key storage.
+Does not live here: the use of a key; key storage.
 Obeys: RFC 7748 (X25519); text forms as recorded in the wire vectors (keys.json). Why libsodium:
 docs/decisions/nacl-box.md.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from coder.mesh.core.errors import CryptoError
 
 Random = Callable[[int], bytes]
-"""A source of that many unpredictable bytes (os.urandom in production, seeded in tests)."""
+"""A source of the requested number of unpredictable bytes (os.urandom in production, seeded in tests)."""
 
 KEY_SIZE = 32
 NODE_PREFIX = "nodekey:"
@@ -29,7 +29,7 @@ _multiply_base: Callable[[bytes], bytes] | None = None
 
 
 def _load() -> tuple[_Multiply, Callable[[bytes], bytes]]:
-    """X25519 of libsodium, loaded with the first key: `coder version` must not pay its 3 ms."""
+    """Load X25519 of libsodium with the first key: `coder version` must not pay its 3 ms."""
     global _multiply, _multiply_base
     if _multiply is None or _multiply_base is None:
         from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
@@ -39,7 +39,8 @@ def _load() -> tuple[_Multiply, Callable[[bytes], bytes]]:
 
 
 class PublicKey(bytes):
-    """32 bytes naming a peer. Being bytes, a raw slice of a frame finds the same dictionary entry without a copy."""
+    """A peer's key, 32 bytes. As it is a `bytes`, a raw slice of a frame finds the same dictionary entry without a
+    copy."""
 
     __slots__ = ()
 
@@ -50,17 +51,17 @@ class PublicKey(bytes):
 
     @classmethod
     def from_text(cls, text: str) -> PublicKey:
-        """Accept any prefixed (`nodekey:` …) or bare form of 64 hex digits; CryptoError otherwise."""
+        """Accept any prefixed (`nodekey:` …) or bare form of 64 hex digits. Raises CryptoError otherwise."""
         return cls(_unhex(text, (NODE_PREFIX, DISCO_PREFIX, MACHINE_PREFIX, "")))
 
     @classmethod
     def from_disco_text(cls, text: str) -> PublicKey:
-        """`discokey:<64 hex>`; CryptoError otherwise."""
+        """Accept `discokey:<64 hex>`. Raises CryptoError otherwise."""
         return cls(_unhex(text, (DISCO_PREFIX,)))
 
     @classmethod
     def from_binary_untrusted(cls, binary: bytes) -> PublicKey:
-        """The 34-byte form of coordination messages: "np" and the key; CryptoError otherwise."""
+        """Accept the 34-byte form of coordination messages: "np" and the key. Raises CryptoError otherwise."""
         if len(binary) != 2 + KEY_SIZE or not binary.startswith(_BINARY_NODE):
             raise CryptoError("bad_binary_key", "a binary node key is 'np' and 32 bytes")
         return cls(binary[2:])
@@ -109,26 +110,26 @@ class PublicKey(bytes):
 
 
 class PrivateKey:
-    """A Curve25519 secret. Never shown by repr; `reveal()` gives the bytes."""
+    """A Curve25519 secret. Never shown by repr; `reveal()` returns the bytes."""
 
     __slots__ = ("_raw", "public")
 
     public: PublicKey
-    """The public half."""
+    """The public key."""
 
     def __init__(self, raw: bytes) -> None:
         if len(raw) != KEY_SIZE:
             raise CryptoError("bad_key_length", "a private key has 32 bytes")
         self._raw = bytes(raw)
-        # 19 us; OpenSSL, which makes a key object on the way, needs 34.
+        # 19 us; OpenSSL, which creates a key object on the way, needs 34.
         self.public = PublicKey((_multiply_base or _load()[1])(self._raw))
 
     @classmethod
     def generate(cls, random: Random) -> PrivateKey:
-        """A fresh key from 32 random bytes, clamped as RFC 7748 section 5 has it."""
+        """Return a fresh key from 32 random bytes, clamped as in RFC 7748 section 5."""
         raw = bytearray(random(KEY_SIZE))
-        # RFC 7748 section 5: a multiple of the cofactor, so that a point of low order cannot make us tell bits of the
-        # key, and the highest bit set, so that each multiplication takes as many steps. libsodium does so again; the
+        # RFC 7748 section 5: a multiple of the cofactor, so that a point of low order cannot reveal bits of the key,
+        # and the highest bit set, so that each multiplication takes equally many steps. libsodium does so again; the
         # stored key is to look the same everywhere.
         raw[0] &= 248
         raw[31] = raw[31] & 127 | 64
@@ -136,11 +137,11 @@ class PrivateKey:
 
     @classmethod
     def from_text(cls, text: str) -> PrivateKey:
-        """`privkey:<64 hex>` or bare hex; CryptoError otherwise."""
+        """Accept `privkey:<64 hex>` or bare hex. Raises CryptoError otherwise."""
         return cls(_unhex(text, (PRIVATE_PREFIX, "")))
 
     def reveal(self) -> bytes:
-        """The 32 secret bytes."""
+        """Return the 32 secret bytes."""
         return self._raw
 
     @property
@@ -149,14 +150,15 @@ class PrivateKey:
         return PRIVATE_PREFIX + self._raw.hex()
 
     def exchange(self, peer: bytes) -> bytes:
-        """The X25519 shared secret; CryptoError when the peer's point has low order (the result would be zero)."""
+        """Return the X25519 shared secret. Raises CryptoError for a peer's point of low order (the result would be
+        zero)."""
         try:
             return (_multiply or _load()[0])(self._raw, peer)
         except (RuntimeError, ValueError) as error:
             raise CryptoError("low_order_point", "the peer's public key is unusable") from error
 
     def __eq__(self, other: object) -> bool:
-        # Compared with what we hold ourselves, never with a stranger's guess: constant time is of no use here.
+        # Compared with keys we hold ourselves, never with a stranger's guess: constant time is not needed.
         return isinstance(other, PrivateKey) and other._raw == self._raw
 
     def __hash__(self) -> int:

@@ -1,4 +1,4 @@
-"""The relay map: which regions exist and how their nodes are reached.
+"""Relay map: regions and the addresses of their nodes.
 
 Values only. The JSON and protobuf forms are translated outside of the mesh; field meanings are those of the DERP map
 (docs/protocol/derp.md, "The map").
@@ -15,7 +15,7 @@ DEFAULT_DERP_PORT = 443
 
 @dataclass(frozen=True, slots=True)
 class DerpNode:
-    """One server of a region: a relay, a STUN server or both."""
+    """A server of a region: a relay, a STUN server or both."""
 
     name: str
     region_id: int
@@ -37,7 +37,7 @@ class DerpNode:
 
 @dataclass(frozen=True, slots=True)
 class DerpRegion:
-    """Servers close to each other that share one number."""
+    """Servers close to each other that share a number."""
 
     region_id: int
     region_code: str
@@ -48,7 +48,7 @@ class DerpRegion:
     """Never chosen as home."""
 
     def relay_nodes(self) -> tuple[DerpNode, ...]:
-        """The nodes that relay packets."""
+        """Return the nodes that relay packets."""
         return tuple(node for node in self.nodes if not node.stun_only)
 
 
@@ -61,14 +61,14 @@ class DerpMap:
     """Multipliers on measured latencies; absent or not positive means 1."""
 
     def relay_regions(self) -> list[DerpRegion]:
-        """Regions a node may call home, in the order of their numbers."""
+        """Return regions that may be a home, in the order of their numbers."""
         # In a fixed order, so that equal latencies and seeds choose alike on every node.
         regions = (self.regions[number] for number in sorted(self.regions))
         return [region for region in regions if not region.avoid and region.relay_nodes()]
 
     def stun_servers(self) -> list[tuple[str, int]]:
-        """(host, port) of every STUN server, each once, in the order of the regions."""
-        # A dictionary keeps the order and drops what two regions share: asking one server twice would pass for two
+        """Return (host, port) of every STUN server, each once, in the order of the regions."""
+        # A dictionary keeps the order and drops duplicates of two regions: one server asked twice would pass for two
         # witnesses (`Mappings.varies`).
         servers: dict[tuple[str, int], None] = {}
         for number in sorted(self.regions):

@@ -1,10 +1,10 @@
-"""How large a datagram one UDP path carries: probing upwards, noticing when it carries less than before.
+"""Path MTU of a UDP path: probing upwards, and detecting a decrease.
 
-Lives here: the search of one address as a table, and which sizes are tried in which order.
-Does not live here: sending pings and judging their silence (probing.py), what the stack is told (core/endpoint.py).
-Obeys: RFC 8899 (datagram PLPMTUD) with disco pings as probes; a peer of our kind answers a ping with a pong as large,
-so both directions are proven at once. Genuine peers answer every ping with 1310 bytes: they prove our direction only,
-and nothing above the standard size, which they have no use for.
+Lives here: the search for one address as a table, and the order of probed sizes.
+Does not live here: sending pings and judging their loss (probing.py), updating the stack (core/endpoint.py).
+Obeys: RFC 8899 (datagram PLPMTUD) with disco pings as probes. A peer with the same stack answers a ping with a pong of
+the same size, so both directions are proven together. Genuine peers answer every ping with 1310 bytes: they prove our
+direction only, and nothing above the standard size, which they have no use for.
 
 Sizes are bytes of UDP payload.
 """
@@ -15,7 +15,7 @@ from enum import Enum
 
 # 576 less 20 of IPv4 and 8 of UDP.
 FLOOR = 548
-"""What a path of 576 bytes carries, the least IPv4 promises; also the size of pings that test whether a path lives."""
+"""Payload of a path of 576 bytes, the minimum of IPv4; also the size of pings that test whether a path is alive."""
 STANDARD = 1310
 """The ping every node sends: a path that carries it is taken to carry the overlay's packets of 1280 bytes (1312)."""
 # 1500 less 40 of IPv6 and 8 of UDP. With IPv4 20 more would fit; one size serves both families.
@@ -32,22 +32,23 @@ RAISE_AFTER = 600.0
 """RFC 8899 5.1.1: PMTU_RAISE_TIMER, seconds until larger sizes are tried again."""
 # Two blocks of the padding below.
 _STEP = 32
-"""Ours: a gain not worth another probe."""
+"""Ours: a smaller gain is not worth another probe."""
 _BLOCK = 16
 """WireGuard pads packets to a multiple of this; with its 32 bytes around them, other sizes carry no more."""
 
 
 class MtuState(Enum):
-    """RFC 8899 section 5.2. Its DISABLED and BASE are an address that has not answered, which has no search at all."""
+    """RFC 8899 section 5.2. The RFC's DISABLED and BASE are an address that has not answered, which has no search at
+    all."""
 
     SEARCHING = "searching"
     """Larger sizes are being probed."""
     COMPLETE = "complete"
-    """Nothing larger is worth a probe for now."""
+    """No larger size is worth a probe for now."""
 
 
 class MtuEvent(Enum):
-    """What can happen to a search."""
+    """Events of a search."""
 
     ANSWERED = "probe answered"
     TOO_LARGE = "size unanswered or refused"
@@ -68,26 +69,26 @@ TABLE: dict[tuple[MtuState, MtuEvent], MtuState] = {
 
 
 class MtuSearch:
-    """What one address is known to carry, and what to ask it next."""
+    """Known size of an address, and the next size to probe."""
 
     __slots__ = ("_limit", "_pending", "_tries", "at", "carried", "ceiling", "state")
 
     def __init__(self, carried: int, now: float) -> None:
-        """`carried`: size of the ping that was answered first."""
+        """Start a search. `carried`: size of the ping that was answered first."""
         self.state = MtuState.SEARCHING
         self.carried = carried
         "The largest size proven, and in use."
-        # What this peer can prove; lower once it has shown to be no node of ours.
+        # The maximum this peer can prove; lower once it has shown to be another implementation.
         self._limit = PROBE_SIZES[-1]
         self.ceiling = self._limit + 1
         "The smallest size believed to be too large."
         self.at = now
-        "When `due` has something to say."
+        "Time from which `due` may have a result."
         self._pending = 0
         self._tries = 0
 
     def due(self, now: float, patience: float) -> int | None:
-        """The size to probe now; ask again at `at`. `patience`: seconds an answer may take."""
+        """Return the size to probe now; call again at `at`. `patience`: seconds an answer may take."""
         if now < self.at:
             return None
         if self.state is MtuState.COMPLETE:
@@ -95,8 +96,9 @@ class MtuSearch:
             self.ceiling = self._limit + 1
         elif self._pending:
             self._tries += 1
-            # RFC 8899 section 3: a lost probe says nothing about congestion, and little about the size: three do.
-            # Only silence counts here; what our own system refuses goes `refused`, and needs no second opinion.
+            # RFC 8899 section 3: a lost probe says nothing about congestion, and little about the size: three do. Only
+            # silence counts here; a size refused by the operating system goes to `refused`, and needs no second
+            # opinion.
             if self._tries >= MAX_PROBES:
                 self._too_large(self._pending)
         size = self._pending or self._next()
@@ -109,10 +111,10 @@ class MtuSearch:
         return size
 
     def answered(self, size: int, now: float, *, mirrored: bool = True) -> None:
-        """A ping of this size was answered; `mirrored`: by a pong as large."""
+        """Record the answer to a ping of this size; `mirrored`: by a pong of the same size."""
         if not mirrored:
-            # A genuine peer's pong has 1310 bytes whatever was asked: above that it proves nothing, and it has no use
-            # for more.
+            # A genuine peer's pong has 1310 bytes whatever the ping's size: above that it proves nothing, and the peer
+            # has no use for more.
             self._limit = STANDARD
             size = min(size, STANDARD)
             self.carried = min(self.carried, STANDARD)
@@ -120,27 +122,27 @@ class MtuSearch:
         if size > self.carried:
             self._take(MtuEvent.ANSWERED)
             self.carried = size
-            # Larger than was believed possible: the belief was wrong (three probes lost by chance), the answer is not.
+            # Larger than believed possible: the belief was wrong (three probes lost by chance), the answer is not.
             self.ceiling = max(self.ceiling, size + 1)
             self._retry(now)
-        # The size under way is above what this peer can prove: waiting for its answer would hold up the search.
+        # The size in flight is above what this peer can prove: waiting for its answer would hold up the search.
         elif self._pending > self._limit:
             self._retry(now)
 
     def refused(self, size: int, now: float) -> None:
-        """Our own system will not send this size: no need to wait for silence."""
-        # Only of what is being asked now: an older refusal may be about an interface that is gone.
+        """Record that the operating system refuses this size: no need to wait for a timeout."""
+        # Only for the current probe: an older refusal may be about a removed interface.
         if size == self._pending:
             self._too_large(size)
             self.at = now
 
     def on_black_hole(self, now: float) -> None:
-        """Pings of the size in use vanish, smaller ones do not: begin at the bottom, up to what was lost.
+        """Restart the search at the bottom: pings of the current size are lost, smaller ones are not.
 
-        That size is tried once more as well: two lost pings may have been bad luck.
+        The lost size is probed once more as well: two lost pings may have been bad luck.
         """
         self._take(MtuEvent.BLACK_HOLE)
-        # RFC 8899 5.2 (from COMPLETE back to BASE): what was carried yesterday is no promise.
+        # RFC 8899 5.2 (from COMPLETE back to BASE): a size that was carried earlier is no promise.
         self.ceiling = self.carried + 1
         self.carried = FLOOR
         self._retry(now)
@@ -149,11 +151,12 @@ class MtuSearch:
         for size in PROBE_SIZES:
             if self.carried < size < self.ceiling:
                 return size
-        # Between two of them only where packets of ordinary networks lie: tunnels in tunnels, PPPoE.
-        # Above it there is only JUMBO, which is carried or not.
+        # Sizes between two of them occur only below an ordinary frame: tunnels in tunnels, PPPoE. Above it there is
+        # only JUMBO, which is carried or not.
         if self.ceiling > ETHERNET or self.ceiling - self.carried <= _STEP:
             return None
-        # RFC 8899 section 5.3.2 leaves the order of sizes to us: halving, to a size that the padding makes use of.
+        # RFC 8899 section 5.3.2 leaves the order of sizes to the implementation: bisection, to a size that the padding
+        # can use.
         middle = (self.carried + self.ceiling) // 2 // _BLOCK * _BLOCK
         return middle if middle > self.carried else None
 

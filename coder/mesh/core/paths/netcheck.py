@@ -1,8 +1,8 @@
-"""What the network around us looks like: the nearest relay, and the addresses others may reach us at.
+"""Network check: the nearest relay, and our own endpoints.
 
-Lives here: the decisions. Measuring (HTTP, STUN) is done by the drivers, which report here.
-Obeys docs/protocol/stun.md: home by the best latency of five minutes with hysteresis, endpoint order, and
-the fork's rule that latencies come from HTTP, not from STUN.
+Lives here: the decisions. The drivers measure (HTTP, STUN) and report here.
+Obeys docs/protocol/stun.md: home by the best latency of five minutes with hysteresis, endpoint order, and the fork's
+rule that latencies come from HTTP, not from STUN.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap
 
-# As long as the pause between complete looks.
+# As long as the pause between complete reports.
 HISTORY = 300.0
 """Seconds of latency reports that count."""
 # docs/protocol/stun.md: five minutes between reports of all regions.
 FULL_REPORT_INTERVAL = 300.0
-# Many routers forget a silent UDP mapping after thirty seconds, whatever RFC 4787 section 4.3 asks of them; drawn by
-# chance, so that nodes behind one router do not ask in step.
+# Many routers drop an idle UDP mapping after thirty seconds, whatever RFC 4787 section 4.3 requires of them;
+# randomized, so that nodes behind one router do not ask in lockstep.
 RESTUN_INTERVAL = (20.0, 26.0)
 """Seconds between STUN rounds while peers are active."""
 # A second more than the longest pause between rounds: while peers are active nothing is asked twice.
 ENDPOINTS_FRESH = 27.0
 """Own endpoints older than this are measured again before a call-me-maybe."""
-# docs/protocol/stun.md. Peers hear of a move from the coordinator, later than it happens: it has to be worth it.
+# docs/protocol/stun.md. Peers learn of a move from the coordinator, later than it happens: the gain has to be worth it.
 KEEP_MARGIN = 0.010
 KEEP_RATIO = 2 / 3
 
@@ -38,7 +38,7 @@ class _Report:
 
 
 class HomeChooser:
-    """Remembers latency reports and names the home region."""
+    """Stores latency reports and chooses the home region."""
 
     __slots__ = ("_reports", "home")
 
@@ -49,24 +49,24 @@ class HomeChooser:
         """0: none chosen yet."""
 
     def latencies(self) -> Mapping[int, float]:
-        """Seconds per region of the last report."""
+        """Return the seconds per region of the last report."""
         return self._reports[-1].latencies if self._reports else {}
 
     def on_report(self, derp_map: DerpMap, latencies: Mapping[int, float], now: float, seed: int) -> int:
-        """Digest one round of measurements (seconds per region that answered) and return the home region.
+        """Record one round of measurements (seconds per region that answered) and return the home region.
 
-        `seed` picks a region when nothing was ever measured; the same seed picks the same region. It is left like any
-        home: at once when it did not answer, else for one that is nearer by a margin.
+        `seed` chooses a region when nothing was ever measured; the same seed chooses the same region. Such a home is
+        left like any other: immediately when it did not answer, else for a region that is nearer by a margin.
         """
         while self._reports and now - self._reports[0].at > HISTORY:
             self._reports.popleft()
         self._reports.append(_Report(now, dict(latencies)))
-        # Of today's map: a measurement of a region that is gone, or to be avoided, chooses nothing.
+        # From the current map: a measurement of a removed region, or one to be avoided, chooses nothing.
         regions = {region.region_id for region in derp_map.relay_regions()}
         answered = {r: self._score(derp_map, r) for r in latencies if r in regions}
         if answered:
             self.home = self._choose(derp_map, answered, latencies)
-        # Nobody answered, which says more about our network than about the relay: the home stays.
+        # No region answered, which says more about our network than about the relay: the home stays.
         elif self.home not in regions:
             self.home = pick_unmeasured(derp_map, seed)
         return self.home
@@ -82,10 +82,10 @@ class HomeChooser:
         old = self.home
         if old == best or old not in answered:
             return best
-        # The old one by this report, its rivals by their best: a home that has become slow is noticed at once, and a
-        # rival's one good moment is five minutes old at most.
+        # The old home by this report, its rivals by their best: a home that has become slow is noticed immediately, and
+        # a rival's one good moment is five minutes old at most.
         current = latencies[old] * _factor(derp_map, old)
-        # Both margins: ten milliseconds matter little on a far relay, a third little on a near one.
+        # Both margins: ten milliseconds matter little on a far relay, a third little on a near relay.
         clearly = current - answered[best] >= KEEP_MARGIN and answered[best] <= current * KEEP_RATIO
         return best if clearly else old
 
@@ -96,18 +96,18 @@ def _factor(derp_map: DerpMap, region: int) -> float:
 
 
 def pick_unmeasured(derp_map: DerpMap, seed: int) -> int:
-    """A region chosen without knowledge, spread over nodes by their seed; 0 when no region relays.
+    """Return a region chosen without measurements, spread over nodes by their seed; 0 when no region relays.
 
-    Ours: the embedded relay where there is one, because whoever knows the map has reached its server.
+    Ours: the embedded relay where there is one, because a node with the map has reached its server.
     """
     regions = derp_map.relay_regions()
-    # Without a measurement the map says more than chance does.
+    # Without a measurement the map is a better guess than chance.
     regions = [region for region in regions if region.embedded_relay] or regions
     return regions[seed % len(regions)].region_id if regions else 0
 
 
 class Mappings:
-    """What STUN servers saw us as."""
+    """Our addresses as STUN servers saw them."""
 
     __slots__ = ("_at", "_seen")
 
@@ -117,11 +117,11 @@ class Mappings:
 
     def start_round(self) -> None:
         """Forget the last round."""
-        # Answers of different rounds may be of different networks, and would look like a mapping that varies.
+        # Answers of different rounds may be from different networks, and would look like a mapping that varies.
         self._seen.clear()
 
     def on_answer(self, server: Address, observed: Address, now: float) -> bool:
-        """A server answered; -> whether this address is news."""
+        """Record a server's answer; return whether the address is new."""
         news = observed not in self._seen.values()
         # The last answer of each server: it may have been asked again after our network changed.
         self._seen[server] = observed
@@ -129,29 +129,29 @@ class Mappings:
         return news
 
     def fresh(self, now: float) -> bool:
-        """Whether the last answer is recent enough to tell peers about."""
+        """Return whether the last answer is recent enough to publish it to peers."""
         return self._at is not None and now - self._at < ENDPOINTS_FRESH
 
     @property
     def udp_works(self) -> bool:
-        """Whether any server answered."""
+        """Return whether any server answered."""
         return bool(self._seen)
 
     @property
     def answers(self) -> int:
-        """How many servers answered."""
+        """Return how many servers answered."""
         return len(self._seen)
 
     @property
     def varies(self) -> bool | None:
-        """Whether our IPv4 mapping depends on whom we talk to; None with fewer than two witnesses."""
-        # RFC 4787 section 4.1. Where the mapping depends on whom we talk to, the address a STUN server saw is of no
-        # use to a peer. IPv6 is left out: it is hardly ever translated.
+        """Return whether our IPv4 mapping depends on the destination; None with fewer than two servers."""
+        # RFC 4787 section 4.1. Where the mapping depends on the destination, the address a STUN server saw is of no use
+        # to a peer. IPv6 is left out: it is hardly ever translated.
         seen = [address for server, address in self._seen.items() if ":" not in server[0]]
         return None if len(seen) < 2 else len(set(seen)) > 1
 
     def observed(self) -> list[Address]:
-        """Each address once, IPv4 first."""
+        """Return each address once, IPv4 first."""
         # Servers mostly agree; each address is published once.
         unique = dict.fromkeys(self._seen.values())
         return sorted(unique, key=lambda address: ":" in address[0])
@@ -166,24 +166,24 @@ def own_endpoints(
     mapped: Address | None = None,
     limit: int = 32,
 ) -> list[Address]:
-    """What to publish: the port the router mapped for us, STUN addresses, STUN IPv4 with the local port, local
-    addresses; each once, in that order.
+    """Return the endpoints to publish: the mapped port of the router, STUN addresses, STUN IPv4 with the local port,
+    local addresses; each once, in that order.
 
     Ports are those of the sockets, 0 when the family has none. A loopback address is published only when the machine
     has no other, as upstream does.
     """
     observed = list(observed)
-    # The router's own word first: that port is open to whoever sends there.
-    found: dict[Address, None] = dict.fromkeys([mapped, *observed] if mapped else observed)
-    # Whoever forwarded our port by hand did it under the same number, and STUN cannot see that.
+    # The router's mapping first: that port is open to all senders.
+    endpoints: dict[Address, None] = dict.fromkeys([mapped, *observed] if mapped else observed)
+    # An administrator who forwarded our port kept its number, and STUN cannot see that.
     if port4:
-        found.update(dict.fromkeys((ip, port4) for ip, _ in observed if ":" not in ip))
+        endpoints.update(dict.fromkeys((ip, port4) for ip, _ in observed if ":" not in ip))
     locals_ = list(local)
     loopback = [ip for ip in locals_ if ip == "::1" or ip.startswith("127.")]
     others = [ip for ip in locals_ if ip not in loopback]
     for ip in others or loopback:
         port = port6 if ":" in ip else port4
         if port:
-            found[ip, port] = None
-    # The order above is that of worth, so the cut takes what is least likely to help.
-    return list(found)[:limit]
+            endpoints[ip, port] = None
+    # The order above is that of usefulness, so the cut removes the least helpful.
+    return list(endpoints)[:limit]

@@ -1,7 +1,7 @@
-"""From where a datagram came to whose it is.
+"""Map from a datagram's source address to its peer.
 
-WireGuard datagrams are accepted only from addresses a peer has proven by disco to be its own
-(docs/protocol/disco.md), so this map is the gate for everything that arrives by UDP.
+WireGuard datagrams are accepted only from addresses a peer has proven by disco to be its own (docs/protocol/disco.md),
+so this map is the gate for everything that arrives by UDP.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ class PeerMap(Generic[Peer]):
     def __init__(self) -> None:
         self.by_address: dict[Address, Peer] = {}
         """Read directly by the hot path."""
-        # A dictionary of nothing because it keeps the order: the oldest address is the first to go.
+        # A dictionary without values because it keeps the order: the oldest address is removed first.
         self._owned: dict[int, dict[Address, None]] = {}
 
     def learn(self, address: Address, peer: Peer) -> None:
-        """The peer proved that it sends from this address."""
-        # Asked with every ping and pong; nearly always it is the same peer.
+        """Record that the peer proved that it sends from this address."""
+        # Called with every ping and pong; nearly always for the same peer.
         owner = self.by_address.get(address)
         if owner is peer:
             return
         if owner is not None:
-            # Whoever proved the address last has it: behind one router an address passes from one peer to another
-            # when a mapping ends.
+            # The last peer that proved the address owns it: behind one router an address passes from one peer to
+            # another when a mapping expires.
             self._owned[id(owner)].pop(address, None)
         self.by_address[address] = peer
-        # By identity: peers are compared nowhere, and one that is installed anew is another.
+        # By identity: peers have no equality, and a reinstalled peer is another object.
         owned = self._owned.setdefault(id(peer), {})
         owned[address] = None
-        # Only a peer with a valid disco key gets this far, so it can only push out its own.
+        # Only a peer with a valid disco key gets here, so it can only displace its own addresses.
         if len(owned) > MAX_ADDRESSES:
             oldest = next(iter(owned))
             del owned[oldest]
             del self.by_address[oldest]
 
     def forget(self, peer: Peer) -> None:
-        """The peer is gone."""
+        """Remove a peer."""
         for address in self._owned.pop(id(peer), {}):
             del self.by_address[address]

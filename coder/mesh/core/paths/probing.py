@@ -1,10 +1,9 @@
-"""One peer's paths over time: when to ping which candidate, what answers mean, when to ask the peer to call.
+"""A peer's paths over time: when to ping which candidate, how to read answers, when to send call-me-maybe.
 
-Lives here: the disco pinger of one peer, driving its candidates and its selector. Which pings are under way is
-outstanding_pings.py. Sealing messages and knowing other
-peers is the endpoint's business; this module says what should be sent, as values.
-Obeys docs/protocol/disco.md, "Hearing" and "Speaking"; departures are marked "Ours". What a path carries is searched as
-in RFC 8899 (mtu.py): pings are its probes.
+Lives here: the disco pinger of one peer, driving its candidates and its selector. outstanding_pings.py has the pings in
+flight. The endpoint seals messages and knows other peers; this module returns what to send, as values.
+Obeys docs/protocol/disco.md, "Hearing" and "Speaking"; departures are marked "Ours". The path MTU is searched as in
+RFC 8899 (mtu.py): pings are its probes.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from coder.mesh.core.paths.mtu import FLOOR, STANDARD, MtuSearch
 from coder.mesh.core.paths.outstanding_pings import OutstandingPings, Purpose, SendPing, SentPing
 from coder.mesh.core.paths.selector import Measured, PathState, Selector
 
-# docs/protocol/disco.md#speaking. Below any router's memory for UDP, of which 30 s are the shortest met with.
+# docs/protocol/disco.md#speaking. Below any router's timeout for UDP, of which 30 s are the shortest known.
 HEARTBEAT = 3.0
 """Seconds between pings of the address in use."""
 # Fifteen heartbeats (docs/protocol/disco.md#speaking).
 SESSION_ACTIVE = 45.0
-"""A peer we sent to this lately is kept warm."""
+"""A peer with data sent in the last seconds is kept warm."""
 UPGRADE_INTERVAL = 60.0
-"""How often to look for something better while the path in use is slow."""
-# docs/protocol/disco.md#speaking. Beyond it what could be won is less than single measurements differ.
+"""Seconds between searches for a better path while the current one is slow."""
+# docs/protocol/disco.md#speaking. Below it the gain is less than the differences between measurements.
 GOOD_ENOUGH = 0.005
 """A path this fast (seconds) is not worth improving."""
 PATIENCE = (0.6, 2.0)
@@ -42,7 +41,7 @@ _PROBE_PATIENCE = (0.1, 2.0)
 
 @dataclass(frozen=True, slots=True)
 class SendCallMeMaybe:
-    """Tell the peer by relay where we are and that we are pinging it."""
+    """Send our endpoints to the peer by relay, with the news that we are pinging it."""
 
 
 Action = SendPing | SendCallMeMaybe
@@ -50,16 +49,16 @@ Action = SendPing | SendCallMeMaybe
 
 @dataclass(frozen=True, slots=True)
 class PingAnswered:
-    """The answer to a ping somebody waited for."""
+    """Answer to a caller's ping."""
 
     token: int
     latency: float
     to: Address | None
-    """None: it came by relay."""
+    """Source of the answer; None: by relay."""
 
 
 class PeerPaths:
-    """Everything about how packets reach one peer."""
+    """All paths to a peer, and their state."""
 
     __slots__ = (
         "_checked",
@@ -83,14 +82,14 @@ class PeerPaths:
         self.candidates = Candidates()
         self.selector = Selector()
         self.direct = direct
-        # The one thing that keeps a peer's paths warm; receiving does not, as the other side pings by itself.
+        # Only sent data keeps a peer's paths warm; received data does not, as the other side pings for itself.
         self.last_send: float | None = None
         self.relay_latency: float | None = None
         """Round trip of the last pong by relay, seconds."""
         self._full_ping_at: float | None = None
         self._heartbeat_at: float | None = None
         self._outstanding = OutstandingPings(random)
-        # The address whose heartbeat is unanswered, until when, at which size, and whether it was asked a second time.
+        # The address whose heartbeat is unanswered, its deadline and size, and whether it was repeated.
         self._suspect: Address | None = None
         self._suspect_at = 0.0
         self._suspect_size = STANDARD
@@ -101,12 +100,13 @@ class PeerPaths:
 
     # -- data -------------------------------------------------------------------------------------------------------
     def route(self, now: float) -> tuple[Address | None, bool]:
-        """(UDP address or None, whether to send by relay too) for data sent now."""
+        """Return (UDP address or None, whether to send by relay too) for data sent now."""
         return self.selector.route(now)
 
     @property
     def carries(self) -> int:
-        """Bytes of the largest datagram the address in use is known to carry; the standard size without one."""
+        """Return the bytes of the largest datagram that the current address is known to carry; the standard size
+        without one."""
         search = self._search_in_use()
         return STANDARD if search is None else search.carried
 
@@ -116,15 +116,15 @@ class PeerPaths:
         return None if candidate is None else candidate.mtu
 
     def trusted(self, now: float) -> bool:
-        """Whether data goes by UDP alone."""
+        """Return whether data uses UDP alone."""
         return self.selector.best is not None and self.selector.state is PathState.DIRECT and now < self.selector.until
 
     def active(self, now: float) -> bool:
-        """Whether data was sent to the peer lately."""
+        """Return whether data was sent to the peer recently."""
         return self.last_send is not None and now - self.last_send <= SESSION_ACTIVE
 
     def on_send(self, now: float) -> list[Action]:
-        """Data is being sent to the peer; call once per batch."""
+        """Record data sent to the peer; called once per batch."""
         self.last_send = now
         if not self.direct:
             return []
@@ -133,52 +133,53 @@ class PeerPaths:
             self._heartbeat_at = now + HEARTBEAT
             search = self._search_in_use()
             if search is not None:
-                self._search_at = search.at  # a path the peer found while we had nothing to send
+                self._search_at = search.at  # a path the peer found while we had no data
         if self.trusted(now):
             return []
         return self._full_ping(now)
 
-    # -- what the peer and the coordinator say ----------------------------------------------------------------------
+    # -- input from the peer and the coordinator ----------------------------------------------------------------------
     def set_endpoints(self, addresses: Iterable[Address], now: float) -> list[Action]:
-        """The coordinator's list of the peer's addresses."""
+        """Set the coordinator's list of the peer's addresses."""
         return self._replace(Source.CONFIGURED, addresses, now)
 
     def on_call_me_maybe(self, addresses: Iterable[Address], now: float) -> list[Action]:
-        """The peer listed its addresses by relay and is pinging us: its firewall is open now."""
+        """Process a call-me-maybe: the peer listed its addresses by relay and is pinging us; its firewall is open
+        now."""
         if not self.direct:
             return []
         # Its actions are dropped: they would call back, and two nodes would call each other for ever
-        # (docs/protocol/disco.md#hearing).
-        # The list replaces the last one: see docs/protocol/disco.md#hearing.
+        # (docs/protocol/disco.md#hearing). The list replaces the last one: see docs/protocol/disco.md#hearing.
         self._replace(Source.CALLED, addresses, now)
-        # The peer's own pings hold its firewall open for a moment only: all addresses at once, whatever was pinged
-        # lately (docs/protocol/disco.md#hearing).
+        # The peer's own pings hold its firewall open for a moment only: ping all addresses immediately, without the
+        # throttle (docs/protocol/disco.md#hearing).
         self.candidates.unthrottle()
         self._full_ping_at = now
         return self._ping_candidates(now)
 
     def on_ping(self, source: Address, now: float, size: int = STANDARD) -> list[Action]:
-        """The peer pinged us from this UDP address, with a datagram of `size` bytes."""
+        """Process a ping of the peer from this UDP address, a datagram of `size` bytes."""
         self.candidates.heard(source, now)
         candidate = self.candidates.by_address.get(source)
-        # Nothing to say to it, or a path that works: no pings that nobody needs.
+        # No data for it, or a path that works: no pings are needed.
         if candidate is None or not self.active(now) or self.trusted(now):
             return []
         if candidate.last_echo is not None and now < candidate.last_echo + ECHO_INTERVAL:
             return []
-        # Ours: the peer's ping has just opened its firewall towards us, while our own may have died there. A ping of
+        # Ours: the peer's ping has just opened its firewall towards us, while our own may have closed there. A ping of
         # ours gets through now; upstream waits for the next round, up to five seconds.
         candidate.last_echo = now
         return [self._ping(source, now, candidate=candidate, size=max(min(size, STANDARD), FLOOR))]
 
     def on_pong(self, tx: bytes, source: Address | None, now: float, size: int = 0) -> PingAnswered | bool:
-        """A pong of `size` bytes (0: as the ping): False when nobody asked, PingAnswered when somebody waits for it."""
+        """Process a pong of `size` bytes (0: as the ping). Return False without a ping, PingAnswered for a caller's
+        ping."""
         sent = self._outstanding.take(tx)
-        # Asked by relay and answered by UDP, or the other way round: that proves neither path.
-        # `source` itself is not compared: a router may send the answer out by another address of its own.
+        # Pinged by relay and answered by UDP, or the other way round: that proves neither path. `source` itself is not
+        # compared: a router may send the answer by another address of its own.
         if sent is None or (sent.to is None) != (source is None):
             return False
-        # From the moment we asked. The peer's clock is not asked about anything.
+        # From the moment of our ping. The peer's clock is not used.
         latency = now - sent.at
         if sent.to is None:
             self.relay_latency = latency
@@ -197,7 +198,7 @@ class PeerPaths:
         best = self.selector.best
         search = candidate.mtu
         if search is None or best is None or best.address != address:
-            # What it carried when it was last in use proves nothing now.
+            # The size it carried when it was last in use proves nothing now.
             search = candidate.mtu = MtuSearch(min(sent.size, STANDARD), now)
         search.answered(sent.size, now, mirrored=mirrored)
         self.selector.on_pong(Measured(address, latency, min(search.carried, STANDARD)), now)
@@ -207,17 +208,17 @@ class PeerPaths:
             if sent.size >= self._suspect_size:
                 self._suspect = None
             else:
-                # Alive, yet for less than the data: `_chase` makes a black hole of it when the large one stays
-                # unanswered.
+                # Alive, yet for less than the data: `_repeat_heartbeat` reports a black hole if the large ping is lost.
                 self._narrow_answered = True
 
     def on_sending_failed(self, address: Address, now: float) -> list[Action]:
-        """The operating system refused to send to this address: there is no way, or the datagram is too large."""
+        """Handle an operating system's refusal to send to this address: it is unreachable, or the datagram is too
+        large."""
         was = self.selector.state
-        # The kernel knows at once what silence would tell in seconds.
+        # The kernel reports at once what a timeout would show in seconds.
         self.selector.on_sending_failed(address, now)
         best, search = self.selector.best, self._search_in_use()
-        # Once for each doubt: a socket that refuses everything would have us ping with each packet.
+        # Once for each doubt: a socket that refuses everything would make us ping with each packet.
         if was is not PathState.DIRECT or best is None or best.address != address or search is None:
             return []
         size = search.carried
@@ -225,7 +226,7 @@ class PeerPaths:
         return [self._ping(address, now, size=FLOOR), self._ping(address, now, size=min(size, STANDARD))]
 
     def on_ping_refused(self, tx: bytes, now: float) -> None:
-        """The operating system refused to send this ping: too large, or no way there."""
+        """Handle an operating system's refusal to send this ping: too large, or unreachable."""
         sent = self._outstanding.take(tx)
         if sent is None or sent.to is None:
             return
@@ -235,34 +236,34 @@ class PeerPaths:
             if self._search_in_use() is candidate.mtu:
                 self._search_at = candidate.mtu.at
 
-    def look_again(self, now: float) -> list[Action]:
-        """The relay is back: what was said to the peer through it lately may not have arrived."""
+    def ping_again(self, now: float) -> list[Action]:
+        """Ping again after the relay is back: recent messages through it may not have arrived."""
         if not self.direct or self.trusted(now):
             return []
         self.candidates.unthrottle()
         return self._full_ping(now)
 
     def reset(self) -> None:
-        """Our own addresses changed: nothing measured before holds any longer."""
+        """Reset all measurements: our own addresses changed."""
         self.selector = Selector()
         self.relay_latency = None
-        # Candidates stay: where the peer is has not changed with where we are.
+        # Candidates stay: the peer's addresses do not depend on ours.
         self._full_ping_at = self._suspect = self._search_at = self._narrow_at = None
-        # An answer under way was asked for from an address that may not be ours any more.
+        # An answer in flight is for an address that may not be ours any more.
         self._outstanding.clear()
         self.candidates.unthrottle()
         for candidate in self.candidates:
             candidate.mtu = None
 
-    # -- pings somebody waits for ---------------------------------------------------------------------------------
+    # -- pings of callers ---------------------------------------------------------------------------------------
     def ask(self, token: int, now: float) -> list[Action]:
-        """Ping the peer for a caller: by the path in use when trusted, else by relay and every candidate."""
-        # One token for all of them: whoever asked hears each answer, and by which way it came.
+        """Ping the peer for a caller: by the current path when trusted, else by relay and every candidate."""
+        # One token for all of them: the caller gets each answer, with its path.
         purpose = Purpose(token=token)
         best = self.selector.best
         if best is not None and self.trusted(now):
             return [self._ping(best.address, now, purpose, size=min(self.carries, STANDARD))]
-        # By relay in any case: whoever waits gets an answer from a peer that no direct path reaches, too.
+        # By relay in any case: the caller gets an answer from a peer that no direct path reaches, too.
         actions: list[Action] = [self._ping(None, now, purpose)]
         if self.direct:
             actions += [self._ping(c.address, now, purpose, c) for c in self.candidates.due(now)]
@@ -270,14 +271,14 @@ class PeerPaths:
 
     # -- time -------------------------------------------------------------------------------------------------------
     def on_timer(self, now: float) -> list[Action]:
-        """Do what is due."""
+        """Run all expired timers."""
         self._outstanding.forget_lost(now)
         actions: list[Action] = []
         if self._suspect is not None and now >= self._suspect_at:
-            actions += self._chase(self._suspect, now)
+            actions += self._repeat_heartbeat(self._suspect, now)
         before = self.selector.state
         self.selector.on_timer(now)
-        # At the moment trust ends, without waiting for data: what is sent meanwhile goes twice.
+        # At the moment trust ends, without waiting for data: data sent meanwhile goes twice.
         if before is PathState.DIRECT and self.selector.state is PathState.DOUBTFUL and self.active(now):
             actions += self._full_ping(now)
         if self._heartbeat_at is not None and now >= self._heartbeat_at:
@@ -289,7 +290,7 @@ class PeerPaths:
         return actions
 
     def next_wake(self) -> float | None:
-        """When `on_timer` has something to do; None when the peer may sleep."""
+        """Return when `on_timer` is due; None when the peer may sleep."""
         times = [
             self._heartbeat_at,
             self.selector.next_wake(),
@@ -301,7 +302,7 @@ class PeerPaths:
         return min((at for at in times if at is not None), default=None)
 
     def _heartbeat(self, now: float) -> list[Action]:
-        # Nothing is under way that a broken path could hold up; the next data begins with pings again.
+        # No data is in flight that a broken path could hold up; the next data starts with pings again.
         if not self.active(now):
             self._heartbeat_at = self._search_at = None
             return []
@@ -312,16 +313,16 @@ class PeerPaths:
             # As large as the data: a path that has become too narrow for it is as good as dead.
             actions.append(self._ping(best.address, now, Purpose(heartbeat=True), size=self.carries))
             if self._suspect is None:
-                # One doubt at a time: another heartbeat beside it adds nothing to the verdict.
+                # One doubt at a time: a second heartbeat adds nothing to the verdict.
                 self._suspect, self._suspect_size = best.address, self.carries
                 self._checked = self._narrow_answered = False
                 self._suspect_at = now + self._patience(best)
-        if self._wants_full_ping(now):
+        if self._is_full_ping_due(now):
             actions += self._full_ping(now)
         return actions
 
-    def _chase(self, address: Address, now: float) -> list[Action]:
-        """A heartbeat was not answered in time: once more, then stop trusting the address."""
+    def _repeat_heartbeat(self, address: Address, now: float) -> list[Action]:
+        """Handle a heartbeat without an answer: repeat it once, then stop trusting the address."""
         best = self.selector.best
         if best is None or best.address != address:
             self._suspect = None
@@ -330,7 +331,7 @@ class PeerPaths:
             self._checked = True
             self._suspect_at = now + self._patience(best)
             again = Purpose(heartbeat=True)
-            # A small one beside it tells a dead path from one that has become narrow.
+            # A small ping with it distinguishes a dead path from a narrowed one.
             sizes = {self._suspect_size, FLOOR}
             return [self._ping(address, now, again, size=size) for size in sorted(sizes, reverse=True)]
         self._suspect = None
@@ -346,26 +347,26 @@ class PeerPaths:
         # Four round trips: a queue on the way may double one, and a wrong verdict costs a detour by the relay.
         return min(max(PATIENCE[0], 4 * best.latency), PATIENCE[1])
 
-    def _wants_full_ping(self, now: float) -> bool:
+    def _is_full_ping_due(self, now: float) -> bool:
         best = self.selector.best
         if best is None or self._full_ping_at is None or not self.trusted(now):
             return True
-        # A narrow path is never good enough, however fast: a wide one may be there.
+        # A narrow path is never good enough, however fast: there may be a wide one.
         is_good = best.latency <= GOOD_ENOUGH and best.carries >= STANDARD
         return not is_good and now - self._full_ping_at >= UPGRADE_INTERVAL
 
     # -- what a path carries ------------------------------------------------------------------------------------------
     def _ping_narrow(self, now: float) -> list[Action]:
-        """Nobody has answered a standard ping yet: is there a path for smaller ones?"""
+        """Ping all candidates with small pings: no standard ping was answered yet."""
         self._narrow_at = None
         if self.trusted(now):
             return []
-        # Those that were asked in this round and no others: a candidate may be silent because nobody asked it.
+        # Only candidates pinged in this round: others may be silent because they were not pinged.
         pinged = [c for c in self.candidates if c.last_ping is not None and now - c.last_ping < PROBE_INTERVAL]
         return [self._ping(c.address, now, size=FLOOR) for c in pinged]
 
     def _search(self, now: float) -> list[Action]:
-        """Probe the next size on the address in use; an answer to anything there begins the search anew."""
+        """Probe the next size on the current address; an answer from it restarts the search."""
         self._search_at = None
         best, search = self.selector.best, self._search_in_use()
         if best is None or search is None or not self.trusted(now) or not self.active(now):
@@ -377,12 +378,12 @@ class PeerPaths:
 
     # -- sending ----------------------------------------------------------------------------------------------------
     def _full_ping(self, now: float) -> list[Action]:
-        # Here rather than by a timer of its own: an address that nobody is about to ping may be as old as it likes.
+        # Here rather than by its own timer: an address that is not about to be pinged may be as old as it likes.
         for address in self.candidates.expire(now):
             self.selector.on_withdrawn(address, now)
         self._full_ping_at = now
         actions = self._ping_candidates(now)
-        # Without a ping of our own in flight the peer's ping would meet a closed firewall: nothing sent, no call.
+        # Without a ping of our own in flight the peer's ping would meet a closed firewall: no ping, no call.
         if actions:
             actions.append(SendCallMeMaybe())
         return actions
@@ -406,13 +407,13 @@ class PeerPaths:
 
     def _replace(self, source: Source, addresses: Iterable[Address], now: float) -> list[Action]:
         before = set(self.candidates.by_address)
-        wanted = [address for address in addresses if usable(address)]
-        for address in self.candidates.replace(source, wanted):
+        usable_addresses = [address for address in addresses if usable(address)]
+        for address in self.candidates.replace(source, usable_addresses):
             self.selector.on_withdrawn(address, now)
         if not self.direct or not self.active(now) or self.trusted(now):
             return []
-        # Ours: while data waits on the relay, a new candidate is tried as soon as it is known.
-        # The others wait for the next full ping, as ever.
+        # Ours: while data waits on the relay, a new candidate is pinged as soon as it is known. The others wait for the
+        # next full ping, as always.
         fresh = [c for c in self.candidates if c.address not in before]
         actions: list[Action] = [self._ping(c.address, now, candidate=c) for c in fresh]
         if actions:

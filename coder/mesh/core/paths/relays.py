@@ -1,15 +1,15 @@
-"""Which region carries relayed packets to a peer, and which connections deserve to live.
+"""Relay routes of peers, and the lifetime of relay connections.
 
-Obeys docs/protocol/derp.md, "What a client does". Connections themselves are made by `drivers/derp_client.py`.
+Obeys docs/protocol/derp.md, "What a client does". `drivers/derp_client.py` opens the connections.
 """
 
 from __future__ import annotations
 
-# docs/protocol/derp.md#what-a-client-does. A relay keeps a queue for each connection, so one that nobody uses is given
-# back; the home one stays, as others find us there.
+# docs/protocol/derp.md#what-a-client-does. A relay keeps a queue for each connection, so an unused one is closed; the
+# home connection stays, as peers find us there.
 IDLE_CLOSE = 60.0
 """Seconds after which an unused connection to a region that is not home is closed."""
-# A quarter of the limit: a connection lives at most so much longer than it should, and looking costs nothing.
+# A quarter of the limit: a connection lives at most so much longer than it should, and checking costs nothing.
 IDLE_SCAN = 15.0
 
 
@@ -22,24 +22,24 @@ class RelayRoutes:
         self._regions: dict[bytes, int] = {}
 
     def learn(self, key: bytes, region: int) -> None:
-        """A packet of this (installed) peer came through the region."""
-        # Written for every relayed packet: an assignment is cheaper than asking first whether it changes anything.
+        """Record that a packet of this (installed) peer came through the region."""
+        # Written for every relayed packet: an assignment is cheaper than a comparison first.
         self._regions[key] = region
 
     def forget(self, key: bytes, region: int | None = None) -> None:
-        """The peer left the region (PeerGone), or altogether (None)."""
-        # A late notice from the region the peer has left must not undo what was learnt since.
+        """Forget a peer that left the region (PeerGone), or all regions (None)."""
+        # A late notice from the region the peer has left must not undo a newer route.
         if region is None or self._regions.get(key) == region:
             self._regions.pop(key, None)
 
     def forget_region(self, region: int) -> None:
-        """The connection to the region broke or was closed."""
+        """Forget the routes of a region whose connection broke or was closed."""
         # A peer heard through it is heard through its home next, which it keeps connected.
         for key in [key for key, learnt in self._regions.items() if learnt == region]:
             del self._regions[key]
 
     def region(self, key: bytes, home: int) -> int:
-        """Where to send: the learnt region, else the peer's home (0 when it has none)."""
-        # Where it was heard last comes first: a peer that moves tells the coordinator of its new home later than its
-        # packets tell us.
+        """Return the region for sending: the learnt region, else the peer's home (0 when it has none)."""
+        # The learnt region comes first: a moved peer reports its new home to the coordinator later than its packets
+        # arrive here.
         return self._regions.get(key, home)

@@ -1,4 +1,4 @@
-"""Many deadlines, one clock: who has to be looked at next.
+"""Timer queue: many deadlines, one clock.
 
 Ten thousand idle peers must cost nothing per tick, so their timers share a heap; stale heap entries are skipped when
 they surface instead of being searched for.
@@ -14,12 +14,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class TimerQueue(Generic[Key]):
-    """At most one deadline per key."""
+    """Queue with at most one deadline per key."""
 
     __slots__ = ("_at", "_count", "_heap")
 
     def __init__(self) -> None:
-        # The truth; the heap below is an index of it that may also hold what was true before.
+        # The current deadlines; the heap below is an index that may also hold earlier ones.
         self._at: dict[Key, float] = {}
         self._heap: list[tuple[float, int, Key]] = []
         self._count = 0
@@ -32,34 +32,34 @@ class TimerQueue(Generic[Key]):
         if at is None:
             self._at.pop(key, None)
             return
-        # The same again, after most steps of an idle peer: no entry beside the one that is there.
+        # The same again, after most steps of an idle peer: no further entry is needed.
         if self._at.get(key) == at:
             return
         self._at[key] = at
         self._count += 1  # keeps the heap from comparing keys
         heappush(self._heap, (at, self._count, key))
-        # Stale entries of peers that move their deadline with every packet would pile up until they come due: at four
-        # for each living one sorting anew costs less than keeping them.
+        # Stale entries of peers that move their deadline with every packet would pile up until they surface: at four
+        # for each living one rebuilding costs less than keeping them.
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._at):
             self._rebuild()
 
     def next(self) -> float | None:
-        """The earliest deadline."""
+        """Return the earliest deadline."""
         heap, current = self._heap, self._at
         while heap:
             at, _, key = heap[0]
-            # Equal, not nearly equal: both are what `set` was given.
+            # Equal, not nearly equal: both are the value that `set` got.
             if current.get(key) == at:
                 return at
             heappop(heap)
         return None
 
     def pop_due(self, now: float) -> list[Key]:
-        """Take out every key whose deadline has come."""
+        """Remove and return every key whose deadline has passed."""
         due = []
         while (at := self.next()) is not None and at <= now:
             key = heappop(self._heap)[2]
-            # A deadline comes once: whoever wants another look says so (`PathActions.settle`).
+            # A deadline fires once: a peer that needs another sets it (`PathActions.settle`).
             del self._at[key]
             due.append(key)
         return due

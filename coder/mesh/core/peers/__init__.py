@@ -1,1 +1,1 @@
-"""Installed peers: what the endpoint does with one of them, between its paths and its tunnel."""
+"""Installed peers: the endpoint's code between a peer's paths and its tunnel."""

@@ -1,7 +1,7 @@
-"""Disco messages that arrived: whose they are, what they prove, and the answers that are owed at once.
+"""Input of disco messages: their senders, what they prove, and immediate answers.
 
-Lives here: opening, and handing each message to the paths of the peer it belongs to.
-Does not live here: what we say by ourselves (path_actions.py).
+Lives here: opening, and handing each message to the paths of its peer.
+Does not live here: messages we send unprompted (path_actions.py).
 Obeys docs/protocol/disco.md, "Hearing".
 """
 
@@ -19,11 +19,11 @@ from coder.mesh.core.wire import disco
 from coder.mesh.core.wire.address import UdpAddress
 
 _PSEUDO_RELAY = "127.3.3.40"
-"""Peers are told that we saw their relayed ping come from this address, the port being the region."""
+"""Source address reported in the pong to a relayed ping; the port is the region."""
 
 
 class DiscoInput:
-    """For all peers of one endpoint. `peers` are the endpoint's, by node key."""
+    """Disco input for all peers of an endpoint. `peers` are the endpoint's, by node key."""
 
     __slots__ = ("_actions", "_by_address", "_by_disco", "_direct", "_peers", "_sink")
 
@@ -38,11 +38,11 @@ class DiscoInput:
         self._by_disco: dict[bytes, list[Peer]] = {}
 
     def add(self, peer: Peer, key: PublicKey) -> None:
-        """From now on messages with this disco key are its."""
+        """Assign messages with this disco key to the peer."""
         self._by_disco.setdefault(key, []).append(peer)
 
     def remove(self, peer: Peer) -> None:
-        """Messages with the disco key it is configured with are not its any more."""
+        """Stop assigning messages with the peer's configured disco key to it."""
         key = peer.config.disco_key
         others = self._by_disco[key]
         others.remove(peer)
@@ -51,24 +51,22 @@ class DiscoInput:
         self._by_address.forget(peer)
 
     def receive(self, datagram: bytes, origin: Address | int, relayed_by: bytes, now: float) -> None:
-        """A datagram from a UDP address (nobody relayed it), or from a region and the node key the relay names."""
-        # A node without direct paths opens no socket; what is handed in as if one had received it is refused all the
-        # same.
+        """Process a datagram from a UDP address (direct), or from a region and the node key that the relay reports."""
+        # A node without direct paths opens no socket; a datagram that claims to come from one is refused anyway.
         if not self._direct and not relayed_by:
             return
         try:
             sender = disco.sender_untrusted(datagram)
             peers = self._by_disco.get(sender)
-            # Several peers may claim one disco key. The box depends on that key and ours alone, so the first one's
+            # Several peers may claim one disco key. The box depends on that key and ours alone, so the first peer's box
             # opens for all.
             if not peers or peers[0].box is None:
                 return
             message = disco.open_untrusted(peers[0].box, datagram)
-        # Nothing is answered and nothing logged: whoever can send us datagrams could fill either.
+        # Neither answered nor logged: a sender of datagrams could fill either.
         except (WireError, CryptoError):
             return
-        # Which of several peers with one disco key pings, its own word decides: whoever has the key may speak for
-        # each.
+        # With several peers of one disco key the ping itself names its sender: an owner of the key may speak for each.
         peer = peers[0]
         if isinstance(message, disco.DiscoPing):
             claimed = self._peers.get(message.node_key)
@@ -77,8 +75,8 @@ class DiscoInput:
             self._on_ping(peer, message, origin, now)
         elif isinstance(message, disco.DiscoPong):
             self._on_pong(peers, message, origin, now)
-        # docs/protocol/disco.md: call-me-maybe is believed by relay only. The relay has proven whose node key sent
-        # it; a UDP source has proven nothing yet.
+        # docs/protocol/disco.md: call-me-maybe is accepted by relay only. The relay has authenticated the sender's node
+        # key; a UDP source has proven nothing yet.
         elif relayed_by:
             claimed = self._peers.get(relayed_by)
             if claimed in peers:
@@ -86,35 +84,36 @@ class DiscoInput:
 
     def _on_ping(self, peer: Peer, ping: disco.DiscoPing, origin: Address | int, now: float) -> None:
         seen = (ping.tx_id, origin)
-        # A ping that came by two ways is two pings; the same one twice from one address is a repeat by the network.
+        # A ping that came by two paths is two pings; the same one twice from one address is a duplicate of the network.
         if peer.last_ping == seen:
             return
-        # The last one alone is remembered: a repeat behind another ping costs one more pong, and no harm.
+        # Only the last ping is remembered: a duplicate behind another ping costs one more pong, and no harm.
         peer.last_ping = seen
         if isinstance(origin, int):
             pong = disco.DiscoPong(ping.tx_id, UdpAddress(_PSEUDO_RELAY, origin))
-            # Back the way it came, not by the peer's home: the question was whether this region reaches us.
+            # Back through the same region, not the peer's home: the ping tests whether this region reaches us.
             self._sink.relay(origin, peer.config.public_key, [self._actions.seal(peer, pong)])
             return
-        # The box has proved the sender. A recorded ping sent again from elsewhere would be learnt as well: it gains an
-        # address from which WireGuard is looked at, and whatever comes from there has to open all the same.
+        # The box has authenticated the sender. A recorded ping replayed from elsewhere would be learnt as well: it
+        # gains an address from which WireGuard is accepted, and data from there still has to open.
         self._by_address.learn(origin, peer)
-        # As large as the ping: what the peer measures is the path both ways (paths/mtu.py).
+        # As large as the ping: the peer measures the path in both directions (paths/mtu.py).
         self._sink.udp(
             [self._actions.seal(peer, disco.DiscoPong(ping.tx_id, UdpAddress(*origin), ping.payload))], origin
         )
         self._actions.carry_out(peer, peer.paths.on_ping(origin, now, ping.size), now)
 
     def _on_pong(self, peers: list[Peer], pong: disco.DiscoPong, origin: Address | int, now: float) -> None:
-        # By relay there is no address to learn, only that the peer is alive and how far it is.
+        # By relay there is no address to learn, only that the peer is alive and its latency.
         source = None if isinstance(origin, int) else origin
         for peer in peers:
-            # Twelve random bytes: only who opened our ping can name them, so the answer finds its peer by them alone.
+            # Twelve random bytes: only a peer that opened our ping can repeat them, so they alone identify the answer's
+            # peer.
             answer = peer.paths.on_pong(pong.tx_id, source, now, disco.ENVELOPE + pong.payload)
             if answer is False:
                 continue
             if source is not None:
-                # Proved by an answer to our own question, which a recorded packet cannot be.
+                # Proved by an answer to our own ping, which a recorded packet cannot be.
                 self._by_address.learn(source, peer)
             self._actions.settle(peer, now)
             if isinstance(answer, PingAnswered):

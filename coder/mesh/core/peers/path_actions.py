@@ -1,7 +1,7 @@
-"""Carries out what a peer's paths decided: pings, calls by relay, and what the stack has to know of the outcome.
+"""Executes the decisions of a peer's paths: pings, calls by relay, and updates of the stack.
 
-Lives here: speaking disco, our own addresses as peers are told them, when a peer's paths want to be asked again.
-Does not live here: what is decided (`paths/probing.py`), what others say by disco (disco_input.py).
+Lives here: sending disco messages, our own endpoints as published to peers, deadlines of peers' paths.
+Does not live here: the decisions (`paths/probing.py`), received disco messages (disco_input.py).
 Obeys docs/protocol/disco.md, "Speaking".
 """
 
@@ -27,15 +27,15 @@ from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
 
 RELAY_PACKET = 32_640
-"""Ours: inner packets for peers of our own kind while the relay carries everything: a relay has no MTU, and most of
+"""Ours: inner packets for peers with the same stack while the relay carries everything: a relay has no MTU, and most of
 the cost of a packet does not depend on its size. Two of them fill a superbuffer; with 8 KB each end worked a third
 longer for a megabyte, and the relay twice as long."""
 _MAX_STAGED_CALLS = 1024
-"""Ours: peers whose call waits for our addresses; beyond that they are not called, only pinged."""
+"""Ours: peers whose call waits for our endpoints; peers beyond that are not called, only pinged."""
 
 
 class PathActions:
-    """For all peers of one endpoint."""
+    """Path actions for all peers of an endpoint."""
 
     __slots__ = (
         "_disco_private",
@@ -77,27 +77,27 @@ class PathActions:
 
     # -- our own addresses ------------------------------------------------------------------------------------------
     def set_own_endpoints(self, endpoints: Iterable[Address], now: float, fresh_for: float) -> None:
-        """What peers are told in call-me-maybe, and for how many seconds from now on it may be told."""
-        # In the wire's form, as each call has all of them.
+        """Set the endpoints for call-me-maybe, and for how many seconds from now on they are valid."""
+        # In wire format, as each call contains all of them.
         self._own_endpoints = tuple(UdpAddress(*address) for address in endpoints)
         self._endpoints_fresh_until = now + fresh_for
-        # Taken as a whole first: a peer whose call has to wait once more is put into the new one.
+        # Taken as a whole first: a peer whose call has to wait once more is added to the new set.
         waiting, self._waiting_calls = self._waiting_calls, {}
         for peer in waiting:
             self._call(peer, now)
 
     def own_endpoints_changed(self) -> None:
-        """What we know of our addresses may be told to nobody any more."""
+        """Invalidate our known endpoints after a network change."""
         self._endpoints_fresh_until = 0.0
 
     def forget(self, peer: Peer) -> None:
-        """The peer is gone."""
+        """Forget a removed peer."""
         self.timer_queue.set(peer, None)
         self._waiting_calls.pop(peer, None)
 
     # -- a peer's paths ---------------------------------------------------------------------------------------------
     def carry_out(self, peer: Peer, actions: list[Action], now: float) -> None:
-        """Carry out what a peer's paths decided, and note when they want to be asked again."""
+        """Execute a decision of a peer's paths, and record their next deadline."""
         for action in actions:
             if not isinstance(action, SendPing):
                 self._call(peer, now)
@@ -108,19 +108,20 @@ class PathActions:
                 continue
             if action.to is None:
                 self._relay.send(peer, [sealed])
-            # EMSGSIZE above all: our own system knows the next link's size, and need not be asked by silence.
+            # Above all EMSGSIZE: the operating system knows the next link's size, so there is no need to wait for a
+            # timeout.
             elif not self._sink.udp([sealed], action.to):
                 peer.paths.on_ping_refused(action.tx, now)
         self.settle(peer, now)
 
     def settle(self, peer: Peer, now: float) -> None:
-        """After a change of a peer's paths: when to look again, and what the stack should know."""
-        # After every step: paths answer when they want to be asked, so that nobody walks all peers to find out.
+        """Record the next deadline after a change of a peer's paths, and update the stack."""
+        # After every step: the paths report their next deadline, so no scan over all peers is needed.
         self.timer_queue.set(peer, peer.paths.next_wake())
         state, carries = peer.paths.selector.state, peer.paths.carries
         if state is not peer.seen_state:
             peer.seen_state, peer.seen_carries = state, carries
-            # The relay's queue is no longer this peer's affair.
+            # The relay's queue does not concern this peer any more.
             if state is PathState.DIRECT:
                 self._relay.resume(peer)
             self.size_packets(peer)
@@ -131,13 +132,13 @@ class PathActions:
             is_narrower = carries < peer.seen_carries
             peer.seen_carries = carries
             self.size_packets(peer)
-            # What is under way may be too large for the path now. The other direction loses nothing and needs no
-            # resending.
+            # Data in flight may be too large for the path now. The other direction loses nothing and needs no
+            # retransmission.
             if is_narrower:
                 self.path_changed(peer, now)
 
     def size_packets(self, peer: Peer) -> None:
-        """Tell the stack how large inner packets to the peer may be."""
+        """Set the stack's size of inner packets to the peer."""
         size: int | None = None
         carries = peer.seen_carries
         peer.largest = max(self._mtu + TRANSPORT_OVERHEAD, carries)
@@ -145,42 +146,42 @@ class PathActions:
             size = RELAY_PACKET
         elif carries < STANDARD:
             peer.largest = carries
-            size = (carries - TRANSPORT_OVERHEAD) & ~15  # the padding has to fit as well
+            size = (carries - TRANSPORT_OVERHEAD) & ~15  # the padding needs room as well
         elif carries > STANDARD:
             size = max(carries - TRANSPORT_OVERHEAD, self._mtu)
         for address in peer.tunnel.allowed:
             self._stack.set_mtu_to(address, size)
 
     def path_changed(self, peer: Peer, now: float) -> None:
-        """What was sent lately may be lost: let the stack find out now instead of by its timers."""
+        """Let the stack retransmit now instead of by its timers: recent data may be lost."""
         for address in peer.tunnel.allowed:
             self._stack.path_changed(address, now)
 
     def _call(self, peer: Peer, now: float) -> None:
         if peer.box is None:
             return
-        # Addresses a router has forgotten meanwhile would send the peer after a closed port, and use up its patience.
+        # Endpoints a router has dropped meanwhile would send the peer to a closed port, and waste its retries.
         if now < self._endpoints_fresh_until:
             self._relay.send(peer, [self.seal(peer, disco.CallMeMaybe(self._own_endpoints))])
         elif len(self._waiting_calls) < _MAX_STAGED_CALLS:
             was_empty = not self._waiting_calls
             self._waiting_calls[peer] = None
-            # One measurement serves everybody who waits for it.
+            # One measurement serves all waiting peers.
             if was_empty:
                 self._sink.wants_endpoints()
 
     def box(self, key: PublicKey) -> SharedBox | None:
-        """For a peer with this disco key; None: it does not speak disco."""
+        """Return the box for a peer with this disco key; None: the peer has no disco."""
         if key.is_zero:
             return None
         try:
-            # Made once for a peer: the agreement costs more than a message.
+            # Created once for a peer: the key agreement costs more than a message.
             return SharedBox(self._disco_private, key)
         except CryptoError:
-            return None  # an unusable key: the peer is reached by relay, like one that speaks no disco
+            return None  # an unusable key: the peer is reached by relay, like a peer without disco
 
     def seal(self, peer: Peer, message: disco.Message) -> bytes:
-        """A disco packet; empty for a peer that speaks no disco."""
+        """Return a disco packet; empty for a peer without disco."""
         if peer.box is None:
             return b""
         return disco.seal(peer.box, self.disco_key, self._random(NONCE_SIZE), message)

@@ -1,6 +1,6 @@
-"""An installed peer: what is known of it, its tunnel and its paths, side by side.
+"""An installed peer: its parameters, its tunnel and its paths.
 
-Lives here: the record. Nobody but the endpoint and its parts changes one.
+Lives here: the record. Only the endpoint and its parts change it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from coder.mesh.core.tunnel.peer import Tunnel
 
 @dataclass(frozen=True, slots=True)
 class PeerParameters:
-    """What the coordinator says about a peer."""
+    """Parameters of a peer from the coordinator."""
 
     public_key: PublicKey
     disco_key: PublicKey
-    """All zero: the peer does not speak disco."""
+    """All zero: the peer has no disco."""
     allowed_ips: tuple[bytes, ...]
-    """Its overlay addresses, 16 bytes each."""
+    """The peer's overlay addresses, 16 bytes each."""
     home_derp: int = 0
     endpoints: tuple[Address, ...] = ()
     keepalive: bool = False
@@ -38,14 +38,14 @@ class Peer:
     tunnel: Tunnel
     paths: PeerPaths
     box: SharedBox | None
-    """None: the peer speaks no disco."""
+    """Box for disco messages; None: the peer has no disco."""
     last_ping: tuple[bytes, Address | int] | None = None
-    """Transaction and origin of the last ping answered: repeats are not answered again."""
+    """Transaction and source of the last ping answered: duplicates are not answered again."""
     relayed_bytes: int = 0
     direct_bytes: int = 0
     seen_state: PathState = PathState.RELAYED
-    """Of its selector, when the stack was last told."""
+    """State of its selector when the stack was last updated."""
     seen_carries: int = STANDARD
-    """What its direct path carries, when the stack was last told."""
+    """Bytes its direct path carried when the stack was last updated."""
     largest: int = 0
-    """Bytes of the largest datagram that may take it."""
+    """Bytes of the largest datagram that may use the path."""

@@ -1,7 +1,7 @@
-"""Packets on their way to a relay, and peers that wait while its queue is long.
+"""Output to relays, and back-pressure of long relay queues.
 
-Lives here: through which region a peer is reached now, and holding its bulk data back
-(docs/decisions/relay-pushback.md). The queue is the driver's (`drivers/derp_client_queue.py`).
+Lives here: the region through which a peer is reached now, and pausing its bulk data
+(docs/decisions/relay-pushback.md). The queue belongs to the driver (`drivers/derp_client_queue.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coder.mesh.core.peers.sink import Sink
 
 
 class RelayOutput:
-    """The relayed half of sending."""
+    """The relayed half of output."""
 
     __slots__ = ("_paused", "_routes", "_sink", "_stack")
 
@@ -24,37 +24,37 @@ class RelayOutput:
         self._routes = routes
         self._stack = stack
         self._sink = sink
-        # By peer, not by region: one whose region changes meanwhile is still waiting for the queue it was stopped for.
+        # Keyed by peer, not by region: a peer whose region changes meanwhile still waits for the queue that paused it.
         self._paused: dict[Peer, int] = {}
-        """Peers whose bulk data waits, and for the queue of which region."""
+        """Peer -> region whose queue its bulk data waits for."""
 
     def send(self, peer: Peer, packets: Sequence[bytes | memoryview]) -> None:
-        """Through the region the peer was last heard by, else its home; dropped for a peer without either."""
+        """Send through the region the peer was last heard by, else its home; dropped for a peer without either."""
         region = self._routes.region(peer.config.public_key, peer.config.home_derp)
         if not region:
             return
-        # Counted as handed over: what a full queue drops later (drivers/derp_client_queue.py) was still meant to go by
-        # relay.
+        # Counted as handed over: data that a full queue drops later (drivers/derp_client_queue.py) was still sent to
+        # the relay.
         peer.relayed_bytes += sum(map(len, packets))
-        # The packets are taken in any case: the sign only says that more would make the queue longer
+        # The packets are accepted in any case: the return value only says that more would make the queue longer
         # (docs/decisions/relay-pushback.md).
         is_short = self._sink.relay(region, peer.config.public_key, packets)
-        # Not where the path is direct: a keepalive or a ping by relay must not stop data that does not go there.
+        # Not on a direct path: a keepalive or a ping by relay must not stop data that does not use it.
         if not is_short and peer not in self._paused and peer.paths.selector.state is not PathState.DIRECT:
-            # Only what the stack has to send waits. Handshakes and keepalives are the tunnel's and go on, or the pause
-            # would look like a dead peer to the tunnel's timers.
+            # Only the stack's data waits. Handshakes and keepalives of the tunnel continue, or the pause would look
+            # like a dead peer to the tunnel's timers.
             self._paused[peer] = region
             for address in peer.tunnel.allowed:
                 self._stack.pause(address)
 
     def drained(self, region: int) -> None:
-        """A region's queue is short again."""
-        # A copy: resuming takes the peer out of what is walked.
+        """Resume the peers that waited for a region's queue."""
+        # A copy: resuming removes the peer from the iterated dictionary.
         for peer in [peer for peer, waits_for in self._paused.items() if waits_for == region]:
             self.resume(peer)
 
     def resume(self, peer: Peer) -> None:
-        """Its bulk data need not wait."""
+        """Resume the peer's bulk data."""
         if self._paused.pop(peer, None) is not None:
             for address in peer.tunnel.allowed:
                 self._stack.resume(address)

@@ -1,4 +1,4 @@
-"""The way out of the endpoint; `drivers/pump.py` has it, and the tests their own."""
+"""Output interface of the endpoint; `drivers/pump.py` implements it, and tests have their own."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from coder.mesh.core.paths.selector import PathState
 
 
 class Sink(Protocol):
-    """Where the endpoint's output goes; every call is carried out before it returns."""
+    """Receiver of the endpoint's output; every call completes before it returns."""
 
     def udp(self, datagrams: Sequence[bytes], to: Address) -> bool:
-        """Send datagrams; False when there is no way to that address."""
+        """Send datagrams; return False when the address is unreachable."""
 
     def udp_batch(self, batch: memoryview, segment: int, to: Address) -> bool:
-        """Send datagrams of `segment` bytes lying one after another; the memory is reused after the call."""
+        """Send consecutive datagrams of `segment` bytes each; the memory is reused after the call."""
 
     def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
         """Send packets to the peer with this key through a region's relay.
 
-        False when its queue has become long: nothing is lost yet, but `relay_drained` should be awaited.
+        Returns False when its queue has become long: nothing is lost yet, but the caller should wait for
+        `relay_drained`.
         """
 
     def stun(self, datagram: bytes) -> None:
         """A STUN message arrived by UDP."""
 
     def ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
-        """The answer to a ping a caller waits for; `region` is 0 for direct ones."""
+        """Report the answer to a caller's ping; `region` is 0 for direct answers."""
 
     def wants_endpoints(self) -> None:
-        """Our own addresses are too old to be told to a peer: measure them, then call `set_own_endpoints`."""
+        """Request fresh own endpoints for a peer: measure them, then call `set_own_endpoints`."""
 
     def peer_alive(self, peer: PublicKey) -> None:
-        """A WireGuard handshake with the peer completed."""
+        """Report a completed WireGuard handshake with the peer."""
 
     def path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
-        """Data to the peer takes another way from now on."""
+        """Report a new path for the peer's data."""

@@ -1,1 +1,1 @@
-"""The user-space network stack. interface.py is its front: packets in, packets out, sockets in between."""
+"""The user-space network stack. interface.py is its public face: packets in, packets out, sockets in between."""

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _MAX_QUEUED = 1024
-"""Ours: datagrams; a slow reader loses the newest, as with kernels."""
-# Both bounds, as 1024 datagrams may be 64 MB: whoever sends to a port nobody reads is not to choose how much memory
-# that takes.
+"""Ours: datagrams queued for each socket. A slow reader loses the newest, as with kernels."""
+# Both bounds, as 1024 datagrams may be 64 MB: a sender must not choose how much memory a port without a reader takes.
 _MAX_BYTES = 1 << 20
 
 
 class UdpDatagram(NamedTuple):
-    """What arrived."""
+    """A datagram that arrived."""
 
     source: bytes
     source_port: int
@@ -27,7 +26,7 @@ class UdpDatagram(NamedTuple):
 
 
 class UdpSocket:
-    """A bound port."""
+    """A bound UDP port."""
 
     __slots__ = ("_bytes", "_release", "_send", "address", "closed", "dropped", "on_event", "port", "queue")
 
@@ -39,7 +38,7 @@ class UdpSocket:
         release: Callable[[UdpSocket], None],
     ) -> None:
         self.address = address
-        "Source of what is sent."
+        "Source address of sent datagrams."
         self.port = port
         self.queue: deque[UdpDatagram] = deque()
         self.dropped = 0
@@ -51,15 +50,15 @@ class UdpSocket:
 
     @property
     def readable(self) -> bool:
-        """Whether a datagram waits."""
+        """Return whether a datagram is queued."""
         return bool(self.queue)
 
     def send_nowait(self, payload: bytes, destination: bytes, port: int) -> None:
-        """Send one datagram; never waits, never fails (UDP)."""
+        """Send a datagram; never waits, never fails (UDP)."""
         self._send(self.address, self.port, destination, port, payload)
 
     def receive_nowait(self) -> UdpDatagram | None:
-        """The oldest datagram, or None."""
+        """Return the oldest datagram, or None."""
         if not self.queue:
             return None
         datagram = self.queue.popleft()
@@ -67,9 +66,9 @@ class UdpSocket:
         return datagram
 
     def arrived(self, datagram: UdpDatagram) -> bool:
-        """Used by the stack: queue or drop; whether it was queued."""
+        """Queue or drop an arriving datagram; return whether it was queued. Called by the stack."""
         if len(self.queue) >= _MAX_QUEUED or self._bytes + len(datagram.payload) > _MAX_BYTES:
-            # Nobody is told: UDP promises nothing, and an ICMP error here would be one for a port that does listen
+            # A drop is silent: UDP promises nothing, and an ICMP error would claim that the port does not listen
             # (RFC 4443 section 3.1).
             self.dropped += 1
             return False
@@ -78,9 +77,9 @@ class UdpSocket:
         return True
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         if not self.closed:
             self.closed = True
-            # What nobody read is gone with the socket, as with kernels.
+            # Unread datagrams are discarded with the socket, as with kernels.
             self.queue.clear()
             self._release(self)

@@ -1,7 +1,7 @@
-"""What receives: each packet's way to the connection, socket or answer it is for.
+"""Input of the stack: dispatches each packet to its connection, socket or automatic answer.
 
 Lives here: protocols, ports, listeners, held SYNs, automatic answers.
-Does not live here: what a segment does to its connection (tcp/tcp_input.py), what is sent (transmit.py).
+Does not live here: what a segment does to its connection (tcp/tcp_input.py), output (transmit.py).
 Obeys: RFC 9293 section 3.10.7.1 and .2 (segments without a connection), RFC 4443 sections 3 and 4 (errors, echo),
 docs/protocol/tsmp.md.
 """
@@ -30,17 +30,18 @@ TcpFallback = Callable[[PendingConnection], None]
 UdpFallback = Callable[[UdpDatagram], None]
 
 _PORT_AT = ip.HEADER_SIZE + 2
-# An error quotes at least the first eight bytes behind the header (RFC 792 asked for no more): ports and TCP's number.
+# An error quotes at least the first eight bytes behind the header (RFC 792 requires no more): ports and TCP's sequence
+# number.
 _QUOTED_SEQUENCE_END = ip.HEADER_SIZE + 8
 _HARD_CODES = (icmp.CODE_PROHIBITED, icmp.CODE_PORT_UNREACHABLE)
 
 
-def _nothing(_: StackEvent) -> None:
-    """The hook nobody set."""
+def _ignore(_: StackEvent) -> None:
+    """Default hook; does nothing."""
 
 
 class Demux:
-    """One host's way in."""
+    """Input side of a host."""
 
     __slots__ = (
         "_assembler",
@@ -63,29 +64,29 @@ class Demux:
         self._table = table
         self._transmit = transmit
         self._random = random
-        self._on_stack_event: Callable[[StackEvent], None] = _nothing
+        self._on_stack_event: Callable[[StackEvent], None] = _ignore
         self.listeners: dict[int, ListeningSocket] = {}
         self.udp_sockets: dict[int, UdpSocket] = {}
         self.held: dict[bytes, PendingConnection] = {}
-        "SYNs for ports nobody listens on, in the order of arrival, until the fallback decides."
+        "SYNs for ports without a listener, in the order of arrival, until the fallback decides."
         self._tcp_fallback: TcpFallback | None = None
         self._udp_fallback: UdpFallback | None = None
         self._assembler = fragments.Assembler()
 
     def set_tcp_fallback(self, decide: TcpFallback | None) -> None:
-        """Who decides about SYNs for ports nobody listens on."""
+        """Set the function that decides about SYNs for ports without a listener."""
         self._tcp_fallback = decide
 
     def set_udp_fallback(self, take: UdpFallback | None) -> None:
-        """Who gets datagrams to ports nobody bound."""
+        """Set the function that receives datagrams to unbound ports."""
         self._udp_fallback = take
 
     def set_event_hook(self, hook: Callable[[StackEvent], None]) -> None:
-        """Who hears of what belongs to no socket."""
+        """Set the function that receives events without a socket."""
         self._on_stack_event = hook
 
     def input_batch(self, packets: list[bytes], now: float) -> None:
-        """Take inner packets (padding allowed) in the order of arrival. Foreign bytes never raise."""
+        """Process inner packets (padding allowed) in the order of arrival. Malformed bytes never raise."""
         transmit = self._transmit
         transmit.begin_round(now)
         if self._routes.has_ipv4:
@@ -95,8 +96,7 @@ class Demux:
         count = len(packets)
         while index < count:
             packet = packets[index]
-            # Addresses and ports as they stand in a packet without extension headers: one slice, one look-up, no
-            # parsing.
+            # Addresses and ports as laid out in a packet without extension headers: one slice, one lookup, no parsing.
             socket = by_key.get(packet[8:44])
             if socket is not None:
                 after = tcp_input.on_run(socket, packets, index, now)
@@ -108,21 +108,22 @@ class Demux:
         transmit.notifier.flush()
 
     def _on_packet(self, packet: bytes, socket: TcpSocket | None, now: float) -> None:
-        """Any inner packet that no run took. `socket`: the connection its addresses and first four bytes match."""
+        """Process an inner packet outside of a run. `socket`: the connection whose key its first bytes match, or
+        None."""
         try:
-            # Those bytes may match by accident in a packet of another kind: what it is, is looked at only now.
+            # The bytes may match by accident in a packet of another protocol: the protocol is checked only now.
             if socket is not None and packet[6] == ip.PROTOCOL_TCP and packet[0] >> 4 == 6:
                 end = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
                 if end <= len(packet):
                     self._to_connection(socket, packet, tcp.parse_untrusted(packet, ip.HEADER_SIZE, end), now)
                 return
             parsed = ip.parse_untrusted(packet)
-            # A host forwards nothing. A node that is a gateway took what is for others before (`Endpoint.route`).
+            # A host forwards nothing. A node that is a gateway took packets for other hosts before (`Endpoint.route`).
             if parsed.destination not in self._routes.addresses:
                 return
             if parsed.protocol == fragments.PROTOCOL:
                 whole = self._assembler.add(parsed, now)
-                # Still something missing, or a stranger's nonsense: the assembler says which by raising.
+                # A fragment is missing, or the fragments are malformed: the assembler raises in the second case.
                 if whole is None:
                     return
                 parsed, packet = whole, whole.encode()
@@ -135,14 +136,16 @@ class Demux:
             elif parsed.protocol == ip.PROTOCOL_TSMP:
                 self._on_tsmp(parsed)
         except WireError:
-            return  # the tunnel vouches for the sender, nobody for its sanity: dropped, as hosts do
+            return  # the tunnel authenticates the sender, not its packets: malformed ones are dropped, as hosts do
 
     # TCP
 
     def _to_connection(self, socket: TcpSocket, packet: bytes, segment: Segment, now: float) -> None:
-        # SYN alone: with ACK it would be an answer to a SYN of ours, with RST a reset, and neither begins anything.
+        # SYN alone: with ACK it would answer a SYN of this host, with RST it would be a reset. Neither opens a
+        # connection.
         if socket.state is TcpState.TIME_WAIT and segment.flags & (tcp.SYN | tcp.ACK | tcp.RST) == tcp.SYN:
-            # RFC 9293 3.6.1, RFC 6191: a SYN that is newer, by number or timestamp, may reuse the addresses at once.
+            # RFC 9293 3.6.1, RFC 6191: a SYN that is newer, by sequence number or timestamp, may reuse the addresses
+            # immediately.
             times = segment.options.timestamps if socket.agreed.timestamps else None
             newer = 0 < (segment.seq - socket.receiver.rx.next) & MASK < HALF
             if newer or (times is not None and 0 < (times[0] - socket.receiver.ts_recent) & MASK < HALF):
@@ -152,7 +155,7 @@ class Demux:
         tcp_input.on_segment(socket, packet, segment, now)
 
     def _on_tcp(self, packet: ip.Packet, now: float) -> None:
-        """A segment of no connection (RFC 9293 3.10.7.1 and .2)."""
+        """Process a segment without a connection (RFC 9293 3.10.7.1 and .2)."""
         segment = tcp.parse_untrusted(packet.payload)
         # RFC 9293 section 3.10.7.1: no reset for a reset, or two hosts would answer each other without end.
         if segment.flags & tcp.RST:
@@ -165,15 +168,15 @@ class Demux:
     def _on_syn(self, source: bytes, destination: bytes, segment: Segment, now: float) -> None:
         listener = self.listeners.get(segment.port)
         if listener is not None:
-            if listener.has_room:  # else dropped, not refused: the peer tries again when there may be room
+            if listener.has_room:  # else dropped, not refused: the peer retries when there may be room
                 self._accept(source, destination, segment, now).wait_in(listener)
-                listener.opens()
+                listener.handshake_started()
             return
         if self._tcp_fallback is None:
             self._refuse(source, destination, segment)
             return
         key = self._table.key(source, destination, segment.source_port, segment.port)
-        # The same SYN while the fallback still thinks: its sender repeats itself, and need not be answered twice.
+        # A retransmitted SYN while the fallback still decides; the first one is enough.
         if key in self.held or len(self.held) >= self._transmit.settings.max_held_syns:
             return
         pending = PendingConnection(source, destination, segment, now, self._decide)
@@ -181,11 +184,11 @@ class Demux:
         self._tcp_fallback(pending)
 
     def _decide(self, pending: PendingConnection, accept: bool) -> TcpSocket | None:
-        """The fallback said what becomes of a held SYN."""
+        """Apply the fallback's decision about a held SYN."""
         syn = pending.syn
         key = self._table.key(pending.source, pending.destination, syn.source_port, syn.port)
         self.held.pop(key, None)
-        # Both ends opened while somebody was thinking: the connection is there already.
+        # Simultaneous open while the fallback decided: the connection exists already.
         if key in self._table.by_key:
             return None
         if not accept:
@@ -207,22 +210,22 @@ class Demux:
     # Held SYNs and time
 
     def next_wake(self) -> float | None:
-        """When the oldest held SYN expires; None: none is held."""
+        """Return when the oldest held SYN expires, or None."""
         if not self.held:
             return None
         return next(iter(self.held.values())).held_at + self._transmit.settings.hold_syn
 
     def on_timer(self, now: float) -> None:
-        """Let held SYNs expire."""
+        """Expire held SYNs."""
         for key, pending in list(self.held.items()):
-            # They come in order of age; the first young one ends the search.
+            # They are ordered by age; the first young one ends the search.
             if now - pending.held_at < self._transmit.settings.hold_syn:
                 break
             pending.expire()
             del self.held[key]
 
     def forget_held(self, source: bytes) -> None:
-        """The peer is gone."""
+        """Expire the held SYNs of a removed peer."""
         for key, pending in list(self.held.items()):
             if pending.source == source:
                 pending.expire()
@@ -233,15 +236,15 @@ class Demux:
     def _on_udp(self, packet: ip.Packet, raw: bytes, now: float) -> None:
         datagram = udp.parse_untrusted(packet.payload)
         arrived = UdpDatagram(packet.source, datagram.source_port, packet.destination, datagram.port, datagram.payload)
-        # By port alone: all our addresses are one host's, and nobody binds a port for one of them only.
+        # Only the port is matched: all addresses belong to one host, and no caller binds a port for one of them only.
         socket = self.udp_sockets.get(datagram.port)
         if socket is not None:
             if socket.arrived(arrived):
                 self._transmit.notifier.touched[socket] = None
         elif self._udp_fallback is not None:
             self._udp_fallback(arrived)
-        elif self._transmit.may_complain(now):
-            # RFC 4443 section 3.1, code 4: the sender learns at once what it would else learn by waiting.
+        elif self._transmit.may_send_error(now):
+            # RFC 4443 section 3.1, code 4: the sender learns it immediately instead of timing out.
             error = icmp.port_unreachable(raw, packet.destination, packet.source)
             self._transmit.send_control(packet.source, error)
 
@@ -256,32 +259,33 @@ class Demux:
             self._on_error(message, now)
 
     def _on_error(self, message: icmp.Message, now: float) -> None:
-        """Somebody on the way could not deliver a packet of ours, whose beginning is quoted."""
+        """Process an ICMP error about a packet of this host, whose beginning is quoted."""
         quoted = bytes(message.body)
         source, destination = quoted[8:24], quoted[24:40]
-        # RFC 8201 section 4 and RFC 5927 section 4.1: an error about a packet we did not send is no error of ours.
+        # RFC 8201 section 4 and RFC 5927 section 4.1: ignore an error about a packet that this host did not send.
         if source not in self._routes.addresses:
             return
         is_too_big = message.type == icmp.TOO_BIG
         if quoted[6] == ip.PROTOCOL_TCP:
-            # Our ports stand the other way round in the key. RFC 5927 section 4.1: only what is under way can have
-            # failed; a number outside it was guessed.
+            # Source and destination are swapped in the key. RFC 5927 section 4.1: only outstanding data can have
+            # failed; a sequence number outside it was guessed.
             key = destination + source + quoted[_PORT_AT : _PORT_AT + 2] + quoted[_PORT_AT - 2 : _PORT_AT]
             socket = self._table.by_key.get(key)
             number = int.from_bytes(quoted[_PORT_AT + 2 : _QUOTED_SEQUENCE_END], "big")
-            # `max`: with nothing in flight only the number of what comes next passes, which nobody can know.
+            # `max`: with nothing in flight only SND.NXT passes, which an attacker cannot know.
             if socket is None or (number - socket.sender.snd_una) & MASK >= max(socket.sender.in_flight, 1):
                 return
             if is_too_big:
                 if self._narrow(destination, message.parameter, now):
                     socket.recovery.on_too_big(now)
-                    self._transmit.make_ready(socket)
-            # RFC 5927 section 5.2: on an established connection even a hard error is a soft one. Else whoever guesses
-            # a number ends connections, and so does a router that errs for a moment.
+                    self._transmit.mark_ready(socket)
+            # RFC 5927 section 5.2: on an established connection even a hard error is treated as a soft one. Otherwise
+            # an attacker who guesses a sequence number ends connections, and so does a router that fails for a moment.
             elif socket.state is TcpState.SYN_SENT and message.code in _HARD_CODES:
-                socket.die(StackError("refused"))  # nobody to ask again: RFC 5461 section 4 leaves it to us
-        # UDP has no number to check; below IPv6's least size nothing is believed (`Routes.narrow`), which leaves
-        # little to gain.
+                # no other address to try: RFC 5461 section 4 leaves it to the implementation
+                socket.die(StackError("refused"))
+        # UDP has no sequence number to check. Sizes below IPv6's minimum are ignored (`Routes.narrow`), which leaves an
+        # attacker little to gain.
         elif is_too_big:
             self._narrow(destination, message.parameter, now)
         if is_too_big:
@@ -293,7 +297,7 @@ class Demux:
         if not self._routes.narrow(destination, mtu, now):
             return False
         for socket in self._table.to(destination):
-            socket.retune()
+            socket.update_mss()
         return True
 
     def _on_tsmp(self, packet: ip.Packet) -> None:
@@ -306,7 +310,7 @@ class Demux:
 
 
 def translated(packets: list[bytes]) -> list[bytes]:
-    """Packets of a host with an IPv4 address: IPv4 ones as IPv6; those that make no sense are left out."""
+    """Return packets of a host with an IPv4 address: IPv4 ones translated to IPv6; malformed ones are dropped."""
     out = []
     for packet in packets:
         if packet[:1] and packet[0] >> 4 == 4:

@@ -1,4 +1,4 @@
-"""What sockets of the overlay report."""
+"""Errors of overlay sockets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TEXTS = {
     "refused": "the peer refused the connection",
     "timeout": "the peer did not answer",
     "aborted": "the connection was aborted here",
-    "unreachable": "the peer is gone",
+    "unreachable": "the peer was removed",
     "closed": "the connection is closed for writing",
     "port_in_use": "the port is in use",
     "no_ports": "no free port is left",
@@ -17,7 +17,8 @@ _TEXTS = {
 
 
 class StackError(MeshError):
-    """`code` is one of reset, refused, timeout, aborted, unreachable, closed, port_in_use, no_ports, impossible."""
+    """An error of a socket. `code` is reset, refused, timeout, aborted, unreachable, closed, port_in_use, no_ports or
+    impossible."""
 
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(code, message or _TEXTS.get(code, code))

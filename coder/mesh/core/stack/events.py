@@ -1,4 +1,4 @@
-"""What happens to peers and belongs to no socket."""
+"""Events of peers that belong to no socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Unreachable(NamedTuple):
 
 
 class TooBig(NamedTuple):
-    """A packet to this destination did not fit."""
+    """A packet to this destination exceeded a link's MTU."""
 
     destination: bytes
     mtu: int

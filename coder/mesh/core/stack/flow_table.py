@@ -1,12 +1,11 @@
-"""Which conversations somebody behind a router began: what a stateful firewall knows of them.
+"""Flows that hosts behind a router opened: the state of a stateful firewall.
 
-Lives here: packets in, yes or no out. Does not live here: who may talk to whom at all, and what becomes of a packet
-that may not pass (drivers/wireguard_gateway.py).
-Obeys: RFC 6092 (firewalls of customers' IPv6 routers) as far as it speaks of TCP, UDP and ICMPv6; anything else
-begins no flow.
+Lives here: packets in, allowed or not out. Does not live here: which hosts may communicate at all, and what happens to
+a rejected packet (drivers/wireguard_gateway.py).
+Obeys: RFC 6092 (firewalls of customers' IPv6 routers) for TCP, UDP and ICMPv6; other protocols open no flow.
 
-Only packets from inside begin a flow or keep it alive. A flow is also begun by a packet in its middle, so that
-connections outlive a restart of the router: nobody outside can make the inside send one.
+Only packets from inside open a flow or refresh it. A packet in the middle of a conversation opens a flow too, so that
+connections survive a restart of the router: an outside host cannot make the inside send such a packet.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ from collections import OrderedDict
 from coder.mesh.core.wire import ip
 
 MAX_FLOWS = 4096
-"""Of one client; the one that was silent longest gives way. A browser has hundreds."""
+"""Flows of one client; the least recently used one is dropped. A browser has hundreds."""
 MAX_FRAGMENTS = 64
 """Datagrams whose later fragments are still awaited."""
-# RFC 6092 REC-35 asks for two hours and four minutes at least, of an established connection.
+# RFC 6092 REC-35 requires two hours and four minutes at least, for an established connection.
 TCP_LIFE = 24 * 3600.0
-"""Seconds of silence: SSH sessions are left open over night."""
+"""Seconds of silence: SSH sessions stay open over night."""
 SHORT_LIFE = 300.0
 """Seconds of silence for UDP and echoes: RFC 4787 recommends five minutes."""
 
 _FRAGMENT, _FRAGMENT_SIZE = 44, 8
 _ECHO_REQUEST, _ECHO_REPLY = 128, 129
-# RFC 4443 section 2.1: the highest bit of an ICMPv6 type tells errors from everything else.
+# RFC 4443 section 2.1: the highest bit of an ICMPv6 type distinguishes errors from everything else.
 _ERRORS_BELOW = 128
 _SYN, _ACK = 0x02, 0x10
 _TRANSPORT = {ip.PROTOCOL_TCP: 14, ip.PROTOCOL_UDP: 4, ip.PROTOCOL_ICMP6: 8}
-"""Bytes of each header that have to be there."""
+"""Minimum bytes of each header."""
 
 Key = tuple[int, bytes, bytes, int, int]
-"""(protocol, inside, outside, port inside, port outside); for echoes the identifier stands for both ports."""
+"""(protocol, inside, outside, port inside, port outside); for echoes the identifier replaces both ports."""
 
 
 class FlowTable:
@@ -44,7 +43,7 @@ class FlowTable:
 
     def __init__(self) -> None:
         self._flows: OrderedDict[Key, float] = OrderedDict()
-        """Key -> when it is forgotten."""
+        """Key -> expiry."""
         self._fragments: OrderedDict[tuple[bytes, bytes, bytes], None] = OrderedDict()
         """(source, destination, identification) of datagrams whose first fragment came in."""
 
@@ -52,25 +51,25 @@ class FlowTable:
         return len(self._flows)
 
     def sent(self, packet: bytes, now: float) -> None:
-        """A packet goes out; any whole IPv6 packet. It begins its flow, or keeps it alive."""
+        """Record an outgoing packet (any whole IPv6 packet): opens or refreshes its flow."""
         protocol, at, _ = _transport(packet)
-        # An error or an answer of the inside begins nothing: it is about a flow that stands, or is not to come back.
+        # An error or an answer from inside opens nothing: it belongs to an existing flow, or needs no answer.
         if not at or (protocol == ip.PROTOCOL_ICMP6 and packet[at] != _ECHO_REQUEST):
             return
         key = _key(packet, protocol, at, outward=True)
         self._flows[key] = now + (TCP_LIFE if protocol == ip.PROTOCOL_TCP else SHORT_LIFE)
-        # Packets that come in do not renew a flow: RFC 4787 (REQ-6) makes the outbound direction refresh, as anybody
-        # outside could keep a hole open otherwise.
+        # Incoming packets do not refresh a flow: RFC 4787 (REQ-6) makes the outbound direction refresh, as an outside
+        # host could otherwise keep a hole open.
         self._flows.move_to_end(key)
         if len(self._flows) > MAX_FLOWS:
             self._flows.popitem(last=False)
 
     def may_enter(self, packet: bytes, now: float) -> bool:
-        """Whether a packet from outside belongs to a flow, or is an error about one."""
+        """Return whether a packet from outside belongs to a flow, or is an error about a flow."""
         protocol, at, later_of = _transport(packet)
         if later_of is not None:
-            # First fragments that come later than these cost the datagram: keeping the later ones for them would be
-            # memory for strangers.
+            # A datagram whose first fragment arrives late is lost: keeping the later fragments would store data of
+            # strangers.
             return later_of in self._fragments
         if not at:
             return False
@@ -79,7 +78,7 @@ class FlowTable:
         if protocol == ip.PROTOCOL_ICMP6 and packet[at] != _ECHO_REPLY:
             return False
         if protocol == ip.PROTOCOL_TCP and packet[at + 13] & (_SYN | _ACK) == _SYN:
-            return False  # a connection begun outside, on ports that happen to be in use
+            return False  # a connection opened from outside, on ports that happen to be in use
         if not self._knows(_key(packet, protocol, at, outward=False), now):
             return False
         if packet[6] == _FRAGMENT:
@@ -89,11 +88,12 @@ class FlowTable:
         return True
 
     def _is_about_a_flow(self, quoted: bytes, inside: bytes, now: float) -> bool:
-        """The quote is cut off somewhere behind its ports; it has to be of a packet from `inside`."""
+        """Return whether an ICMP error quotes a packet of a flow that `inside` sent. The quote may be truncated behind
+        the ports."""
         if len(quoted) < ip.HEADER_SIZE or quoted[0] >> 4 != 6 or quoted[8:24] != inside:
             return False
-        # The quote may end anywhere behind the IPv6 header; four bytes are the ports, and with the addresses all a
-        # flow is known by.
+        # The quote may end anywhere behind the IPv6 header. Four bytes are the ports, which identify a flow together
+        # with the addresses.
         protocol, at, _ = _transport(quoted, needed=4)
         return bool(at) and self._knows(_key(quoted, protocol, at, outward=True), now)
 
@@ -102,16 +102,17 @@ class FlowTable:
         if end is None:
             return False
         if end <= now:
-            # Forgotten when asked for; what nobody asks for gives way by number.
+            # Expiry is checked on lookup; flows without lookups are dropped by number.
             del self._flows[key]
             return False
         return True
 
 
 def _transport(packet: bytes, needed: int = 0) -> tuple[int, int, tuple[bytes, bytes, bytes] | None]:
-    """(protocol, where its header begins, None); where is 0 for what has no header of the three protocols.
+    """Return (protocol, offset of its header, identification).
 
-    For a later fragment of a datagram the third says of which.
+    The offset is 0 for packets without a header of the three protocols; a later fragment has the identification of its
+    datagram.
     """
     protocol, at = packet[6], ip.HEADER_SIZE
     if protocol == _FRAGMENT:

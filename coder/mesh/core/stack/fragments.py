@@ -1,6 +1,7 @@
-"""Datagrams larger than the tunnel: cut into fragments, put together again.
+"""Fragmentation and reassembly of datagrams larger than the tunnel's MTU.
 
-Lives here: both directions, for UDP and ICMP (TCP never needs it). Does not live here: who gets the whole (demux.py).
+Lives here: both directions, for UDP and ICMP (TCP never needs it). Does not live here: delivery of the result
+(demux.py).
 Obeys: RFC 8200 section 4.5, RFC 5722 (overlapping fragments are refused), RFC 8021 (no atomic fragments).
 """
 
@@ -13,32 +14,33 @@ from coder.mesh.core.wire import ip
 
 PROTOCOL = 44
 _HEADER = Struct("!BxHI")
-# The offset is in units of eight bytes in the upper 13 bits: masked, not shifted, it is the offset in bytes.
+# The offset counts units of eight bytes in the upper 13 bits: masked, not shifted, it is the offset in bytes.
 _OFFSET, _MORE = 0xFFF8, 1
 _SIZE = 8
 # RFC 8200 section 4.5: abandoned 60 seconds after the first fragment came.
 _LIFETIME = 60.0
 _MAX_PACKETS = 64
-"""Ours: packets being put together at a time; the oldest gives way. With 64 KB each at most 4 MB."""
+"""Ours: packets under reassembly at a time; the oldest is dropped. With 64 KB each at most 4 MB."""
 _MAX_PIECES = 512
-"""Ours: fragments of one packet. Packets of 256 bytes, the least we send (routes.py), need 316 for the largest; pieces
-of eight bytes would be 8192, each compared with all before it, and each with bookkeeping many times its size."""
+"""Ours: fragments of one packet. Packets of 256 bytes, the smallest we send (routes.py), need 316 for the largest
+datagram. Pieces of eight bytes would be 8192, each compared with all before it, and each with bookkeeping many times
+its size."""
 # RFC 8200 section 4.5: an offset and length that would make a larger payload are an error, not a jumbogram.
 _MAX_PACKET = 65_535
 
 
 def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
-    """The packet, or its fragments when it is larger than the MTU; WireError for nonsense.
+    """Return the packet, or its fragments when it is larger than the MTU. Raises WireError for malformed packets.
 
-    A fragment is cut on: its pieces are fragments of the same whole, so they keep its identification, count their
-    offsets from its own, and only a last fragment has a last piece.
+    A fragment can be split further: its pieces keep the identification of the original datagram and count their offsets
+    from its own. Only a last fragment has a last piece.
     """
     if len(packet) <= mtu:
         return [packet]
     protocol, begin, is_last, body = packet[6], 0, True, packet[ip.HEADER_SIZE :]
     if protocol == PROTOCOL:
-        protocol, place, identification = _HEADER.unpack_from(body)
-        begin, is_last, body = place & _OFFSET, not place & _MORE, body[_SIZE:]
+        protocol, offset_field, identification = _HEADER.unpack_from(body)
+        begin, is_last, body = offset_field & _OFFSET, not offset_field & _MORE, body[_SIZE:]
         if begin + len(body) > _MAX_PACKET or (not is_last and len(body) & 7):
             raise WireError("bad_fragment")
     # RFC 8200 4.5: offsets count in units of eight bytes.
@@ -47,14 +49,14 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
     for at in range(0, len(body), room):
         piece = body[at : at + room]
         more = 0 if is_last and at + room >= len(body) else _MORE
-        # Traffic class and hop limit are the whole's: a mark of congestion, or a hop counted, is true of each piece.
+        # Traffic class and hop limit are copied to each fragment: a congestion mark or a counted hop applies to each.
         head = packet[:4] + (_SIZE + len(piece)).to_bytes(2, "big") + bytes([PROTOCOL]) + packet[7 : ip.HEADER_SIZE]
         out.append(head + _HEADER.pack(protocol, begin + at | more, identification) + piece)
     return out
 
 
 class _Partial:
-    """One packet of which something arrived."""
+    """A packet under reassembly."""
 
     __slots__ = ("begun", "have", "pieces", "size")
 
@@ -67,7 +69,7 @@ class _Partial:
 
 
 class Assembler:
-    """Puts fragments of all peers together, in bounded memory and time."""
+    """Reassembles fragments of all peers, in bounded memory and time."""
 
     __slots__ = ("_partials",)
 
@@ -75,23 +77,24 @@ class Assembler:
         self._partials: dict[bytes, _Partial] = {}
 
     def add(self, packet: ip.Packet, now: float) -> ip.Packet | None:
-        """Take a fragment; the whole packet when it was the last one missing. WireError for nonsense."""
+        """Add a fragment; return the whole packet when it was the last one missing. Raises WireError for malformed
+        fragments."""
         if len(packet.payload) <= _SIZE:
             raise WireError("short_fragment")
-        protocol, place, _ = _HEADER.unpack_from(packet.payload)
-        offset, more = place & _OFFSET, place & _MORE
+        protocol, offset_field, _ = _HEADER.unpack_from(packet.payload)
+        offset, more = offset_field & _OFFSET, offset_field & _MORE
         data = packet.payload[_SIZE:]
         if offset + len(data) > _MAX_PACKET or (more and len(data) & 7):
             raise WireError("bad_fragment")
-        # RFC 8200 section 4.5 has source, destination and identification. The protocol is added for translated IPv4,
+        # RFC 8200 section 4.5 uses source, destination and identification. The protocol is added for translated IPv4,
         # which counts its identifications for each protocol (RFC 791 section 3.2).
         key = packet.source + packet.destination + packet.payload[:1] + packet.payload[4:_SIZE]
         partial = self._find(key, now)
-        # RFC 5722: whoever overlaps means harm; the whole packet goes, not just the piece.
+        # RFC 5722: an overlap is an attack; the whole packet is dropped, not just the piece.
         if offset in partial.pieces or self._overlaps(partial, offset, len(data)):
             del self._partials[key]
             raise WireError("overlapping_fragments")
-        # Two ends, or something behind the end: `have` would reach `size` with a hole in the middle.
+        # Two last fragments, or data behind the end: `have` would reach `size` with a hole in the middle.
         if not more and any(at + len(piece) > offset for at, piece in partial.pieces.items()):
             del self._partials[key]
             raise WireError("bad_fragment")
@@ -111,8 +114,8 @@ class Assembler:
 
     def _find(self, key: bytes, now: float) -> _Partial:
         partials = self._partials
-        # Oldest first. RFC 8200 section 4.5 would have us send Time Exceeded for what is dropped here; nothing that
-        # its sender can do follows from it, so nothing keeps a clock for it either.
+        # Oldest first. RFC 8200 section 4.5 would have us send Time Exceeded for packets dropped here. The sender
+        # cannot act on it, so no clock is kept for it either.
         for old, partial in list(partials.items()):
             if now - partial.begun < _LIFETIME and (len(partials) < _MAX_PACKETS or key in partials):
                 break

@@ -1,13 +1,13 @@
-"""The user-space host: TCP, UDP, ICMP and TSMP behind one pair of doors, packets in and packets out.
+"""User-space host: TCP, UDP, ICMP and TSMP. Packets go in, packets come out.
 
-Lives here: the verbs of applications and of the machine around. What they set is kept in three places: what receives
-(demux.py), what sends (transmit.py) and what is configured (routes.py).
-Does not live here: TCP itself (tcp/), tunnels, sockets of the machine.
+Lives here: the verbs of applications and of the endpoint. State is kept in three objects: input (demux.py), output
+(transmit.py) and configuration (routes.py).
+Does not live here: TCP itself (tcp/), tunnels, sockets of the operating system.
 Obeys: RFC 9293 (as a host), RFC 4443 section 4 (echo), docs/protocol/tsmp.md.
 
-IPv4 is translated at the doors (wire/ip4.py): inside, its addresses are mapped ones, 16 bytes like all.
+IPv4 is translated at the edge (wire/ip4.py): inside, its addresses are mapped ones, 16 bytes like all.
 
-How to drive it: `input_batch` with everything that arrived, then `emit` until None, then `take_output`, then sleep
+The driver's loop: `input_batch` with everything that arrived, then `emit` until None, then `take_output`, then sleep
 until `next_wake`, then `on_timer`, and so on. Inner checksums are produced, never verified: the tunnel has
 authenticated every byte.
 """
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Stack:
-    """One host. `now` is monotonic seconds everywhere; addresses are 16 bytes, IPv4's also 4 where a verb takes one."""
+    """A host. `now` is monotonic seconds everywhere; addresses are 16 bytes, IPv4's also 4 where a verb accepts one."""
 
     def __init__(
         self,
@@ -68,29 +68,30 @@ class Stack:
     # Data path
 
     def input_batch(self, packets: list[bytes], now: float) -> None:
-        """Take inner packets (padding allowed) in the order of arrival. Foreign bytes never raise."""
+        """Process inner packets (padding allowed) in the order of arrival. Malformed bytes never raise."""
         self._demux.input_batch(packets, now)
 
     def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
-        """Fill the superbuffer with TCP data for one peer; None when there is no more. Connections take turns."""
+        """Fill the superbuffer with TCP data for one peer, or return None when there is none. Connections take
+        turns."""
         return self._transmit.emit(txbuf, now)
 
     def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
-        """Everything else, per peer and in order; see `Transmitter.take_output`."""
+        """Return all other packets, per peer and in order; see `Transmitter.take_output`."""
         return self._transmit.take_output(now)
 
     @property
     def pending(self) -> bool:
-        """Whether `emit` or `take_output` may have something."""
+        """Return whether `emit` or `take_output` may have something."""
         return self._transmit.pending
 
     @property
     def idle(self) -> bool:
-        """Whether neither `emit` nor `take_output` has anything: they need not be called."""
+        """Return whether neither `emit` nor `take_output` has anything: they need not be called."""
         return not self._transmit.pending
 
     def next_wake(self) -> float | None:
-        """When `on_timer` wants to be called; valid after `emit` and `take_output`. May be early, never late."""
+        """Return when `on_timer` is due; valid after `emit` and `take_output`. May be early, never late."""
         at = self._transmit.deadlines.next()
         if self._demux.held:
             expiry = self._demux.next_wake()
@@ -99,7 +100,7 @@ class Stack:
         return None if at == NEVER else at
 
     def on_timer(self, now: float) -> None:
-        """Run what is due."""
+        """Run all expired timers."""
         self._transmit.begin_round(now)
         self._transmit.on_timer(now)
         if self._demux.held:
@@ -110,22 +111,22 @@ class Stack:
 
     @property
     def addresses(self) -> list[bytes]:
-        """Ours, 16 bytes each."""
+        """Addresses of this host, 16 bytes each."""
         return self._routes.addresses
 
     @property
     def settings(self) -> TcpSettings:
-        """TCP's limits and timers."""
+        """Limits and timers of TCP."""
         return self._transmit.settings
 
     @property
     def connections(self) -> list[TcpSocket]:
-        """All that are not CLOSED."""
+        """All connections that are not CLOSED."""
         return self._table.all()
 
     @property
     def listeners(self) -> dict[int, ListeningSocket]:
-        """By port."""
+        """Listeners by port."""
         return self._demux.listeners
 
     @property
@@ -138,12 +139,12 @@ class Stack:
     def tcp_connect(
         self, destination: bytes, port: int, now: float, *, source: bytes | None = None, source_port: int = 0
     ) -> TcpSocket:
-        """Begin a connection; look at `connected` and `error` when `on_event` fires. StackError("no_ports")."""
+        """Open a connection; check `connected` and `error` when `on_event` fires. Raises StackError("no_ports")."""
         destination = ip4.address16(destination)
         local = source or self._routes.source_for(destination)
         taken = self._table.by_key
         if not source_port:
-            # A port may serve many destinations at once: only the four numbers together have to be unique (RFC 6056
+            # A port may serve many destinations at a time: only the four-tuple has to be unique (RFC 6056
             # section 3.3.1).
             source_port = choose_port(
                 self._random, lambda free: self._table.key(destination, local, port, free) not in taken
@@ -156,25 +157,25 @@ class Stack:
         return socket
 
     def tcp_listen(self, port: int, backlog: int = 128) -> ListeningSocket:
-        """Accept connections to `port` on all own addresses. StackError("port_in_use")."""
+        """Accept connections to `port` on all own addresses. Raises StackError("port_in_use")."""
         if port in self._demux.listeners:
             raise StackError("port_in_use")
         listener = self._demux.listeners[port] = ListeningSocket(port, backlog, self._unlisten)
         return listener
 
     def _unlisten(self, listener: ListeningSocket) -> None:
-        # A later listener of the same port must outlive the earlier one's second close.
+        # A second close of an earlier listener must not remove a later listener of the same port.
         if self._demux.listeners.get(listener.port) is listener:
             del self._demux.listeners[listener.port]
 
     def set_tcp_fallback(self, decide: TcpFallback | None) -> None:
-        """Called with the first SYN of every connection to a port nobody listens on; without it they are reset."""
+        """Set the function that gets the first SYN of each connection to a port without a listener; default: reset."""
         self._demux.set_tcp_fallback(decide)
 
     # Verbs for UDP, ICMP and TSMP
 
     def udp_bind(self, port: int = 0, address: bytes | None = None) -> UdpSocket:
-        """Receive datagrams to `port` (0: any free one) on all own addresses. StackError("port_in_use")."""
+        """Receive datagrams to `port` (0: any free port) on all own addresses. Raises StackError("port_in_use")."""
         bound = self._demux.udp_sockets
         if not port:
             port = choose_port(self._random, lambda free: free not in bound)
@@ -189,28 +190,28 @@ class Stack:
             del self._demux.udp_sockets[socket.port]
 
     def udp_send(self, source: bytes, source_port: int, destination: bytes, port: int, payload: bytes) -> None:
-        """Send a datagram without a socket (answers of a fallback's flow)."""
+        """Send a datagram without a socket (answers in a fallback's flow)."""
         destination = ip4.address16(destination)
         if self._routes.has_ipv4 and ip4.is_ipv4(source) != ip4.is_ipv4(destination):
             source = self._routes.source_for(destination)  # one socket serves both families
-        # A datagram no header has a length for: lost, like one that no path carries.
+        # A datagram too long for its header is lost, like one that no path carries.
         if len(payload) > udp.MAX_PAYLOAD - (ip4.HEADER_SIZE if ip4.is_ipv4(destination) else 0):
             return
         packet = udp.Datagram(source_port, port, payload).encode(source, destination)
         self._transmit.send_large(destination, packet)
 
     def set_udp_fallback(self, take: UdpFallback | None) -> None:
-        """Called with datagrams to ports nobody bound; without it they are answered with port unreachable."""
+        """Set the function that gets datagrams to unbound ports; default: port unreachable."""
         self._demux.set_udp_fallback(take)
 
     def set_event_hook(self, hook: Callable[[StackEvent], None]) -> None:
-        """Called with what concerns a peer but no socket: answers to pings, errors of routers."""
+        """Set the function that gets events of peers without a socket: answers to pings, errors of routers."""
         self._demux.set_event_hook(hook)
 
     def tsmp_ping(self, destination: bytes, token: bytes, source: bytes | None = None) -> None:
-        """Ask whether the peer is reachable; the answer is a TsmpPong event with the same 8-byte token."""
-        own = source or self._routes.source_for(destination)
-        self._transmit.send_control(destination, tsmp.TsmpPing(token).encode(own, destination))
+        """Ping the peer; the answer is a TsmpPong event with the same 8-byte token."""
+        sender = source or self._routes.source_for(destination)
+        self._transmit.send_control(destination, tsmp.TsmpPing(token).encode(sender, destination))
 
     def icmp_echo(
         self, destination: bytes, identifier: int, sequence: int, payload: bytes = b"", source: bytes | None = None
@@ -218,40 +219,41 @@ class Stack:
         """Send an echo request; the answer is an EchoReply event."""
         destination = ip4.address16(destination)
         message = icmp.Message(icmp.ECHO_REQUEST, 0, identifier << 16 | sequence, payload)
-        own = source or self._routes.source_for(destination)
-        self._transmit.send_large(destination, message.encode(own, destination))
+        sender = source or self._routes.source_for(destination)
+        self._transmit.send_large(destination, message.encode(sender, destination))
 
     def send_packets(self, destination: bytes, packets: Iterable[bytes]) -> None:
-        """Queue ready-made packets of others for `take_output`: we are their router."""
+        """Queue packets of other hosts for `take_output`: this host is their router."""
         self._transmit.send_packets(destination, packets)
 
     # Verbs for peers and limits
 
     @property
     def burst_limit(self) -> int:
-        """Bytes that survive in the outer socket's buffer when nobody reads for a moment."""
+        """Bytes that survive in the outer socket's buffer when the reader pauses for a moment."""
         return self._routes.burst.size
 
     @burst_limit.setter
     def burst_limit(self, size: int) -> None:
-        """Bounds what is in flight, and what the peer may have in flight, on paths faster than 2 ms."""
+        """Set the bound for bytes in flight, in both directions, on paths faster than 2 ms."""
         self._routes.burst.set(size, 2 * self._routes.mtu)
 
     def set_mtu_to(self, destination: bytes, mtu: int | None) -> None:
-        """The largest inner packet for one peer, None: default. More than the stack's own needs a peer of our kind.
+        """Set the largest inner packet for a peer, None: default. Sizes above the stack's own need a peer of the same
+        stack.
 
-        Less than IPv6 promises is taken as well: TCP sends smaller segments, everything else is fragmented.
+        Sizes below IPv6's minimum are accepted as well: TCP sends smaller segments, everything else is fragmented.
         """
         self._routes.set_mtu(destination, mtu)
         for socket in self._table.to(destination):
-            socket.retune()
+            socket.update_mss()
 
     def is_paused(self, destination: bytes) -> bool:
-        """Whether `pause` is on: what a router gets for this peer it had better drop."""
+        """Return whether output to the peer is paused: a router should drop its packets for this peer."""
         return self._transmit.is_paused(destination)
 
     def pause(self, destination: bytes) -> None:
-        """Emit no more data to the peer: the queue it would join is full; waiting here costs less than losing it."""
+        """Emit no more data to the peer: its outer queue is full. Waiting here costs less than losing the data."""
         self._transmit.pause(destination)
 
     def resume(self, destination: bytes) -> None:
@@ -259,15 +261,15 @@ class Stack:
         self._transmit.resume(destination)
 
     def path_changed(self, destination: bytes, now: float) -> None:
-        """Packets to the peer take another way: what a dead path swallowed is sent again at once."""
+        """Handle a new path to the peer: retransmit immediately what the dead path lost."""
         for socket in self._table.to(destination):
             tcp_timer.on_path_change(socket, now)
 
     def reset_peer(self, destination: bytes, now: float) -> None:
-        """The peer is gone: its connections die without a packet."""
+        """Close the connections of a removed peer without sending a packet."""
         for socket in self._table.to(destination):
             socket.die(StackError("unreachable"))
-        # A held SYN of its would become a connection to nobody when somebody at last decides.
+        # A held SYN of the peer would otherwise become a connection to a removed peer.
         self._demux.forget_held(destination)
         self._transmit.drop_output(destination)
 
@@ -280,5 +282,5 @@ class Stack:
         self._demux.held.clear()
 
     def add_address(self, address: bytes) -> None:
-        """Answer for one more address."""
+        """Add an own address."""
         self._routes.add(address)

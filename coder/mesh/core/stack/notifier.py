@@ -1,7 +1,7 @@
-"""Whose application has to be told that something happened to a socket.
+"""Delivery of socket events to applications.
 
 Lives here: events held back until a round of input or timers is over, accept queues.
-Does not live here: what happened (the sockets' flags say).
+Does not live here: what happened (see the flags of each socket).
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ Socket = TcpSocket | UdpSocket | ListeningSocket
 
 
 class Notifier:
-    """Hooks are called once per round and socket, however much happened to it, and never from inside the stack."""
+    """Calls each socket's hook at most once per round, and never from inside the stack."""
 
     __slots__ = ("touched",)
 
     def __init__(self) -> None:
         self.touched: dict[Socket, None] = {}
-        "In the order in which something happened to them."
+        "Sockets in the order of their events."
 
     def flush(self) -> None:
-        """The round is over: call the hooks. What they do may touch others."""
+        """Call the hooks at the end of a round. Hooks may touch other sockets."""
         touched = self.touched
-        # One at a time, as a hook may touch a socket that has been served: it is served again, behind the others.
+        # Sockets are served one at a time. A hook may touch a socket that was served already: it is served again,
+        # behind the others.
         while touched:
             socket = next(iter(touched))
             del touched[socket]
@@ -45,12 +46,13 @@ class Notifier:
         if not isinstance(listener, ListeningSocket) or socket.state is TcpState.SYN_RECEIVED:
             return
         socket.wait_in(None)
-        # Nobody can accept it any more: without the reset the peer would believe itself connected.
+        # The listener is closed, so no application can accept it: without the reset the peer would believe itself
+        # connected.
         if listener.closed:
-            listener.opened(None)
+            listener.handshake_ended(None)
             socket.abort()
         elif socket.state is TcpState.CLOSED:
-            listener.opened(None)
+            listener.handshake_ended(None)
         else:
-            listener.opened(socket)
+            listener.handshake_ended(socket)
             self.touched[listener] = None

@@ -15,10 +15,10 @@ LAST = 60_999
 
 
 def choose_port(random: Callable[[int], bytes], is_free: Callable[[int], bool]) -> int:
-    """A free port, looked for from a random start; StackError("no_ports") when all are taken."""
+    """Return a free port, searched from a random start. Raises StackError("no_ports") when all are taken."""
     size = LAST - FIRST + 1
     start = int.from_bytes(random(4), "big")
-    # Step by step from there: each port is looked at once, so all taken is found out in one round.
+    # Step by step from there: each port is tried once, so one round detects that all are taken.
     for step in range(size):
         port = FIRST + (start + step) % size
         if is_free(port):

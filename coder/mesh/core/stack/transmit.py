@@ -1,7 +1,7 @@
-"""What sends: the order in which connections get their turn, packets of everybody else, and the clock's part in it.
+"""Output of the stack: the turns of connections, packets of other protocols, and timers.
 
-Lives here: queues per destination, pausing, fragments, the drive of timers.
-Does not live here: what one connection sends (tcp/tcp_output.py), whose application is told (notifier.py).
+Lives here: queues per destination, pausing, fragments, running timers.
+Does not live here: what one connection sends (tcp/tcp_output.py), events of applications (notifier.py).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.wire import ip, ip4
 from coder.mesh.core.wire.batch import Batch, TxBuf
 
-_MAX_COMPLAINTS = 100
+_MAX_ERRORS = 100
 """Ours: ICMP errors a second."""
 
 
 class Transmitter(Host):
-    """One host's way out."""
+    """Output side of a host."""
 
     __slots__ = (
-        "_complaints",
+        "_errors_sent",
         "_out",
         "_paused",
         "_random",
@@ -54,29 +54,30 @@ class Transmitter(Host):
         self.notifier = notifier
         self.deadlines = DeadlineHeap()
         self.now = 0.0
-        "The moment of the last call that knew one."
+        "Time of the last call that had one."
         self._ready: dict[TcpSocket, None] = {}
         self._paused: dict[bytes, dict[TcpSocket, None]] = {}
-        "By peer: connections that had something to send when their peer's queue outside was full."
+        "Peer -> connections with data that wait because the peer's outer queue is full."
         self._out: dict[bytes, list[bytes]] = {}
-        self._complaints = (0.0, 0)
+        self._errors_sent = (0.0, 0)
         self._spare: TxBuf | None = None
 
-    # Out
+    # Output
 
     def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
-        """Fill the superbuffer with TCP data for one peer; None when there is no more. Connections take turns."""
+        """Fill the superbuffer with TCP data for one peer, or return None when there is none. Connections take
+        turns."""
         ready = self._ready
         self.now = now
         while ready:
-            # A dictionary is a queue that forgets duplicates: a connection made ready twice has one turn.
+            # A dictionary is a queue without duplicates: a connection made ready twice has one turn.
             socket = next(iter(ready))
             del ready[socket]
             if self._paused and (held := self._paused.get(socket.remote)) is not None:
                 held[socket] = None
-                self._settle(socket, now)  # acknowledgements are small and keep the other direction going
+                self._settle(socket, now)  # acknowledgements are small and keep the other direction flowing
                 continue
-            packet = tcp_output.lone(socket, now)
+            packet = tcp_output.small_segment(socket, now)
             if packet is not None:
                 self._out.setdefault(socket.remote, []).append(packet)
                 self.deadlines.schedule(socket)
@@ -86,16 +87,15 @@ class Transmitter(Host):
             if batch is None:
                 self._settle(socket, now)
                 continue
-            ready[socket] = None  # behind the others: everybody gets a batch a turn
-            # Packets of IPv4 are 20 bytes shorter outside, each by itself: they cannot be sealed in slots of equal
-            # size.
+            ready[socket] = None  # behind the others: each connection gets a batch a turn
+            # IPv4 packets are 20 bytes shorter outside, each by itself: they cannot be sealed in slots of equal size.
             if not (self.routes.has_ipv4 and ip4.is_ipv4(socket.remote)):
                 return batch
             self._out.setdefault(batch.destination, []).extend(unpadded(txbuf, batch))
         return None
 
     def _settle(self, socket: TcpSocket, now: float) -> None:
-        """A connection has sent the data it may: what else does it owe, and when does it want to be woken?"""
+        """Queue acknowledgements of a connection that has sent its data, and schedule its next deadline."""
         if socket.state is TcpState.CLOSED:
             return
         if socket.timers.syn_at <= now:
@@ -103,17 +103,18 @@ class Transmitter(Host):
             if syn is not None:
                 self.send_control(socket.remote, syn)
         # The SYN's acknowledgement is in the SYN-ACK, hence one or the other.
-        elif socket.receiver.acks_owed:
+        elif socket.receiver.acks_pending:
             self._out.setdefault(socket.remote, []).extend(tcp_output.acknowledgements(socket, now))
         tcp_output.watch_window(socket, now)
         self.deadlines.schedule(socket)
 
     def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
-        """Everything else, per peer and in order: acknowledgements, SYN, RST, UDP, ICMP, TSMP, lone small segments.
+        """Return all other packets, per peer and in order: acknowledgements, SYN, RST, UDP, ICMP, TSMP, single small
+        segments.
 
-        TCP data that was not fetched by `emit` comes out here too, as single packets.
+        TCP data that `emit` did not fetch is returned here too, as single packets.
         """
-        # Applications first: what they write while they are told goes out with this output.
+        # Applications first: data they write in their hooks goes out with this output.
         if self.notifier.touched:
             self.notifier.flush()
         if self._ready:
@@ -134,39 +135,39 @@ class Transmitter(Host):
 
     @property
     def pending(self) -> bool:
-        """Whether `emit` or `take_output` may have something."""
+        """Return whether `emit` or `take_output` may have something."""
         return bool(self._ready or self._out or self.notifier.touched)
 
     # Time
 
     def begin_round(self, now: float) -> None:
-        """Input or timers, at this moment."""
+        """Start processing input or timers at this moment."""
         self.now = now
         if self.routes.narrowed:
             self.routes.forget_narrowings(now)
 
     def on_timer(self, now: float) -> None:
-        """Run what is due."""
+        """Run all expired timers."""
         while (socket := self.deadlines.pop_due(now)) is not None:
             tcp_timer.on_timer(socket, now)
             socket.timers.refresh()
 
-    # What connections ask of their host
+    # Interface of connections
 
-    def make_ready(self, socket: TcpSocket) -> None:
-        """The connection may have something to send."""
+    def mark_ready(self, socket: TcpSocket) -> None:
+        """Note that the connection may have something to send."""
         self._ready[socket] = None
 
     def note_deadline(self, socket: TcpSocket) -> None:
-        """The connection may have to be woken earlier than before."""
+        """Note that the connection may have an earlier deadline than before."""
         self.deadlines.schedule(socket)
 
-    def make_touched(self, socket: TcpSocket) -> None:
-        """Its application should look at it."""
+    def mark_touched(self, socket: TcpSocket) -> None:
+        """Note that the application should check the connection."""
         self.notifier.touched[socket] = None
 
     def forget(self, socket: TcpSocket) -> None:
-        """The connection is CLOSED."""
+        """Remove the CLOSED connection."""
         self._table.remove(socket)
         self._ready.pop(socket, None)
         self.deadlines.purge(len(self._table))
@@ -175,10 +176,10 @@ class Transmitter(Host):
         """Queue a packet for `take_output`."""
         self._out.setdefault(destination, []).append(packet)
 
-    # What everybody else asks
+    # Interface of other callers
 
     def send_packets(self, destination: bytes, packets: Iterable[bytes]) -> None:
-        """Queue ready-made packets of others for `take_output`: we are their router."""
+        """Queue packets of other hosts for `take_output`: this host is their router."""
         self._out.setdefault(destination, []).extend(packets)
 
     def send_large(self, destination: bytes, packet: bytes) -> None:
@@ -188,46 +189,46 @@ class Transmitter(Host):
             self.send_control(destination, packet)
             return
         if ip4.is_ipv4(destination):
-            # Random identifications: a counter would tell everybody how much we send (RFC 8200 section 4.5 wants them
-            # unrepeated while fragments live, and random ones are nearly that).
+            # Random identifications: a counter would reveal how much we send (RFC 8200 section 4.5 requires them unique
+            # while fragments live, and random ones nearly are).
             pieces = ip4.split(ip4.from_ipv6(packet), mtu, int.from_bytes(self._random(2), "big"))
         else:
             pieces = fragments.split(packet, mtu, int.from_bytes(self._random(4), "big"))
         for piece in pieces:
             self.send_control(destination, piece)
 
-    def may_complain(self, now: float) -> bool:
-        """Whether one more ICMP error may be sent now (RFC 4443 2.4 f: their rate is bounded)."""
-        since, count = self._complaints
+    def may_send_error(self, now: float) -> bool:
+        """Return whether another ICMP error may be sent now (RFC 4443 2.4 f: their rate is bounded)."""
+        since, count = self._errors_sent
         if now - since >= 1.0:
             since, count = now, 0
-        self._complaints = (since, count + 1)
-        return count < _MAX_COMPLAINTS
+        self._errors_sent = (since, count + 1)
+        return count < _MAX_ERRORS
 
     # Back-pressure
 
     def is_paused(self, destination: bytes) -> bool:
-        """Whether `pause` is on: what a router gets for this peer it had better drop."""
+        """Return whether output to the peer is paused: a router should drop its packets for this peer."""
         return destination in self._paused
 
     def pause(self, destination: bytes) -> None:
-        """Emit no more data to the peer: the queue it would join is full; waiting here costs less than losing it."""
+        """Emit no more data to the peer: its outer queue is full. Waiting here costs less than losing the data."""
         self._paused.setdefault(destination, {})
 
     def resume(self, destination: bytes) -> None:
         """Undo `pause`."""
-        # In the order in which they stopped, so nobody jumps the queue.
+        # In the order in which they stopped, so that no connection overtakes another.
         for socket in self._paused.pop(destination, ()):
             if socket.state is not TcpState.CLOSED:
-                self.make_ready(socket)
+                self.mark_ready(socket)
 
     def drop_output(self, destination: bytes) -> None:
-        """The peer is gone, and with it what waits for it."""
+        """Drop the queued output of a removed peer."""
         self._out.pop(destination, None)
 
 
 def unpadded(txbuf: TxBuf, batch: Batch) -> list[bytes]:
-    """The packets of a batch as bytes of their own, without padding."""
+    """Return the packets of a batch as separate bytes, without padding."""
     layout = txbuf.layout(batch.size)
     out = []
     for view in layout.plain[: batch.packets]:

@@ -1,9 +1,9 @@
-"""A WireGuard device: one identity, its peers, and the way of every datagram to the right one.
+"""A WireGuard device: one identity, its peers, and the dispatch of datagrams to them.
 
-Lives here: the index table's use, under-load defence, allowed addresses, the timers of all peers in one heap.
-Does not live here: sockets, paths, who may be a peer (core/endpoint.py and above).
-Obeys: the WireGuard paper, sections 4, 5.3 and 6; nothing is remembered of a sender before its mac1 is right, and of
-one without a static key we know, nothing at all.
+Lives here: the use of the index table, under-load defence, allowed addresses, the timers of all peers in one heap.
+Does not live here: sockets, paths, the choice of peers (core/endpoint.py and above).
+Obeys: the WireGuard paper, sections 4, 5.3 and 6. No state is kept about a sender before its mac1 is valid, and none at
+all about a sender without a known static key.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ from coder.mesh.core.wire.wireguard import (
 
 _unpack_header_from = TRANSPORT_HEADER.unpack_from
 _IPV6_PREFIX = 8
-"""Bytes of an IPv6 address that name a network (RFC 4291 section 2.5.4)."""
-# The other two have no mac1: a cookie reply proves itself by the mac1 of what it answers, data by its tag.
+"""Bytes of an IPv6 address that identify a network (RFC 4291 section 2.5.4)."""
+# The other two have no mac1: a cookie reply is authenticated by the mac1 of the message it answers, data by its tag.
 _SIGNED_SIZES = (INITIATION_SIZE, RESPONSE_SIZE)
 _SIGNED_INITIATION = Struct(f"{INITIATION_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
 _SIGNED_RESPONSE = Struct(f"{RESPONSE_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
-"""(what mac1 covers, mac1)."""
+"""(range covered by mac1, mac1)."""
 
 
 @dataclass(slots=True)
 class Received:
-    """What came of a batch of datagrams, or of due timers."""
+    """Result of a batch of datagrams, or of due timers."""
 
     deliveries: list[tuple[Tunnel, list[bytes]]] = field(default_factory=list)
     "Plaintext IPv6 packets; up to 15 bytes of padding may follow where the IP header says it ends."
     sends: list[tuple[Tunnel, bytes]] = field(default_factory=list)
-    "Datagrams to peers, by whatever path they have."
+    "Datagrams to peers, by their current path."
     replies: list[bytes] = field(default_factory=list)
-    "Datagrams back to the very source (cookie replies: the sender is not yet known to be anybody)."
+    "Datagrams back to the source address (cookie replies: the sender is not authenticated yet)."
     events: list[Event] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class DeviceStats:
-    """Why datagrams came to nothing; each is a count of datagrams."""
+    """Counts of dropped datagrams by reason."""
 
     malformed: int = 0
-    "Not WireGuard by size or type, or handshakes with a wrong mac1."
+    "Wrong size or type for WireGuard, or handshakes with a wrong mac1."
     unknown_receiver: int = 0
-    "For an index that names nothing (any more)."
+    "Datagrams for an unknown or expired index."
     refused: int = 0
     "Handshakes of strangers, forged, replayed or too fast."
     cookies_sent: int = 0
@@ -79,29 +79,29 @@ class DeviceStats:
 
 
 class Device:
-    """All tunnels of one private key. `wall_offset` is Unix time minus the clock `now` is taken from."""
+    """All tunnels of one private key. `wall_offset` is Unix time minus the clock of `now`."""
 
     def __init__(self, local: PrivateKey, random: Random, *, wall_offset: float, mtu: int = 1280) -> None:
         self.local = local
         self.peers: dict[bytes, Tunnel] = {}
         self.stats = DeviceStats()
         self.always_under_load = False
-        "Ask everybody for cookies (tests; an operator under attack)."
+        "Require cookies of all senders (tests; an operator under attack)."
         self._random = random
         self._mtu = mtu
-        # Only handshakes need the world's time: their timestamps are compared by the peer, over restarts of ours.
+        # Only handshakes need wall-clock time: the peer compares their timestamps, across our restarts.
         self._wall_offset = wall_offset
         self._indices: IndexTable[Keypair[Tunnel], Tunnel] = IndexTable(random)
-        # The table itself: asked once for each batch, without a call.
+        # The table itself: used for each batch, without a call.
         self._sessions = self._indices.sessions
         self._routes: dict[bytes, Tunnel] = {}
-        # The receiver's mac1 key is a constant of ours: every handshake that arrives is checked with it.
+        # The mac1 key of our public key is constant: every arriving handshake is checked with it.
         self._mac1 = blake2s(key=mac1_key(local.public), digest_size=MAC_SIZE)
-        "With the key already in: copying it is half of what making it costs."
+        "Keyed already: copying it costs half of building it."
         self._cookies = CookieMaker(local.public, random)
         self._gauge = LoadGauge()
         self._limiter = SourceLimiter()
-        # Of all tunnels. The serial number between keeps the heap from comparing tunnels.
+        # Heap of all tunnels. The serial number keeps it from comparing tunnels.
         self._heap: list[tuple[float, int, Tunnel]] = []
         self._serial = 0
 
@@ -115,13 +115,13 @@ class Device:
         psk: bytes = NO_PSK,
         persistent_keepalive: float = 0.0,
     ) -> Tunnel:
-        """A new peer with these overlay addresses (16 bytes each). CryptoError when its key is unusable."""
-        # A defect of the caller's, not the peer's: hence no error of the wire's kind.
+        """Add a peer with these overlay addresses (16 bytes each). Raises CryptoError when its key is unusable."""
+        # A defect of the caller, not of the peer: hence no WireError.
         if remote in self.peers:
-            raise ValueError("the peer is already there")
+            raise ValueError("the peer already exists")
 
-        # Entries are never moved: a nearer deadline is pushed beside the old one, and `next_wake` drops what is stale
-        # when it comes to the top.
+        # Entries are never moved: a nearer deadline gets its own entry, and `next_wake` drops stale entries when they
+        # surface.
         def announce(at: float) -> None:
             self._serial += 1
             heappush(self._heap, (at, self._serial, tunnel))
@@ -142,49 +142,48 @@ class Device:
         return tunnel
 
     def remove_peer(self, remote: PublicKey) -> None:
-        """Forget a peer and its keys; nothing happens when there is none."""
-        # Out of the table first, so that nothing that arrives meanwhile finds it.
+        """Remove a peer and its keys; does nothing when there is none."""
+        # Out of the table first, so that no arriving datagram finds it.
         tunnel = self.peers.pop(remote, None)
         if tunnel is not None:
             self.set_allowed(tunnel, ())
             tunnel.close()
 
     def set_allowed(self, tunnel: Tunnel, allowed: Iterable[bytes]) -> None:
-        """Replace a peer's overlay addresses. An address another peer had moves to this one."""
-        # WireGuard paper, section 2 (cryptokey routing): one table says where packets for an address go and whose
-        # packets may come from it, so an address has one owner.
-        wanted = tuple(dict.fromkeys(bytes(address) for address in allowed))
+        """Replace a peer's overlay addresses. An address of another peer moves to this one."""
+        # WireGuard paper, section 2 (cryptokey routing): one table says which peer gets the packets for an address and
+        # which peer may send from it, so an address has one owner.
+        owned = tuple(dict.fromkeys(bytes(address) for address in allowed))
         for address in tunnel.allowed:
             if self._routes.get(address) is tunnel:
                 del self._routes[address]
-        for address in wanted:
+        for address in owned:
             before = self._routes.get(address)
             if before is not None:
-                # Both ways in one step: what it may bear and where packets go, or two peers could claim one address in
-                # between.
+                # Both directions in one step, or two peers could claim one address in between.
                 before.allowed = tuple(a for a in before.allowed if a != address)
             self._routes[address] = tunnel
-        tunnel.allowed = wanted
+        tunnel.allowed = owned
 
     def tunnel_to(self, destination: bytes) -> Tunnel | None:
-        """The peer that owns an overlay address (16 bytes)."""
+        """Return the peer that owns an overlay address (16 bytes)."""
         return self._routes.get(destination)
 
     def slept(self, seconds: float) -> None:
-        """The machine slept and the caller's clock stood still for so long; `on_timer` has work now."""
+        """Account for a sleep of the machine, during which the caller's clock stood still; `on_timer` is due now."""
         for tunnel in self.peers.values():
             tunnel.slept(seconds)
 
     # -- receiving --------------------------------------------------------------------------------------------------
     def receive_untrusted(self, datagram: bytes, source: Source, now: float) -> Received:
-        """One WireGuard datagram."""
+        """Process one WireGuard datagram."""
         size = len(datagram)
         return self.receive_batch_untrusted(memoryview(datagram), size, max(size, 1), source, now)
 
     def receive_batch_untrusted(
         self, view: memoryview, total: int, segment: int, source: Source, now: float
     ) -> Received:
-        """Datagrams of `segment` bytes each (the last may be shorter) that lie one after another in `view[:total]`."""
+        """Process consecutive datagrams of `segment` bytes each (the last may be shorter) in `view[:total]`."""
         result = Received()
         offset = 0
         while offset < total:
@@ -201,14 +200,14 @@ class Device:
     def open_quietly_untrusted(
         self, view: memoryview, total: int, segment: int, source: Source, now: float, out: list[bytes]
     ) -> int:
-        """Open datagrams of a session in use that come from where its peer is known to be; packets go to `out`.
+        """Open datagrams of a current session that come from the peer's known source; packets are appended to `out`.
 
-        Returns where to go on with `receive_batch_untrusted`: the offset of the first datagram that is something else.
-        What nearly every datagram is, at a third less than the careful way.
+        Returns the offset where `receive_batch_untrusted` continues: of the first datagram that is something else. The
+        fast path of nearly every datagram, at a third less than the slow path.
         """
         if total < TRANSPORT_OVERHEAD or segment < TRANSPORT_OVERHEAD:
             return 0
-        # The first speaks for all: `open_run` stops at one that is not like it.
+        # The first datagram represents all: `open_run` stops at a different one.
         kind, receiver, _ = _unpack_header_from(view, 0)
         keypair = self._sessions.get(receiver)
         if kind != TYPE_TRANSPORT or keypair is None or not keypair.tunnel.is_settled(keypair, source, now):
@@ -230,16 +229,16 @@ class Device:
         result: Received,
     ) -> int:
         keypair = self._sessions.get(receiver)
-        # Silence is a virtue (paper, section 5.1): who sends nothing we can open learns nothing of us.
+        # Silence (paper, section 5.1): a sender that cannot authenticate learns nothing about us.
         if keypair is None or not keypair.is_usable(now):
             self.stats.unknown_receiver += 1
-            # This one datagram; the next may be for other keys.
+            # This datagram; the next may be for other keys.
             return min(offset + segment, total)
         packets: list[bytes] = []
         after, genuine, data = keypair.open_run(view, offset, total, segment, packets)
         if genuine:
             tunnel = keypair.tunnel
-            # Even when no packet was for us: the datagrams were genuine, and timers count those.
+            # Even without packets for us: the datagrams were genuine, and timers count those.
             sends = tunnel.received(keypair, after - offset, data, source, now, result.events)
             if packets:
                 result.deliveries.append((tunnel, packets))
@@ -259,7 +258,7 @@ class Device:
             if isinstance(message, CookieReply):
                 self._cookie_reply(message, now)
             elif not isinstance(message, Transport) and self._is_admitted(datagram, message, source, now, result):
-                # The two that cost key agreements; both have passed the door above.
+                # The two messages that cost key agreements; both have passed mac1.
                 if isinstance(message, Initiation):
                     self._initiation(message, source, now, result)
                 else:
@@ -268,9 +267,10 @@ class Device:
             self.stats.refused += 1
 
     def refuses_untrusted(self, buffer: bytes | bytearray, at: int, size: int) -> bool:
-        """Whether the datagram at an offset has the size of a handshake's message and a wrong mac1; then it is counted.
+        """Return whether the datagram at an offset has the size of a handshake message and a wrong mac1; if so, count
+        it.
 
-        Before anything is even parsed: a flood of garbage is refused at 1 us each.
+        Done before any parsing: a flood of garbage is refused at 1 us per datagram.
         """
         if size not in _SIGNED_SIZES:
             return False
@@ -285,16 +285,16 @@ class Device:
     def _is_admitted(
         self, datagram: bytes, message: Initiation | HandshakeResponse, source: Source, now: float, result: Received
     ) -> bool:
-        """Under load only with mac2 (else a cookie is sent), and within the source's own rate."""
-        # A cookie proves that the sender receives at its address (paper, section 5.3). Only then does a rate by
-        # address mean anything, and both come before the first key agreement.
+        """Check mac2 under load (else send a cookie) and the source's rate."""
+        # A cookie proves that the sender receives at its address (paper, section 5.3). Only then is a rate per address
+        # meaningful, and both come before the first key agreement.
         if not self._gauge.count(now) and not self.always_under_load:
             return True
         _, mac1, covered2, mac2 = split_macs(datagram)
-        # With its port: a cookie is this sender's alone. The rate below is its host's, which has many ports.
-        place = _source_bytes(source)
-        if not self._cookies.is_mac2_valid(covered2, mac2, place, now):
-            nonce, cookie = self._cookies.seal_reply(mac1, place, now)
+        # With its port: a cookie belongs to one sender. The rate below is per host, which has many ports.
+        cookie_source = _source_bytes(source)
+        if not self._cookies.is_mac2_valid(covered2, mac2, cookie_source, now):
+            nonce, cookie = self._cookies.seal_reply(mac1, cookie_source, now)
             result.replies.append(CookieReply(message.sender, nonce, cookie).encode())
             self.stats.cookies_sent += 1
             return False
@@ -304,10 +304,10 @@ class Device:
         return True
 
     def _initiation(self, message: Initiation, source: Source, now: float, result: Received) -> None:
-        # WireGuard paper 5.3: everything up to here cost a hash. This is the first key agreement, and only senders
-        # that know our public key (mac1) and, under load, were seen at their address (mac2) get this far.
+        # WireGuard paper 5.3: everything up to here cost a hash. This is the first key agreement. Only senders that
+        # know our public key (mac1) and, under load, proved their address (mac2) reach it.
         heard = read_initiation_untrusted(self.local, message.ephemeral, message.static)
-        # A stranger's key opened as well as a peer's: that alone proves nothing and is answered by nothing.
+        # A stranger's key opens as well as a peer's: it proves nothing, and is not answered.
         tunnel = self.peers.get(heard.remote)
         if tunnel is None:
             raise CryptoError("unknown_peer")
@@ -325,19 +325,19 @@ class Device:
     def _cookie_reply(self, message: CookieReply, now: float) -> None:
         tunnel = self._indices.handshakes.get(message.receiver)
         if tunnel is None:
-            keypair = self._sessions.get(message.receiver)  # our response was turned away
+            keypair = self._sessions.get(message.receiver)  # the peer rejected our response
             if keypair is None:
                 self.stats.unknown_receiver += 1
                 return
             tunnel = keypair.tunnel
-        # Not checked for load of ours: a forged one costs an XChaCha20 and changes nothing.
+        # Not checked for load: a forged one costs an XChaCha20 and changes nothing.
         tunnel.accept_cookie_untrusted(message, now)
 
     # -- time -------------------------------------------------------------------------------------------------------
     def next_wake(self) -> float | None:
-        """When `on_timer` should be called next."""
+        """Return when `on_timer` should be called next."""
         heap = self._heap
-        # An entry is stale when its tunnel has since been served: then a nearer or a later one replaced it.
+        # An entry is stale when its tunnel has been served since: then a nearer or a later one replaced it.
         while heap and heap[0][2].next_wake() != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else None
@@ -348,7 +348,7 @@ class Device:
         heap = self._heap
         while heap and heap[0][0] <= now:
             at, _, tunnel = heappop(heap)
-            # Served meanwhile by a nearer entry, which has announced what comes next.
+            # A nearer entry served it meanwhile, and pushed its next deadline.
             if tunnel.next_wake() != at:
                 continue
             outcome = tunnel.on_timer(now)
@@ -364,7 +364,7 @@ def _source_bytes(source: Source) -> bytes:
 def _source_host(source: Source) -> Hashable:
     if isinstance(source, bytes):
         return source
-    # Of IPv6 the first half, as the kernel's WireGuard has it: one subscriber holds 2**64 addresses and can prove as
-    # many as it likes by cookie, each with a bucket of its own.
+    # For IPv6 the first half, as in the kernel's WireGuard: one subscriber holds 2**64 addresses and can prove as many
+    # as it likes by cookie, each with a bucket of its own.
     ip = endpoint(*source[:2]).ip
     return ip.packed if ip.version == 4 else ip.packed[:_IPV6_PREFIX]

@@ -1,4 +1,4 @@
-"""What happened to a tunnel that its surroundings may want to know."""
+"""Events of a tunnel for its callers."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 from coder.mesh.core.crypto.keys import PublicKey
 
 Source = tuple[str, int] | bytes
-"""Where a datagram came from: a UDP address, or bytes naming a relayed sender. Compared, bound into cookies."""
+"""Source of a datagram: a UDP address, or bytes identifying a relayed sender. Compared, bound into cookies."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeCompleted:
-    """Both sides have proven that they hold the new keys."""
+    """Both sides have proven that they have the new keys."""
 
     peer: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeGaveUp:
-    """The peer did not answer for 90 s; staged packets are gone."""
+    """The peer did not answer for 90 s; staged packets were dropped."""
 
     peer: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class KeysExpired:
-    """No handshake for 540 s: all keys of the tunnel are forgotten."""
+    """No handshake for 540 s: all keys of the tunnel were zeroed."""
 
     peer: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class Roamed:
-    """A genuine packet came from another source than the last one. Whether to follow is not decided here."""
+    """A genuine packet came from a new source. The endpoint decides whether to follow."""
 
     peer: PublicKey
     source: Source

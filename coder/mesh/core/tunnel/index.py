@@ -1,6 +1,6 @@
-"""Receiver indices: the 32-bit names under which peers address our sessions and handshakes.
+"""Receiver indices: the 32-bit numbers by which peers address our sessions and handshakes.
 
-Lives here: one table for a whole device, so that an index names one thing at a time.
+Lives here: one table for a whole device, so that an index is unique.
 Obeys: the WireGuard paper, section 5.4 (sender/receiver index).
 """
 
@@ -16,25 +16,25 @@ Handshake = TypeVar("Handshake")
 
 
 class IndexTable(Generic[Session, Handshake]):
-    """Index -> session keys (read directly by the hot path), index -> tunnel with a handshake under way."""
+    """Index -> session keys (read directly by the hot path), index -> tunnel with a handshake in progress."""
 
     __slots__ = ("_random", "handshakes", "sessions")
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self.sessions: dict[int, Session] = {}
-        # Apart, as a handshake has no keys yet; one number is never in both.
+        # Separate, as a handshake has no keys yet; a number is never in both.
         self.handshakes: dict[int, Handshake] = {}
 
     def allocate(self) -> int:
-        """An index nobody uses, unpredictable so that a stranger cannot aim at a session."""
+        """Return an unused index, unpredictable so that a stranger cannot target a session."""
         while True:
             index = int.from_bytes(self._random(4), "little")
-            # 2**32 names for some ten thousand sessions: a second draw is rare, a third unheard of.
+            # 2**32 numbers for some ten thousand sessions: a second draw is rare, a third practically impossible.
             if index not in self.sessions and index not in self.handshakes:
                 return index
 
     def release(self, indices: Iterable[int]) -> None:
-        """These keys are gone."""
+        """Release the index of discarded keys."""
         for index in indices:
             self.sessions.pop(index, None)

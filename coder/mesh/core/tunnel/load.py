@@ -1,6 +1,6 @@
-"""Defending a busy responder: when to ask for cookies, and how many handshakes one source may cost.
+"""Protection of a busy responder: when to require cookies, and the handshake rate per source.
 
-Lives here: the gauge of all handshakes, the bucket per source.
+Lives here: the load gauge of all handshakes, the bucket per source.
 Does not live here: cookies themselves (crypto/handshake_cookie.py).
 Obeys: the WireGuard paper, section 5.3; rates as genuine peers have them (constants.py).
 """
@@ -31,12 +31,12 @@ class LoadGauge:
         self._until = 0.0
 
     def count(self, now: float) -> bool:
-        """One more message; whether we are under load."""
-        # A token bucket: what it holds is how many handshakes may still come before cookies are asked for.
+        """Count a message; return whether we are under load."""
+        # A token bucket: its content is the number of handshakes before cookies are required.
         self._room = min(self._size, self._room + max(0.0, now - self._at) * self._rate)
         self._at = now
         if self._room < 1:
-            # Lingering keeps the answer steady while a flood ebbs and swells around the limit.
+            # The delay keeps the answer stable while a flood varies around the limit.
             self._until = now + UNDER_LOAD_LINGER
         else:
             self._room -= 1
@@ -44,7 +44,7 @@ class LoadGauge:
 
 
 class SourceLimiter:
-    """A bucket of five handshakes per source, refilled at 20/s. Only sources that proved themselves get here."""
+    """A bucket of five handshakes per source, refilled at 20/s. Only sources with a valid cookie get here."""
 
     __slots__ = ("_buckets", "_swept")
 
@@ -53,18 +53,18 @@ class SourceLimiter:
         self._swept = 0.0
 
     def allow(self, source: Hashable, now: float) -> bool:
-        """Whether this source may have one more handshake."""
+        """Return whether this source may have one more handshake."""
         if now - self._swept >= 1.0:
             self._sweep(now)
-        # An unknown source begins with a full bucket: five at once are what a restart needs.
+        # An unknown source starts with a full bucket: a restart needs five together.
         room, at = self._buckets.get(source, (float(LIMIT_BURST), now))
         room = min(float(LIMIT_BURST), room + max(0.0, now - at) * LIMIT_RATE)
         allowed = room >= 1
-        # Noted whether allowed or not: the refill counts from here.
+        # Recorded whether allowed or not: the refill counts from here.
         self._buckets[source] = (room - 1 if allowed else room, now)
         return allowed
 
     def _sweep(self, now: float) -> None:
-        # After a second a bucket is full again, and forgetting it changes nothing.
+        # After a second a bucket is full again, so forgetting it changes nothing.
         self._swept = now
         self._buckets = {s: b for s, b in self._buckets.items() if now - b[1] < 1.0}

@@ -1,11 +1,11 @@
-"""The timers of one tunnel: a table of what each fact does to them.
+"""Timers of a tunnel: a table from events to deadlines.
 
 Lives here: deadlines, and the rules that move them.
-Does not live here: what is done when one is due (peer.py).
+Does not live here: the reaction to a due timer (peer.py).
 Obeys: the WireGuard paper, sections 6.2-6.5, as genuine peers implement them.
 
-Facts arrive with every batch, deadlines pass rarely: moving a deadline away touches one list slot, and only one that
-comes nearer than everything before is announced to the device's heap. A wake-up may therefore find nothing due.
+Events come with every batch, deadlines pass rarely: postponing a deadline changes one list slot, and only a deadline
+earlier than all before is announced to the device's heap. A wake-up may therefore find nothing due.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from coder.mesh.core.tunnel.constants import (
 
 
 class Timer(IntEnum):
-    """What may become due; also the slot of its deadline, and the order in which several are served."""
+    """The timers; also the slot of each deadline, and the order in which several are served."""
 
     DROP_KEYS = 0
-    "Some keys are past use."
+    "Some keys are expired."
     ZERO_KEYS = 1
-    "No handshake for very long. Before whatever begins one: after a machine slept, all of these are due at once."
+    """No handshake for very long. Before every timer that starts one: after a machine slept, all of these are due
+    together."""
     RETRY = 2
     "Our initiation was not answered."
     PASSIVE_KEEPALIVE = 3
@@ -37,7 +38,7 @@ class Timer(IntEnum):
     NEW_HANDSHAKE = 4
     "Data went out and nothing came in."
     PERSISTENT_KEEPALIVE = 5
-    "Nothing at all went either way."
+    "No packet was sent or received."
 
 
 _ARM: Final = 0  # unless it is armed already
@@ -48,8 +49,8 @@ _RESTART_PERSISTENT: Final = 3
 Rules = tuple[tuple[int, Timer, float], ...]
 """(operation, timer, seconds)."""
 
-# WireGuard paper 6.5 has the two silences: who heard data answers within ten seconds, if only with nothing, so that who
-# sent data may conclude after fifteen that the other has lost the keys.
+# WireGuard paper 6.5 has the two silences. A peer that received data answers within ten seconds, if only with a
+# keepalive. A peer that sent data may therefore conclude after fifteen that the other has lost the keys.
 DATA_SENT: Rules = ((_ARM, Timer.NEW_HANDSHAKE, NEW_HANDSHAKE_TIMEOUT),)
 DATA_RECEIVED: Rules = ((_ARM, Timer.PASSIVE_KEEPALIVE, KEEPALIVE_TIMEOUT),)
 PACKET_SENT: Rules = (
@@ -61,20 +62,21 @@ PACKET_RECEIVED: Rules = (
     (_RESTART_PERSISTENT, Timer.PERSISTENT_KEEPALIVE, 0),
 )
 INITIATION_SENT: Rules = ((_RESTART, Timer.RETRY, REKEY_TIMEOUT), *PACKET_SENT)
-# Completed is what the initiator knows from the response and the responder from the first data: until then the
-# responder's keys may answer a replayed initiation, and nothing must be sent with them (WireGuard paper, section 5).
+# The initiator completes with the response, the responder with the first data. Until then the responder's keys may
+# answer a replayed initiation, and nothing must be sent with them (WireGuard paper, section 5).
 HANDSHAKE_COMPLETED: Rules = ((_DISARM, Timer.RETRY, 0),)
-# From the keys' birth, not from their last use: nine minutes are a promise about secrets.
+# From the creation of the keys, not from their last use: nine minutes are a promise about secrets.
 SESSION_DERIVED: Rules = ((_RESTART, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),)
 # WireGuard paper, section 6.4.
 GAVE_UP: Rules = (
     (_DISARM, Timer.RETRY, 0),
     (_DISARM, Timer.PASSIVE_KEEPALIVE, 0),
-    # Giving up keeps the keys there are: the path may have failed one way only. They go when nothing has come of it.
+    # Giving up keeps the current keys: the path may have failed in one direction only. They are erased when no session
+    # follows.
     (_ARM, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),
 )
 
-# Two peers that lost the same session begin again in the same moment; without jitter they would do so for ever.
+# Two peers that lost the same session restart in the same moment; without jitter they would do so for ever.
 _JITTERED = (Timer.RETRY, Timer.NEW_HANDSHAKE)
 
 
@@ -87,32 +89,31 @@ class SessionTimers:
         self._announce = announce
         self.deadlines = [inf] * len(Timer)
         self.wake = inf
-        "No deadline is nearer than this."
+        "No deadline is earlier than this."
         self.interval = 0.0
-        "Of persistent keepalives; 0 is off."
+        "Interval of persistent keepalives; 0 is off."
         # Set with each initiation (peer.py); nothing is random here.
         self.jitter = 0.0
-        "Added where two peers could act in step."
+        "Added where two peers could act in lockstep."
 
-    def happened(self, rules: Rules, now: float) -> None:
-        """Apply a fact."""
+    def apply(self, rules: Rules, now: float) -> None:
+        """Apply an event."""
         deadlines = self.deadlines
         for operation, timer, delay in rules:
-            # The bound `wake` is left where it is: looking for the next would cost more than one wake-up in vain.
+            # The bound `wake` stays: searching the next deadline would cost more than one needless wake-up.
             if operation == _DISARM:
                 deadlines[timer] = inf
             elif operation == _RESTART_PERSISTENT:
                 if self.interval:
                     self.arm(timer, now + self.interval)
-            # An armed timer stays where it is: fifteen seconds count from the first packet that went unanswered, not
-            # from the last.
+            # An armed timer stays: fifteen seconds count from the first unanswered packet, not from the last.
             elif operation == _RESTART or deadlines[timer] == inf:
                 self.arm(timer, now + delay + (self.jitter if timer in _JITTERED else 0.0))
 
     def data_sent(self, now: float) -> None:
-        """`PACKET_SENT` and `DATA_SENT`, for every batch on the hot path: a fifth of what the tables cost."""
+        """Apply `PACKET_SENT` and `DATA_SENT`, for every batch on the hot path: a fifth of the cost of the tables."""
         deadlines = self.deadlines
-        # Data of ours is the answer the peer waits for.
+        # Our data is the answer the peer waits for.
         deadlines[Timer.PASSIVE_KEEPALIVE] = inf
         if self.interval:
             self.arm(Timer.PERSISTENT_KEEPALIVE, now + self.interval)
@@ -120,9 +121,9 @@ class SessionTimers:
             self.arm(Timer.NEW_HANDSHAKE, now + NEW_HANDSHAKE_TIMEOUT + self.jitter)
 
     def data_received(self, now: float) -> bool:
-        """`PACKET_RECEIVED` and `DATA_RECEIVED`; -> whether a keepalive was to answer earlier data already."""
+        """Apply `PACKET_RECEIVED` and `DATA_RECEIVED`; return whether an answer to earlier data was already due."""
         deadlines = self.deadlines
-        # Anything genuine will do, also a keepalive: the peer has the keys (WireGuard paper, section 6.5).
+        # Every genuine packet counts, also a keepalive: the peer has the keys (WireGuard paper, section 6.5).
         deadlines[Timer.NEW_HANDSHAKE] = inf
         if self.interval:
             self.arm(Timer.PERSISTENT_KEEPALIVE, now + self.interval)
@@ -132,22 +133,22 @@ class SessionTimers:
         return False
 
     def arm(self, timer: Timer, at: float) -> None:
-        """Set one deadline."""
+        """Set a deadline."""
         self.deadlines[timer] = at
         if at < self.wake:
             self.wake = at
             self._announce(at)
 
     def disarm(self, timer: Timer) -> None:
-        """Clear one deadline."""
+        """Clear a deadline."""
         self.deadlines[timer] = inf
 
     def is_armed(self, timer: Timer) -> bool:
-        """Whether it has a deadline."""
+        """Return whether the timer has a deadline."""
         return self.deadlines[timer] != inf
 
     def take_due(self, now: float) -> list[Timer]:
-        """Everything due by now, disarmed; call `settle` after acting on it."""
+        """Disarm and return all due timers; call `settle` after acting on them."""
         # In the order of the enumeration: keys are dropped before anything is sent with them.
         due = [timer for timer in Timer if self.deadlines[timer] <= now]
         for timer in due:
@@ -155,18 +156,18 @@ class SessionTimers:
         return due
 
     def settle(self) -> None:
-        """Recompute and announce the nearest deadline."""
+        """Recompute and announce the earliest deadline."""
         self.wake = min(self.deadlines)
         if self.wake != inf:
             self._announce(self.wake)
 
     def slept(self, seconds: float) -> None:
-        """The caller's clock stood still for so long: everything is due that much earlier."""
+        """Move all deadlines earlier by a time during which the caller's clock stood still."""
         # Infinity stays what it is.
         self.deadlines = [at - seconds for at in self.deadlines]
         self.settle()
 
     def clear(self) -> None:
-        """Nothing is due any more."""
+        """Clear all deadlines."""
         self.deadlines = [inf] * len(Timer)
         self.wake = inf

@@ -18,7 +18,8 @@ _MAX_PORT = 0xFFFF
 
 
 class UdpAddress(NamedTuple):
-    """Where datagrams go. A tuple of a canonical address text and a port: hashable in C, and what sockets want."""
+    """Destination of datagrams. A tuple of a canonical address text and a port: hashable in C, and the form sockets
+    use."""
 
     host: str
     "`192.0.2.1` or `2001:db8::1`: always the shortest form."
@@ -26,29 +27,30 @@ class UdpAddress(NamedTuple):
 
     @property
     def ip(self) -> IPv4Address | IPv6Address:
-        """The parsed address."""
+        """Return the parsed address."""
         return ip_address(self.host)
 
     @property
     def is_ipv4(self) -> bool:
-        """Whether the IPv4 socket carries it."""
+        """Return whether the IPv4 socket carries it."""
         return ":" not in self.host
 
     @property
     def ip16(self) -> bytes:
-        """16 bytes, IPv4 mapped; an IPv6 zone is left out."""
+        """Return 16 bytes, IPv4 mapped; an IPv6 zone is left out."""
         ip = self.ip
         return _MAPPED + ip.packed if ip.version == 4 else ip.packed
 
     @property
     def wire(self) -> bytes:
-        """18 bytes: `ip16`, then the port, big endian."""
+        """Return 18 bytes: `ip16`, then the port, big endian."""
         return self.ip16 + self.port.to_bytes(2, "big")
 
     @property
     def cookie_source(self) -> bytes:
-        """What a WireGuard cookie is bound to: the address bytes, then the port, little endian (as upstream)."""
-        # Nobody but us ever checks a cookie (WireGuard paper, section 5.4.7), so any order of bytes would do.
+        """Return the source that a WireGuard cookie is bound to: the address bytes, then the port, little endian (as
+        upstream)."""
+        # Only we check our cookies (WireGuard paper, section 5.4.7), so any order of bytes would do.
         return self.ip.packed + self.port.to_bytes(2, "little")
 
     def __str__(self) -> str:
@@ -56,27 +58,28 @@ class UdpAddress(NamedTuple):
 
 
 def endpoint(host: str, port: int) -> UdpAddress:
-    """An UdpAddress from what a socket reports: zone cut off, mapped IPv4 unmapped. ValueError for other texts."""
+    """Return the UdpAddress of a socket's report: zone cut off, mapped IPv4 unmapped. Raises ValueError for other
+    texts."""
     ip = ip_address(host.partition("%")[0])
     # A dual-stack socket reports IPv4 senders as mapped: kept so, one peer would be two candidates.
     if ip.version == 6 and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
-    # The text is made anew: two spellings of one address have to be one key.
+    # The text is normalized: two spellings of one address have to be one key.
     return UdpAddress(str(ip), port)
 
 
 def endpoint_of_bytes(packed: bytes, port: int) -> UdpAddress:
-    """An UdpAddress from 4 or 16 address bytes; mapped IPv4 is unmapped."""
+    """Return the UdpAddress of 4 or 16 address bytes; mapped IPv4 is unmapped."""
     if len(packed) == 16 and packed.startswith(_MAPPED):
         packed = packed[12:]
     return UdpAddress(str(ip_address(packed)), port)
 
 
 def parse_endpoint_untrusted(text: str) -> UdpAddress:
-    """`192.0.2.1:80` or `[2001:db8::1]:80`; WireError otherwise."""
+    """Parse `192.0.2.1:80` or `[2001:db8::1]:80`. Raises WireError otherwise."""
     host, colon, digits = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
-    # `isdigit` takes the digits of every script, and `int` takes its time over thousands of them.
+    # `isdigit` accepts the digits of every script, and `int` is slow over thousands of them.
     if not colon or not digits.isascii() or not digits.isdigit() or len(digits) > 5:
         raise WireError("bad_endpoint")
     port = int(digits)

@@ -1,10 +1,10 @@
-"""The transmit superbuffer: packets written by the stack, sealed in place by the tunnel, sent as one datagram batch.
+"""The transmit superbuffer: the stack writes packets, the tunnel seals them in place, one datagram batch sends them.
 
-Lives here: the memory layout all three agree on.
-Does not live here: who fills (stack/tcp/tcp_output.py), seals (tunnel/) or sends it (drivers/udp.py).
+Lives here: the memory layout that all three share.
+Does not live here: filling (stack/tcp/tcp_output.py), sealing (tunnel/) and sending (drivers/udp.py).
 
 A slot is a WireGuard transport message: 16 bytes header, the plaintext padded to a multiple of 16 (never beyond the
-MTU), 16 bytes tag. All slots of a batch but the last have the same size, which is what UDP_SEGMENT asks for.
+MTU), 16 bytes tag. All slots of a batch but the last have the same size, as UDP_SEGMENT requires.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Layout:
     def __init__(self, view: memoryview, size: int) -> None:
         self.size = size
         "Bytes of plaintext per slot, padding included."
-        # Header, plaintext and tag lie as they travel, so sealing writes each where it belongs and nothing is moved.
+        # Header, plaintext and tag are in wire order, so sealing writes each in place and moves nothing.
         stride = size + OVERHEAD
         self.stride = stride
         "Bytes from one slot to the next."
@@ -41,7 +41,7 @@ class Layout:
 
 
 class TxBuf:
-    """One superbuffer with slots pre-sliced per plaintext size.
+    """A superbuffer with slots pre-sliced per plaintext size.
 
     `buf` and `view` are the memory; `layout(size)` the slices. The content is only valid between an emit and the next.
     """
@@ -50,8 +50,7 @@ class TxBuf:
 
     def __init__(self, mtu: int = 1280) -> None:
         self.mtu = mtu
-        # One buffer for the life of a node: what is sent is copied by the kernel within the call, so the next batch
-        # may overwrite it.
+        # One buffer for the life of a node: the kernel copies it within the call, so the next batch may overwrite it.
         # 64 KiB: the largest UDP payload is a few bytes less, whatever the slots.
         self.buf = bytearray(65_536)
         self.view = memoryview(self.buf)
@@ -59,22 +58,23 @@ class TxBuf:
         self.layout(mtu)
 
     def layout(self, size: int) -> Layout:
-        """The slices for plaintexts of `size` bytes (already padded)."""
-        found = self._layouts.get(size)
-        if found is None:
+        """Return the slices for plaintexts of `size` bytes (already padded)."""
+        layout = self._layouts.get(size)
+        if layout is None:
             if len(self._layouts) >= _KEPT_LAYOUTS:
-                self._layouts.clear()  # a handful of sizes is normal; a peer changing its MSS must not grow us
-            found = self._layouts[size] = Layout(self.view, size)
-        return found
+                # a handful of sizes is normal; a peer that changes its MSS must not grow our memory
+                self._layouts.clear()
+            layout = self._layouts[size] = Layout(self.view, size)
+        return layout
 
 
 class Batch(NamedTuple):
-    """What an emit left in a TxBuf."""
+    """Result of an emit into a TxBuf."""
 
     destination: bytes
     "Overlay address, 16 bytes."
     packets: int
-    "At least one."
+    "Number of packets, at least one."
     size: int
     "Padded plaintext bytes of every packet but the last: `txbuf.layout(size)` has their slices."
     last: int
@@ -83,6 +83,6 @@ class Batch(NamedTuple):
 
 # Padding hides exact lengths. Beyond the MTU it would make a packet that the path does not carry.
 def padded(size: int, mtu: int) -> int:
-    """`size` rounded up to a multiple of 16, but not beyond the MTU (WireGuard paper, 5.4.6)."""
+    """Return `size` rounded up to a multiple of 16, but not beyond the MTU (WireGuard paper, 5.4.6)."""
     up = (size + 15) & ~15
     return up if up <= mtu else max(size, mtu)

@@ -1,6 +1,6 @@
-"""DERP frames out of bytes: cutting a stream, and the value of each frame.
+"""DERP frame parser: cuts a stream, and returns the value of each frame.
 
-Lives here: everything that reads a stranger's frames. The values are in derp.py.
+Lives here: everything that reads untrusted frames. The values are in derp.py.
 Obeys docs/protocol/derp.md; tests/data/wire/derp.json.
 """
 
@@ -54,8 +54,8 @@ from coder.mesh.core.wire.derp import (
     WatchConns,
 )
 
-# What is in front of the packet differs: one key, or two where another relay says for whom as well as from whom.
-# Everything else may be as long as the longest box.
+# The bytes in front of the packet differ: one key, or two where another relay gives destination and source. Everything
+# else may be as long as the longest box.
 _MAX_BODY = {
     SEND_PACKET: MAX_PACKET + KEY_SIZE,
     RECV_PACKET: MAX_PACKET + KEY_SIZE,
@@ -75,15 +75,15 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """Bytes of an unfinished frame."""
+        """Return the bytes of an unfinished frame."""
         return len(self._buffer)
 
     def feed_untrusted(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """(type, body) of every frame that is now complete; WireError when one is longer than allowed.
+        """Return (type, body) of every frame that is now complete. Raises WireError when one is longer than allowed.
 
-        After a WireError the stream cannot be followed any more.
+        After a WireError the rest of the stream cannot be parsed.
         """
-        # A list: a caller that stops half-way must not leave the buffer behind its frames.
+        # A list: a caller that stops half-way must not leave the buffer inconsistent.
         buffer = self._buffer
         buffer += data
         frames = []
@@ -94,7 +94,7 @@ class FrameReader:
             # Five is the header's size, written out: this loop sees every byte that is relayed.
             while end - at >= 5:
                 kind, size = unpack(buffer, at)
-                # Nearly all frames are short: the table is asked about long ones only.
+                # Nearly all frames are short: the table is checked for long ones only.
                 if size > MAX_PACKET and size > _MAX_BODY.get(kind, MAX_FRAME):
                     raise WireError("frame_too_long")
                 # An unfinished frame waits in the buffer, whose size the check above has bounded.
@@ -110,17 +110,18 @@ class FrameReader:
 
 
 def parse_untrusted(kind: int, body: bytes) -> Frame:
-    """The value of a frame; WireError when the body is too short for its type. Unknown types give UnknownFrame."""
+    """Return the value of a frame. Raises WireError when the body is too short for its type. Unknown types give
+    UnknownFrame."""
     parser = _PARSERS.get(kind)
-    # An unknown type is skipped, as docs/protocol/derp.md#frames has it: newer relays need no new version.
+    # An unknown type is skipped, as in docs/protocol/derp.md#frames: newer relays need no new version.
     if parser is None:
         return UnknownFrame(kind, body)
-    least, most, make = parser
-    if len(body) < least:
-        raise WireError("short_frame", f"frame 0x{kind:02x} has {len(body)} bytes of at least {least}")
-    if len(body) > most:
+    min_size, max_size, make = parser
+    if len(body) < min_size:
+        raise WireError("short_frame", f"frame 0x{kind:02x} has {len(body)} bytes of at least {min_size}")
+    if len(body) > max_size:
         raise WireError("frame_too_long")
-    # What lies behind the fields of a type is ignored: later versions append.
+    # Bytes behind the fields of a type are ignored: later versions append.
     return make(body)
 
 
@@ -129,15 +130,15 @@ def _key(body: bytes, at: int = 0) -> PublicKey:
 
 
 def _server_key(body: bytes) -> Frame:
-    # Five bytes of an error page may pass for a header; its text does not pass for this.
+    # Five bytes of an error page may look like a header; its text does not look like this.
     if not body.startswith(MAGIC):
         raise WireError("bad_magic")
-    # Bytes behind the key are ignored: later relays may say more there.
+    # Bytes behind the key are ignored: later relays may append.
     return ServerKey(_key(body, len(MAGIC)))
 
 
 def _client_info(body: bytes) -> Frame:
-    # Cut only. Opening needs the relay's private key, which this file must not know (derp_info.py).
+    # Cut only. Opening needs the relay's private key, which this file must not have (derp_info.py).
     return SealedClientInfo(_key(body), body[KEY_SIZE : KEY_SIZE + NONCE_SIZE], body[KEY_SIZE + NONCE_SIZE :])
 
 
@@ -147,8 +148,8 @@ def _peer_gone(body: bytes) -> Frame:
 
 
 # type: (least, most bytes of the body, how to read it)
-# The least is what the fields need, the most what a stranger may make us keep: only packets are bounded tighter than a
-# frame, as everything else is rare.
+# The minimum is the size of the fields, the maximum bounds the memory of a stranger's frame: only packets have a
+# tighter bound than a frame, as everything else is rare.
 _PARSERS = {
     SERVER_KEY: (len(MAGIC) + KEY_SIZE, MAX_FRAME, _server_key),
     CLIENT_INFO: (KEY_SIZE + NONCE_SIZE, MAX_FRAME, _client_info),
@@ -166,10 +167,10 @@ _PARSERS = {
     ),
     WATCH_CONNS: (0, MAX_FRAME, lambda _: WatchConns()),
     CLOSE_PEER: (KEY_SIZE, MAX_FRAME, lambda body: ClosePeer(_key(body))),
-    # Cut to eight bytes: an answer as long as the question would let anybody have us send as much as he does.
+    # Cut to eight bytes: an answer as long as the ping would let a stranger make us send as much as it does.
     PING: (_PING_SIZE, MAX_FRAME, lambda body: DerpPing(body[:_PING_SIZE])),
     PONG: (_PING_SIZE, MAX_FRAME, lambda body: DerpPong(body[:_PING_SIZE])),
-    # For people: a wrong byte is shown as one, and ends nothing.
+    # For people: a wrong byte is shown as a replacement, and ends nothing.
     HEALTH: (0, MAX_FRAME, lambda body: Health(body.decode("utf-8", "replace"))),
     RESTARTING: (8, MAX_FRAME, lambda body: Restarting(*RESTARTING_BODY.unpack_from(body))),
 }

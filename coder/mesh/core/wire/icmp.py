@@ -25,7 +25,7 @@ HEADER_SIZE = 8
 
 
 class Message(NamedTuple):
-    """An ICMPv6 message: four bytes of meaning, then a body."""
+    """An ICMPv6 message: type, code and four bytes of parameters, then a body."""
 
     type: int
     code: int
@@ -36,20 +36,20 @@ class Message(NamedTuple):
 
     @property
     def identifier(self) -> int:
-        """Of an echo."""
+        """Return the identifier of an echo."""
         return self.parameter >> 16
 
     @property
     def sequence(self) -> int:
-        """Of an echo."""
+        """Return the sequence number of an echo."""
         return self.parameter & 0xFFFF
 
     def body_bytes(self) -> bytes:
-        """The message with a checksum of zero."""
+        """Return the message with a checksum of zero."""
         return _HEADER.pack(self.type, self.code, 0, self.parameter) + self.body
 
     def encode(self, source: bytes, destination: bytes) -> bytes:
-        """The whole IPv6 packet."""
+        """Return the whole IPv6 packet."""
         data = self.body_bytes()
         check = ip.checksum(ip.PROTOCOL_ICMP6, source, destination, data)
         return (
@@ -61,18 +61,18 @@ class Message(NamedTuple):
 
 
 def parse_untrusted(payload: bytes) -> Message:
-    """From an IPv6 payload; WireError when shorter than a header."""
+    """Parse an IPv6 payload. Raises WireError when shorter than a header."""
     if len(payload) < HEADER_SIZE:
         raise WireError("short_message")
-    # The checksum is not verified: nothing arrives here that the tunnel has not authenticated
-    # (docs/decisions/tcp.md).
+    # The checksum is not verified: the tunnel has authenticated everything that arrives here (docs/decisions/tcp.md).
     kind, code, _, parameter = _HEADER.unpack_from(payload)
     return Message(kind, code, parameter, payload[HEADER_SIZE:])
 
 
 # From the address the datagram was sent to, which is ours: RFC 4443 section 2.2 (a).
 def port_unreachable(packet: bytes, source: bytes, destination: bytes) -> bytes:
-    """The error for a datagram nobody listens for, quoting as much of it as fits the minimum MTU (RFC 4443, 3.1)."""
+    """Return the error for a datagram to an unbound port, quoting as much of it as the minimum MTU allows (RFC 4443,
+    3.1)."""
     # RFC 4443 section 2.4 (c): as much as possible without exceeding 1280 bytes in all.
     quoted = packet[: ip.MIN_MTU - ip.HEADER_SIZE - HEADER_SIZE]
     return Message(UNREACHABLE, CODE_PORT_UNREACHABLE, 0, quoted).encode(source, destination)

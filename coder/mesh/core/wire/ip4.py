@@ -1,7 +1,7 @@
-"""IPv4 packets as IPv6 ones between mapped addresses (::ffff:a.b.c.d), and back.
+"""IPv4 packets as IPv6 packets between mapped addresses (::ffff:a.b.c.d), and back.
 
 Lives here: the two translations, and cutting an IPv4 packet into fragments. Inside the stack there is one kind of
-packet and one kind of address; IPv4 exists at its two doors only.
+packet and one kind of address; IPv4 exists at its edge only.
 Does not live here: choosing addresses (stack/), IPv6 itself (ip.py).
 Obeys: RFC 791, RFC 792, RFC 6864 (identification), and the tables of RFC 7915 where ICMP differs.
 
@@ -15,8 +15,8 @@ from struct import Struct
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import icmp, ip
 
-# Without options. Those that arrive are skipped by the header length: RFC 1122 section 3.2.1.8 has a host ignore what
-# it does not understand.
+# Without options. Received ones are skipped by the header length: RFC 1122 section 3.2.1.8 has a host ignore unknown
+# options.
 HEADER_SIZE = 20
 PROTOCOL_ICMP = 1
 MAPPED = bytes(10) + b"\xff\xff"
@@ -38,44 +38,45 @@ _TIME_EXCEEDED_6 = 3
 
 
 def is_ipv4(address: bytes) -> bool:
-    """Whether a 16-byte address stands for an IPv4 one."""
+    """Return whether a 16-byte address stands for an IPv4 address."""
     return address.startswith(MAPPED)
 
 
 def address16(address: bytes) -> bytes:
-    """16 bytes of an address of 4 or 16."""
+    """Return 16 bytes of an address of 4 or 16."""
     return MAPPED + address if len(address) == 4 else address
 
 
 def to_ipv6_untrusted(data: bytes) -> bytes:
-    """An IPv4 packet as IPv6; WireError when it is none, or of a kind a host has no use for. Padding is cut off.
+    """Return an IPv4 packet as IPv6. Raises WireError when it is none, or of a kind a host has no use for. Padding is
+    cut off.
 
     A fragment gets IPv6's fragment header.
     """
-    # The header checksum is not looked at: the tunnel has authenticated every byte (docs/decisions/tcp.md).
-    protocol, source, destination, payload, identification, place = _parse(data)
+    # The header checksum is not checked: the tunnel has authenticated every byte (docs/decisions/tcp.md).
+    protocol, source, destination, payload, identification, fragment = _parse(data)
     if protocol == PROTOCOL_ICMP:
         protocol = ip.PROTOCOL_ICMP6
-        # Later fragments have no ICMP header; of the first the type is translated, and its checksum, which spans all,
-        # is nobody's concern behind the tunnel.
-        if not place & _OFFSET:
+        # Later fragments have no ICMP header. For the first the type is translated; its checksum, which spans all
+        # fragments, is not checked behind the tunnel.
+        if not fragment & _OFFSET:
             payload = _icmp_to_6(payload)
-    if place & (_MORE_FRAGMENTS | _OFFSET):
-        # A whole packet of IPv4 has 65,535 bytes with its header (RFC 791 section 3.1). Fragments that add up to more
-        # would be put together behind the door to what cannot be translated back ("ping of death").
-        if ((place & _OFFSET) << 3) + len(payload) > MAX_PAYLOAD:
+    if fragment & (_MORE_FRAGMENTS | _OFFSET):
+        # A whole packet of IPv4 has at most 65,535 bytes with its header (RFC 791 section 3.1). Larger fragments would
+        # be reassembled to a packet that cannot be translated back ("ping of death").
+        if ((fragment & _OFFSET) << 3) + len(payload) > MAX_PAYLOAD:
             raise WireError("long_packet")
-        more = 1 if place & _MORE_FRAGMENTS else 0
-        payload = _FRAGMENT.pack(protocol, (place & _OFFSET) << 3 | more, identification) + payload
+        more = 1 if fragment & _MORE_FRAGMENTS else 0
+        payload = _FRAGMENT.pack(protocol, (fragment & _OFFSET) << 3 | more, identification) + payload
         protocol = _PROTOCOL_FRAGMENT
-    # An IPv4 length counts the header, one of IPv6 does not: with the fragment header a full one no longer fits.
+    # An IPv4 length counts the header, an IPv6 length does not: with the fragment header a full one no longer fits.
     if len(payload) > 0xFFFF:
         raise WireError("long_packet")
     return ip.header(protocol, MAPPED + source, MAPPED + destination, len(payload)) + payload
 
 
 def from_ipv6(packet: bytes) -> bytes:
-    """The IPv4 packet that a whole (unfragmented) IPv6 packet between mapped addresses stands for."""
+    """Return the IPv4 packet of a whole (unfragmented) IPv6 packet between mapped addresses."""
     protocol, payload = packet[6], packet[ip.HEADER_SIZE :]
     if protocol == ip.PROTOCOL_ICMP6:
         protocol, payload = PROTOCOL_ICMP, _icmp_to_4(payload)
@@ -84,7 +85,7 @@ def from_ipv6(packet: bytes) -> bytes:
 
 
 def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
-    """An IPv4 packet without options, or its fragments when it is larger than the MTU."""
+    """Return an IPv4 packet without options, or its fragments when it is larger than the MTU."""
     if len(packet) <= mtu:
         return [packet]
     # RFC 791: offsets count in units of eight bytes.
@@ -93,29 +94,29 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
     out = []
     for at in range(0, len(body), room):
         piece = body[at : at + room]
-        place = at >> 3 | (_MORE_FRAGMENTS if at + room < len(body) else 0)
-        head = _header(packet[9], packet[12:16], packet[16:20], len(piece), place, identification)
+        fragment = at >> 3 | (_MORE_FRAGMENTS if at + room < len(body) else 0)
+        head = _header(packet[9], packet[12:16], packet[16:20], len(piece), fragment, identification)
         out.append(head + piece)
     return out
 
 
 def _parse(data: bytes) -> tuple[int, bytes, bytes, bytes, int, int]:
-    """(protocol, source, destination, payload, identification, flags and offset)."""
+    """Return (protocol, source, destination, payload, identification, flags and offset)."""
     if len(data) < HEADER_SIZE:
         raise WireError("short_packet")
-    first, _, size, identification, place, _, protocol, _, source, destination = _HEADER.unpack_from(data)
+    first, _, size, identification, fragment, _, protocol, _, source, destination = _HEADER.unpack_from(data)
     begin = (first & 15) * 4
     # An IHL below five words would have the payload begin inside the header (RFC 791 section 3.1).
     if first >> 4 != 4 or begin < HEADER_SIZE:
         raise WireError("not_ipv4")
     if not begin <= size <= len(data):
         raise WireError("truncated_packet")
-    return protocol, source, destination, bytes(data[begin:size]), identification, place
+    return protocol, source, destination, bytes(data[begin:size]), identification, fragment
 
 
-def _header(protocol: int, source: bytes, destination: bytes, size: int, place: int, identification: int) -> bytes:
+def _header(protocol: int, source: bytes, destination: bytes, size: int, fragment: int, identification: int) -> bytes:
     total = HEADER_SIZE + size
-    bare = _HEADER.pack(0x45, 0, total, identification, place, ip.HOP_LIMIT, protocol, 0, source, destination)
+    bare = _HEADER.pack(0x45, 0, total, identification, fragment, ip.HOP_LIMIT, protocol, 0, source, destination)
     check = 0xFFFF - ip.ones_sum(bare)
     return bare[:10] + check.to_bytes(2, "big") + bare[12:]
 
@@ -130,8 +131,8 @@ def _icmp_to_6(payload: bytes) -> bytes:
     if kind == _UNREACHABLE and code == _CODE_TOO_BIG:
         return icmp.Message(icmp.TOO_BIG, 0, (parameter & 0xFFFF) + GROWTH, _quote_to_6(body)).body_bytes()
     if kind == _UNREACHABLE:
-        # The stack only tells "nobody listens" from everything else, so the other codes of RFC 7915 are not kept
-        # apart.
+        # The stack only distinguishes "port unreachable" from everything else, so the other codes of RFC 7915 are
+        # merged.
         code = icmp.CODE_PORT_UNREACHABLE if code == _CODE_PORT else 0
         return icmp.Message(icmp.UNREACHABLE, code, 0, _quote_to_6(body)).body_bytes()
     if kind == _TIME_EXCEEDED:
@@ -140,8 +141,8 @@ def _icmp_to_6(payload: bytes) -> bytes:
 
 
 def _quote_to_6(data: bytes) -> bytes:
-    """The beginning of a packet of ours, as an error quotes it: its length field promises more than is there."""
-    # No more than the header is asked for: RFC 792 lets a router quote just eight bytes behind it.
+    """Translate the beginning of one of our packets in an error's quote, whose length field exceeds the quote."""
+    # Only the header is required: RFC 792 lets a router quote just eight bytes behind it.
     if len(data) < HEADER_SIZE or data[0] >> 4 != 4:
         raise WireError("bad_quote")
     begin = (data[0] & 15) * 4
@@ -156,7 +157,7 @@ def _icmp_to_4(payload: bytes) -> bytes:
     if kind in (icmp.ECHO_REQUEST, icmp.ECHO_REPLY):
         kind = _ECHO if kind == icmp.ECHO_REQUEST else _ECHO_REPLY
     elif kind == icmp.TOO_BIG:
-        # The other way round: the MTU shrinks by what the packet does (RFC 7915 section 5.2).
+        # The reverse: the MTU shrinks by as much as the packet does (RFC 7915 section 5.2).
         kind, code, parameter, body = _UNREACHABLE, _CODE_TOO_BIG, max(parameter - GROWTH, 0), _quote_to_4(body)
     else:
         code = _CODE_PORT if code == icmp.CODE_PORT_UNREACHABLE else _CODE_HOST

@@ -1,4 +1,4 @@
-"""What a router does to packets that pass through it: readdressing, MSS clamping, refusals.
+"""Packet rewriting of a router: readdressing, MSS clamping, refusals.
 
 Lives here: IPv6 packets in, IPv6 packets out. Does not live here: which packets may pass
 (drivers/wireguard_gateway.py).
@@ -22,25 +22,25 @@ _ICMP_REDIRECT = 137
 
 
 def trimmed(packet: bytes) -> bytes:
-    """The packet without tunnel padding; empty when it is not a whole IPv6 packet."""
+    """Return the packet without tunnel padding; empty when it is not a whole IPv6 packet."""
     if len(packet) < ip.HEADER_SIZE or packet[0] >> 4 != 6:
         return b""
     size = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
-    # Most packets have no padding: they come back without a copy.
+    # Most packets have no padding: they are returned without a copy.
     if size == len(packet):
         return packet
     return packet[:size] if size < len(packet) else b""
 
 
 def difference(before: bytes, after: bytes) -> int:
-    """What replacing address bytes adds to the one's complement sum of a pseudo header, 0..65534."""
+    """Return what replacing address bytes adds to the one's complement sum of a pseudo header, 0..65534."""
     return (ip.ones_sum(after) - ip.ones_sum(before)) % 0xFFFF
 
 
 def readdress(packet: bytes, source: bytes, destination: bytes, added: int) -> bytes:
-    """The packet with other addresses; `added` is `difference` of old and new ones. Checksums stay right.
+    """Return the packet with other addresses; `added` is `difference` of old and new ones. Checksums stay right.
 
-    Errors quote the packet they are about, which went the other way: its addresses are replaced as well.
+    Errors quote the packet they are about, which travelled in the other direction: its addresses are replaced as well.
     """
     out = bytearray(packet)
     out[8:24] = source
@@ -52,25 +52,25 @@ def readdress(packet: bytes, source: bytes, destination: bytes, added: int) -> b
         protocol, at = packet[at], at + _FRAGMENT_SIZE
     if protocol == ip.PROTOCOL_ICMP6 and len(out) > at and out[at] < _ICMP_INFORMATIONAL:
         return _readdress_error(bytes(out), at, source, destination)
-    # Other protocols have no checksum over addresses that we know of; TSMP has none at all.
-    place = _CHECKSUM_AT.get(protocol)
-    if place is not None and len(out) >= at + place + 2:
-        _add_to_checksum(out, at + place, added)
+    # Other protocols have no known checksum over addresses; TSMP has none at all.
+    checksum_at = _CHECKSUM_AT.get(protocol)
+    if checksum_at is not None and len(out) >= at + checksum_at + 2:
+        _add_to_checksum(out, at + checksum_at, added)
     return bytes(out)
 
 
 def _readdress_error(packet: bytes, at: int, source: bytes, destination: bytes) -> bytes:
-    """`packet` has its own new addresses already; `at` is where its ICMP message begins."""
+    """Readdress the quote of an error. `packet` has its own new addresses already; its ICMP message begins at `at`."""
     out = bytearray(packet)
     quoted = at + icmp.HEADER_SIZE
     if len(out) < quoted + ip.HEADER_SIZE or at != ip.HEADER_SIZE:
         return packet
-    # The quote is of a packet that went the other way: its source is who gets this error.
+    # The quoted packet travelled in the other direction: its source is the receiver of this error.
     out[quoted + 8 : quoted + 24] = destination
     out[quoted + 24 : quoted + 40] = source
-    # Computed anew, not adjusted: the quoted addresses lie inside what the checksum covers, and errors are rare.
-    # The quote's own checksum, which spans its addresses, is left: it may lie behind the cut, and whoever reads a
-    # quote cannot check it anyway.
+    # Recomputed, not adjusted: the quoted addresses lie inside the checksummed range, and errors are rare. The quote's
+    # own checksum, which spans its addresses, is left: it may lie behind the cut, and a reader of a quote cannot check
+    # it anyway.
     out[at + 2 : at + 4] = bytes(2)
     check = ip.checksum(ip.PROTOCOL_ICMP6, source, destination, bytes(out[at:]))
     out[at + 2 : at + 4] = check.to_bytes(2, "big")
@@ -84,7 +84,7 @@ def _add_to_checksum(packet: bytearray, at: int, added: int) -> None:
 
 
 def clamp_mss(packet: bytes, mtu: int) -> bytes:
-    """A TCP SYN announces no larger segments than fit into `mtu`; other packets come back as they are."""
+    """Return a TCP SYN with an MSS of at most what `mtu` allows; other packets are returned unchanged."""
     if packet[6] != ip.PROTOCOL_TCP or len(packet) < _TCP_HEADERS or not packet[ip.HEADER_SIZE + 13] & _SYN:
         return packet
     # RFC 6691 section 2: the MSS counts neither IP nor TCP options, so only the fixed headers are taken off.
@@ -92,7 +92,7 @@ def clamp_mss(packet: bytes, mtu: int) -> bytes:
     end = min(ip.HEADER_SIZE + (packet[ip.HEADER_SIZE + 12] >> 4) * 4, len(packet))
     at = _TCP_HEADERS
     while at < end:
-        # As in wire/tcp.py, but lenient: a router passes on what it does not understand.
+        # As in wire/tcp.py, but lenient: a router forwards what it does not understand.
         kind = packet[at]
         if kind == _OPTION_END:
             break
@@ -101,7 +101,7 @@ def clamp_mss(packet: bytes, mtu: int) -> bytes:
             continue
         size = packet[at + 1] if at + 1 < end else 0
         if size < 2 or at + size > end:
-            break  # nonsense: its destination decides what to make of it
+            break  # malformed: its destination decides how to treat it
         if kind == _OPTION_MSS and size == 4:
             return _with_mss(packet, at + 2, largest)
         at += size
@@ -123,23 +123,23 @@ def _with_mss(packet: bytes, at: int, largest: int) -> bytes:
 
 
 def may_answer(packet: bytes) -> bool:
-    """Whether an error may be sent about this packet: never about errors, later fragments (RFC 4443, 2.4)."""
+    """Return whether an error may be sent about this packet: never about errors, later fragments (RFC 4443, 2.4)."""
     at, protocol = ip.HEADER_SIZE, packet[6]
     if protocol == _FRAGMENT:
         return False
-    # A redirect is no error by its number, and yet named in 2.4 (e.2).
+    # A redirect is no error by its number, and yet listed in 2.4 (e.2).
     return protocol != ip.PROTOCOL_ICMP6 or (
         len(packet) > at and packet[at] >= _ICMP_INFORMATIONAL and packet[at] != _ICMP_REDIRECT
     )
 
 
 def prohibited(packet: bytes) -> bytes:
-    """The refusal of a packet, as if from where it was going: nothing behind the router is named."""
+    """Return the refusal of a packet, with its destination as source: nothing behind the router is revealed."""
     return _about(packet, icmp.UNREACHABLE, CODE_PROHIBITED, 0)
 
 
 def too_big(packet: bytes, mtu: int) -> bytes:
-    """The answer to a packet larger than the next hop takes."""
+    """Return the answer to a packet larger than the next hop's MTU."""
     return _about(packet, icmp.TOO_BIG, 0, mtu)
 
 

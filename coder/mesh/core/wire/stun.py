@@ -1,6 +1,6 @@
-"""STUN binding requests and responses: "what address do you see me at?".
+"""STUN binding requests and responses: a client's address as a server sees it.
 
-Lives here: the two messages both ways, and telling STUN from other datagrams.
+Lives here: the two messages in both directions, and telling STUN from other datagrams.
 Does not live here: which servers to ask, and when (paths/).
 Obeys: RFC 8489 sections 5 and 14 (as far as a binding needs); the request as recorded in stun.json.
 """
@@ -27,23 +27,23 @@ _XOR_MAPPED = 0x0020
 _XOR_MAPPED_OLD = 0x8020  # used by servers written to drafts of RFC 5389
 _SOFTWARE = 0x8022
 _FINGERPRINT = 0x8028
-# "STUN" in ASCII: RFC 8489 section 14.7 wants the CRC to differ from that of a protocol which carries one of its own.
+# "STUN" in ASCII: RFC 8489 section 14.7 requires the CRC to differ from that of a protocol which carries its own.
 _FINGERPRINT_XOR = 0x5354554E
 _FINGERPRINT_SIZE = 8
-_SOFTWARE_VALUE = b"tailnode"  # genuine servers of this family answer nobody else
+_SOFTWARE_VALUE = b"tailnode"  # genuine servers of this family answer no other value
 # RFC 8489 section 14.1: 1 is IPv4, 2 IPv6.
 _FAMILY_SIZES = {1: 4, 2: 16}
 
 
 @dataclass(frozen=True, slots=True)
 class BindingRequest:
-    """Tell me my address."""
+    """Request of the sender's address."""
 
     tx_id: bytes
     "12 bytes, random."
 
     def encode(self) -> bytes:
-        """40 bytes: SOFTWARE and FINGERPRINT included."""
+        """Return 40 bytes: SOFTWARE and FINGERPRINT included."""
         software = _ATTRIBUTE.pack(_SOFTWARE, len(_SOFTWARE_VALUE)) + _SOFTWARE_VALUE
         head = _HEADER.pack(_REQUEST, len(software) + _FINGERPRINT_SIZE, _COOKIE, self.tx_id) + software
         return head + _fingerprint(head)
@@ -51,20 +51,20 @@ class BindingRequest:
 
 @dataclass(frozen=True, slots=True)
 class BindingResponse:
-    """You are at `source`."""
+    """The client's address as the server saw it."""
 
     tx_id: bytes
-    "Of the request."
+    "Transaction of the request."
     source: UdpAddress
 
     def encode(self) -> bytes:
-        """32 or 44 bytes with one XOR-MAPPED-ADDRESS."""
+        """Return 32 or 44 bytes with one XOR-MAPPED-ADDRESS."""
         packed = self.source.ip.packed
         mask = (_COOKIE + self.tx_id)[: len(packed)]
         masked = bytes(a ^ b for a, b in zip(packed, mask, strict=True))
         family = 1 if len(packed) == 4 else 2
         # RFC 8489 section 14.2: the port with the upper half of the cookie, the address with cookie and transaction.
-        # Routers that rewrite addresses they see in payloads do not recognise it so.
+        # Routers that rewrite addresses in payloads do not recognise it so.
         port = self.source.port ^ int.from_bytes(_COOKIE[:2], "big")
         value = bytes((0, family)) + port.to_bytes(2, "big") + masked
         attribute = _ATTRIBUTE.pack(_XOR_MAPPED, len(value)) + value
@@ -72,12 +72,13 @@ class BindingResponse:
 
 
 def is_stun(datagram: bytes) -> bool:
-    """Whether a datagram on a shared socket is STUN (RFC 8489 section 5): top bits zero, magic cookie in place."""
+    """Return whether a datagram on a shared socket is STUN (RFC 8489 section 5): top bits zero, magic cookie in
+    place."""
     return len(datagram) >= _HEADER.size and datagram[0] & 0xC0 == 0 and datagram[4:8] == _COOKIE
 
 
 def parse_request_untrusted(datagram: bytes) -> BindingRequest:
-    """A request as our own kind sends it; WireError for any other, so that the server is no open reflector."""
+    """Parse a request in our own form. Raises WireError for any other, so that the server is no open reflector."""
     kind, length, tx_id = _head(datagram)
     if kind != _REQUEST:
         raise WireError("not_a_request")
@@ -89,7 +90,7 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
     for kind, _, value in _attributes(body):
         software = software or (kind == _SOFTWARE and value == _SOFTWARE_VALUE)
         last = kind
-    # Ours alone are answered by this one; whoever runs a server for everybody has `answer_anybody_untrusted`.
+    # Only our own form is answered here; a public server uses `answer_anybody_untrusted`.
     if not software:
         raise WireError("foreign_software")
     # RFC 8489 section 14.7: it has to be the last attribute, as it covers all before it.
@@ -102,9 +103,9 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
 
 
 def answer_anybody_untrusted(datagram: bytes, source: UdpAddress) -> bytes:
-    """The answer to any binding request, also of RFC 3489 (no cookie); WireError when it cannot be given.
+    """Return the answer to any binding request, also of RFC 3489 (no cookie). Raises WireError when there is none.
 
-    Larger than the smallest requests by up to 48 bytes: whoever uses this must not do it without end.
+    Larger than the smallest requests by up to 48 bytes: a caller must limit the rate.
     """
     if len(datagram) < _HEADER.size:
         raise WireError("not_stun")
@@ -119,8 +120,8 @@ def answer_anybody_untrusted(datagram: bytes, source: UdpAddress) -> bytes:
         if kind == _CHANGE_REQUEST and any(value):
             raise WireError("cannot_change_address", "there is no second address to answer from")
     answer = _address_attribute(_MAPPED, source, bytes(16))
-    # An RFC 3489 client has sixteen bytes of transaction where the cookie is now, and knows the plain address only.
-    # The new kind gets both, as some read the old attribute still.
+    # An RFC 3489 client has sixteen bytes of transaction where the cookie is now, and knows the plain address only. A
+    # newer client gets both, as some still read the old attribute.
     if cookie == _COOKIE:
         answer = _address_attribute(_XOR_MAPPED, source, _COOKIE + tx_id) + answer
     return _HEADER.pack(_RESPONSE, len(answer), cookie, tx_id) + answer
@@ -135,18 +136,19 @@ def _address_attribute(kind: int, source: UdpAddress, mask: bytes) -> bytes:
 
 
 def parse_response_untrusted(datagram: bytes) -> BindingResponse:
-    """The first XOR-MAPPED-ADDRESS, else the first MAPPED-ADDRESS; WireError without either."""
+    """Return the first XOR-MAPPED-ADDRESS, else the first MAPPED-ADDRESS. Raises WireError without either."""
     kind, length, tx_id = _head(datagram)
     if kind != _RESPONSE:
         raise WireError("not_a_response")
     body = datagram[_HEADER.size : _HEADER.size + length]
     if len(body) != length:
         raise WireError("bad_attributes")
-    # Attributes of other kinds are skipped, also of the range that RFC 8489 section 6.3.3 would fail the exchange for:
-    # an address is all we want, and its transaction number proves the answer.
+    # Attributes of other types are skipped, also of the range that RFC 8489 section 6.3.3 would fail the exchange for:
+    # only the address is needed, and its transaction number proves the answer.
     plain: UdpAddress | None = None
     for kind, _, value in _attributes(body):
-        # The masked one wins whatever the order: routers rewrite the plain one (RFC 8489 section 14.2 tells of them).
+        # The masked one has priority whatever the order: routers rewrite the plain one (RFC 8489 section 14.2 mentions
+        # them).
         if kind in (_XOR_MAPPED, _XOR_MAPPED_OLD):
             return BindingResponse(tx_id, _mapped(value, _COOKIE + tx_id))
         if kind == _MAPPED and plain is None:
@@ -164,8 +166,8 @@ def _head(datagram: bytes) -> tuple[int, int, bytes]:
 
 
 def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
-    """(type, offset, value) of each attribute; values are padded to four bytes."""
-    found = []
+    """Return (type, offset, value) of each attribute; values are padded to four bytes."""
+    attributes = []
     at = 0
     while at < len(body):
         if len(body) - at < _ATTRIBUTE.size:
@@ -174,10 +176,10 @@ def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
         value = body[at + _ATTRIBUTE.size : at + _ATTRIBUTE.size + size]
         if len(value) != size:
             raise WireError("bad_attributes")
-        found.append((kind, at, value))
+        attributes.append((kind, at, value))
         # RFC 8489 section 14: padded to four bytes; the length field does not count the padding.
         at += _ATTRIBUTE.size + size + (-size & 3)
-    return found
+    return attributes
 
 
 def _mapped(value: bytes, mask: bytes) -> UdpAddress:

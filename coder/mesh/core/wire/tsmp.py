@@ -1,6 +1,6 @@
-"""TSMP: the "is it reachable" ping inside the tunnel, next header 99.
+"""TSMP: the reachability ping inside the tunnel, next header 99.
 
-Lives here: the three messages both ways. Does not live here: when to ping (core/endpoint.py).
+Lives here: the three messages in both directions. Does not live here: when to ping (core/endpoint.py).
 Obeys: docs/protocol/tsmp.md; the recorded packets of tests/data/wire/tsmp.json.
 """
 
@@ -22,12 +22,12 @@ _REJECT_BODY = Struct("!xBcHH")
 
 
 class TsmpPing(NamedTuple):
-    """Asks the peer to answer with the same token."""
+    """Request to answer with the same token."""
 
     token: bytes
 
     def encode(self, source: bytes, destination: bytes) -> bytes:
-        """The whole IPv6 packet."""
+        """Return the whole IPv6 packet."""
         return ip.header(ip.PROTOCOL_TSMP, source, destination, MIN_SIZE) + b"p" + self.token
 
 
@@ -38,13 +38,13 @@ class TsmpPong(NamedTuple):
     peer_api_port: int = 0
 
     def encode(self, source: bytes, destination: bytes) -> bytes:
-        """The whole IPv6 packet."""
+        """Return the whole IPv6 packet."""
         body = b"o" + self.token + self.peer_api_port.to_bytes(2, "big")
         return ip.header(ip.PROTOCOL_TSMP, source, destination, len(body)) + body
 
 
 class Reject(NamedTuple):
-    """The peer's filter refused a flow; nodes of ours never send it."""
+    """Refusal of a flow by the peer's filter; our nodes never send it."""
 
     protocol: int
     reason: str
@@ -57,14 +57,14 @@ Message = TsmpPing | TsmpPong | Reject
 
 
 def parse_untrusted(payload: bytes) -> Message:
-    """From an IPv6 payload; WireError for unknown kinds and short messages."""
+    """Parse an IPv6 payload. Raises WireError for unknown kinds and short messages."""
     # The shortest message is a rejection, seven bytes; pings have nine.
     if len(payload) < 7:
         raise WireError("short_message")
     kind = payload[0]
     if kind == _REJECT:
         protocol, reason, source_port, port = _REJECT_BODY.unpack_from(payload)
-        # Latin-1 has a letter for every byte: a reason nobody knows yet is shown, not refused.
+        # Latin-1 has a letter for every byte: an unknown reason is shown, not refused.
         return Reject(protocol, reason.decode("latin-1"), source_port, port)
     if len(payload) < MIN_SIZE:
         raise WireError("short_message")

@@ -1,6 +1,6 @@
-"""WireGuard's four messages.
+"""The four messages of WireGuard.
 
-Lives here: layout, sizes, where the MACs sit.
+Lives here: layout, sizes, the location of the MACs.
 Does not live here: any cryptography (crypto/), the hot path's own reading of transport headers (tunnel/keypairs.py,
 which uses TRANSPORT_HEADER directly: a value per packet would cost more than the rest of the loop).
 Obeys: the WireGuard paper, section 5.4.
@@ -18,7 +18,7 @@ TYPE_RESPONSE = 2
 TYPE_COOKIE_REPLY = 3
 TYPE_TRANSPORT = 4
 
-# Fixed sizes, all different: with the first word they tell every message from garbage before a hash is computed.
+# Fixed sizes, all different: with the first word they distinguish every message from garbage before a hash is computed.
 INITIATION_SIZE = 148
 RESPONSE_SIZE = 92
 COOKIE_REPLY_SIZE = 64
@@ -45,9 +45,9 @@ class Initiation:
     """The first handshake message."""
 
     sender: int
-    # Drawn at random and good for one session: who listens on the path sees which datagrams belong together, not whose
-    # they are.
-    "Index the sender wants to be answered under."
+    # Random and valid for one session: an observer on the path sees which datagrams belong together, not whose they
+    # are.
+    "Index for the answer to the sender."
     ephemeral: bytes
     static: bytes
     timestamp: bytes
@@ -55,11 +55,11 @@ class Initiation:
     mac2: bytes = bytes(_MAC)
 
     def encode_unsigned(self) -> bytes:
-        """The message up to mac1: what the MACs are computed over."""
+        """Return the message up to mac1: the input of the MACs."""
         return self.encode()[:-_MACS]
 
     def encode(self) -> bytes:
-        """All 148 bytes."""
+        """Return all 148 bytes."""
         return _INITIATION.pack(
             TYPE_INITIATION, self.sender, self.ephemeral, self.static, self.timestamp, self.mac1, self.mac2
         )
@@ -77,11 +77,11 @@ class HandshakeResponse:
     mac2: bytes = bytes(_MAC)
 
     def encode_unsigned(self) -> bytes:
-        """The message up to mac1."""
+        """Return the message up to mac1."""
         return self.encode()[:-_MACS]
 
     def encode(self) -> bytes:
-        """All 92 bytes."""
+        """Return all 92 bytes."""
         return _RESPONSE.pack(
             TYPE_RESPONSE, self.sender, self.receiver, self.ephemeral, self.empty, self.mac1, self.mac2
         )
@@ -89,17 +89,17 @@ class HandshakeResponse:
 
 @dataclass(frozen=True, slots=True)
 class CookieReply:
-    """Sent instead of a response by a busy responder."""
+    """Answer of a busy responder instead of a response."""
 
     receiver: int
     nonce: bytes
     cookie: bytes
-    # Sixteen of cookie, sixteen of tag. The whole reply is smaller than either message that provokes it: it amplifies
-    # nothing.
+    # Sixteen of cookie, sixteen of tag. The whole reply is smaller than either message that causes it: no
+    # amplification.
     "The cookie, encrypted, 32 bytes."
 
     def encode(self) -> bytes:
-        """All 64 bytes."""
+        """Return all 64 bytes."""
         return _COOKIE_REPLY.pack(TYPE_COOKIE_REPLY, self.receiver, self.nonce, self.cookie)
 
 
@@ -110,11 +110,11 @@ class Transport:
     receiver: int
     counter: int
     ciphertext: bytes
-    # Sixteen are a keepalive: nothing, sealed.
+    # Sixteen are a keepalive: an empty text, sealed.
     "Padded plaintext and tag, at least 16 bytes."
 
     def encode(self) -> bytes:
-        """The datagram."""
+        """Return the datagram."""
         return TRANSPORT_HEADER.pack(TYPE_TRANSPORT, self.receiver, self.counter) + self.ciphertext
 
 
@@ -122,12 +122,12 @@ Message = Initiation | HandshakeResponse | CookieReply | Transport
 
 
 def parse_untrusted(datagram: bytes) -> Message:
-    """Any of the four messages; WireError when the type is unknown or the size is not the type's."""
+    """Parse any of the four messages. Raises WireError when the type is unknown or the size is not the type's."""
     size = len(datagram)
-    # The type's word. Of longer ones the exact size tells garbage, below.
+    # The first word. For longer ones the exact size identifies garbage, below.
     if size < 4:
         raise WireError("short_datagram")
-    # The paper has one byte of type and three reserved zeros; read as one little-endian word they are checked at once.
+    # The paper has one byte of type and three reserved zeros; read as one little-endian word they are checked together.
     (kind,) = _TYPE.unpack_from(datagram)
     # No upper bound: a UDP payload has one, and a relay's frame.
     if kind == TYPE_TRANSPORT and size >= TRANSPORT_OVERHEAD:
@@ -140,11 +140,11 @@ def parse_untrusted(datagram: bytes) -> Message:
     if kind == TYPE_COOKIE_REPLY and size == COOKIE_REPLY_SIZE:
         return CookieReply(*_COOKIE_REPLY.unpack(datagram)[1:])
     known = kind in (TYPE_INITIATION, TYPE_RESPONSE, TYPE_COOKIE_REPLY, TYPE_TRANSPORT)
-    # Both are only counted. The paper (section 5.1) has a peer stay silent to whatever does not prove itself.
-    # Told apart for who debugs; the device counts both alike.
+    # Both are only counted. The paper (section 5.1) has a peer stay silent to unauthenticated messages. Distinguished
+    # for debugging; the device counts both alike.
     raise WireError("bad_size" if known else "unknown_type")
 
 
 def split_macs(datagram: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-    """(covered by mac1, mac1, covered by mac2, mac2) of an initiation or a response."""
+    """Return (covered by mac1, mac1, covered by mac2, mac2) of an initiation or a response."""
     return datagram[:-_MACS], datagram[-_MACS:-_MAC], datagram[:-_MAC], datagram[-_MAC:]

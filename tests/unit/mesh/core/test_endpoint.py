@@ -11,7 +11,7 @@ from coder.mesh.core.peers.path_actions import RELAY_PACKET
 from tests.kit.network.simulated_endpoints import REGION, SimulatedNetwork, acquainted, state
 
 
-def test_the_first_packet_takes_the_relay_and_the_path_becomes_direct() -> None:
+def test_first_packet_uses_relay_then_direct_path() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"first")
@@ -27,7 +27,7 @@ def test_the_first_packet_takes_the_relay_and_the_path_becomes_direct() -> None:
     assert one.sent_relay == before, "nothing takes the relay any more"
 
 
-def test_bulk_batches_travel_sealed_in_place_by_both_paths() -> None:
+def test_bulk_batches_are_sealed_in_place() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     texts = [bytes([i]) * 1240 for i in range(20)]
@@ -42,58 +42,58 @@ def test_bulk_batches_travel_sealed_in_place_by_both_paths() -> None:
     assert two.heard() == texts * 2
 
 
-def test_a_dying_path_gives_way_to_the_relay_within_five_seconds_and_comes_back() -> None:
+def test_dying_path_falls_back_within_five_seconds() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     sent = 0
 
-    def chat(until: float) -> None:
+    def send_until(until: float) -> None:
         nonlocal sent
         while world.now < until:
             sent += 1
             one.say(two, b"%d" % sent)
             world.run(world.now + 0.1)
 
-    chat(10.0)
+    send_until(10.0)
     assert state(one, two) is PathState.DIRECT
     world.passes = lambda *_: False
-    chat(15.0)
+    send_until(15.0)
     first_lost = 101
     heard = {int(text) for text in two.heard()}
     world.run(15.1)
-    chat(20.0)
+    send_until(20.0)
     heard = {int(text) for text in two.heard()}
     lost = set(range(1, sent)) - heard
     assert lost
     assert min(lost) >= first_lost
     assert max(lost) < first_lost + 50, "five seconds at ten packets a second"
     world.passes = lambda *_: True
-    chat(30.0)
+    send_until(30.0)
     assert state(one, two) is PathState.DIRECT
     where = two.udp_address
     direct, doubtful = (PathState.DIRECT, where), (PathState.DOUBTFUL, where)
     assert one.paths in ([direct, doubtful, direct], [direct, doubtful, (PathState.RELAYED, None), direct])
 
 
-def test_a_peer_that_reaches_its_relay_a_moment_later_is_not_waited_for_five_seconds(
+def test_late_relay_peer_is_retried_early(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
 
-    def nobody(region: int, source: bytes, to: bytes, packets: list[bytes]) -> None:
+    def drop_at_relay(region: int, source: bytes, to: bytes, packets: list[bytes]) -> None:
         one.endpoint.relay_peer_gone(region, to, world.now)
 
     with monkeypatch.context() as absent:
-        absent.setattr(world, "send_relay", nobody)
+        absent.setattr(world, "send_relay", drop_at_relay)
         one.say(two, b"first")
         world.run(0.01)
     world.run(1.0)
     assert two.heard() == [b"first"]
-    one.endpoint.relay_peer_gone(REGION, bytes(32), world.now)  # somebody we do not know
+    one.endpoint.relay_peer_gone(REGION, bytes(32), world.now)  # an unknown peer
 
 
-def test_blocked_udp_stays_on_the_relay() -> None:
+def test_blocked_udp_stays_on_relay() -> None:
     world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)
@@ -104,7 +104,7 @@ def test_blocked_udp_stays_on_the_relay() -> None:
     assert state(one, two) is PathState.RELAYED
 
 
-def test_wireguard_from_an_address_not_learnt_by_disco_is_dropped() -> None:
+def test_wireguard_from_unlearnt_address_is_dropped() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -122,7 +122,7 @@ def test_wireguard_from_an_address_not_learnt_by_disco_is_dropped() -> None:
     assert two.heard() == [b"hello", b"secret"]
 
 
-def test_a_coalesced_read_may_mix_everything() -> None:
+def test_coalesced_read_may_mix_messages() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -146,7 +146,7 @@ def test_a_coalesced_read_may_mix_everything() -> None:
     assert [answer.token for answer, _ in one.answers] == [5]
 
 
-def test_pings_for_callers_come_back_by_relay_when_udp_is_blocked() -> None:
+def test_caller_ping_uses_relay_without_udp() -> None:
     world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)
@@ -157,7 +157,7 @@ def test_pings_for_callers_come_back_by_relay_when_udp_is_blocked() -> None:
     assert answer.latency == 0.08
 
 
-def test_call_me_maybe_opens_a_firewall_on_the_other_side() -> None:
+def test_call_me_maybe_opens_far_firewall() -> None:
     """Two's firewall lets in only answers; two does not know where one is until it calls."""
     world = SimulatedNetwork()
     one, two = world.add(1), world.add(2)
@@ -177,7 +177,7 @@ def test_call_me_maybe_opens_a_firewall_on_the_other_side() -> None:
     assert state(one, two) is PathState.DIRECT
 
 
-def test_a_call_waits_for_fresh_endpoints() -> None:
+def test_call_waits_for_fresh_endpoints() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.endpoint.set_own_endpoints([one.udp_address], 0.0, 0.0)
@@ -188,7 +188,7 @@ def test_a_call_waits_for_fresh_endpoints() -> None:
     assert one.sent_relay == before + 1
 
 
-def test_rebinding_starts_on_the_relay_again() -> None:
+def test_rebinding_restarts_on_relay() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -203,7 +203,7 @@ def test_rebinding_starts_on_the_relay_again() -> None:
     assert state(one, two) is PathState.DIRECT
 
 
-def test_direct_paths_forbidden_on_one_side() -> None:
+def test_direct_paths_disabled_on_one_side() -> None:
     world = SimulatedNetwork()
     one, two = world.add(1, direct=False), world.add(2)
     one.endpoint.set_peer(two.config(), 0.0)
@@ -216,7 +216,7 @@ def test_direct_paths_forbidden_on_one_side() -> None:
     assert len(two.heard()) == len(one.heard()) == 5
 
 
-def test_removed_peers_leave_nothing_behind() -> None:
+def test_removed_peers_leave_no_state() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -227,12 +227,12 @@ def test_removed_peers_leave_nothing_behind() -> None:
     assert one.endpoint.next_wake() is None
     assert not one.endpoint._by_address.by_address
     assert one.endpoint.peer_of(two.overlay) is None
-    two.say(one, b"anybody there?")
+    two.say(one, b"hello?")
     world.run(5.0)
     assert one.heard() == []
 
 
-def test_a_peer_with_a_new_disco_key_is_probed_anew() -> None:
+def test_new_disco_key_restarts_probing() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -277,7 +277,7 @@ def test_garbage_is_ignored() -> None:
     assert two.heard() == [b"hello", b"fine"]
 
 
-def test_a_long_relay_queue_pauses_the_peers_that_use_it() -> None:
+def test_long_relay_queue_pauses_its_peers() -> None:
     world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)
@@ -285,14 +285,14 @@ def test_a_long_relay_queue_pauses_the_peers_that_use_it() -> None:
     one.say(two, b"hello")
     world.run(0.5)
     assert one.stack.paused == {two.overlay}
-    assert two.heard() == [b"hello"], "what is in the queue is delivered"
+    assert two.heard() == [b"hello"], "queued packets are delivered"
     one.endpoint.relay_drained(REGION + 1)
     assert one.stack.paused
     one.endpoint.relay_drained(REGION)
     assert not one.stack.paused
 
 
-def test_large_packets_take_the_relay_whatever_the_path() -> None:
+def test_large_packets_can_use_relay() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     assert one.stack.mtus == {two.overlay: RELAY_PACKET}
@@ -309,7 +309,7 @@ def test_large_packets_take_the_relay_whatever_the_path() -> None:
     assert state(one, two) is PathState.DIRECT
 
 
-def test_a_direct_path_does_not_wait_for_the_relay() -> None:
+def test_direct_path_ignores_relay_queue() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.relay_is_long = True
@@ -320,7 +320,7 @@ def test_a_direct_path_does_not_wait_for_the_relay() -> None:
     assert not one.stack.paused
 
 
-def test_keys_are_renewed_without_losing_a_packet() -> None:
+def test_key_renewal_loses_no_packet() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     for number in range(600):
@@ -330,7 +330,7 @@ def test_keys_are_renewed_without_losing_a_packet() -> None:
     assert len(one.alive) >= 5, "every two minutes"
 
 
-def test_a_pair_that_was_silent_for_an_hour_begins_again_at_once() -> None:
+def test_pair_resumes_after_silent_hour() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"before")

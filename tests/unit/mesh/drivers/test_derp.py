@@ -24,7 +24,7 @@ RECORDED = DATA / "wire" / "derp.json"
 DISCO = b"TS\xf0\x9f\x92\xac"
 
 
-def private(number: int) -> PrivateKey:
+def private_key(number: int) -> PrivateKey:
     return PrivateKey(bytes([number]) * 32)
 
 
@@ -33,7 +33,7 @@ def map_of(*numbers: int) -> DerpMap:
 
 
 class Inbox:
-    """A node's relay events, remembered."""
+    """Records a node's relay events."""
 
     def __init__(self) -> None:
         self.packets: list[tuple[int, bytes, bytes]] = []
@@ -60,8 +60,8 @@ class Inbox:
         self.changed.unpark_all()
 
 
-async def test_the_recorded_conversation(autojump_clock: trio.testing.MockClock) -> None:
-    """Every byte the two recorded clients got from a genuine relay, they get from ours."""
+async def test_recorded_conversation(autojump_clock: trio.testing.MockClock) -> None:
+    """Our relay sends the two recorded clients every byte that a genuine relay sent."""
     recorded = json.loads(RECORDED.read_text())
     frames = []
     for connection in recorded["connections"]:
@@ -120,55 +120,55 @@ async def log_in(stream: PipeStream, key: PrivateKey, server: DerpServer) -> der
 async def client(server: DerpServer, nursery: trio.Nursery, number: int) -> tuple[PipeStream, derp_reader.FrameReader]:
     ours, theirs = pipe_pair(capacity=1000)
     nursery.start_soon(server.serve_connection, theirs)
-    return ours, await log_in(ours, private(number), server)
+    return ours, await log_in(ours, private_key(number), server)
 
 
 class LateStream(PipeStream):
-    """A stream whose writer hears late that the other end has its bytes already."""
+    """A stream whose writer learns late that the other end has its bytes already."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         await super().send_all(data)
         await trio.sleep(1)
 
 
-async def test_whoever_has_been_welcomed_can_be_written_to(autojump_clock: trio.testing.MockClock) -> None:
-    """And is welcomed before anything else is said."""
-    server = DerpServer(private(9))
+async def test_welcomed_client_can_receive(autojump_clock: trio.testing.MockClock) -> None:
+    """The welcome is the first message."""
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         sender, _ = await client(server, nursery, 1)
         ours, theirs = pipe_pair()
         theirs.__class__ = LateStream
         nursery.start_soon(server.serve_connection, theirs)
 
-        async def pester() -> None:
+        async def send_repeatedly() -> None:
             while True:
-                await sender.send_all(derp.encode_send_packet(private(2).public, b"news"))
+                await sender.send_all(derp.encode_send_packet(private_key(2).public, b"news"))
                 await trio.sleep(0.01)
 
-        nursery.start_soon(pester)
+        nursery.start_soon(send_repeatedly)
         await trio.sleep(0.5)
-        box = SharedBox(private(2), server.public_key)
+        box = SharedBox(private_key(2), server.public_key)
         await ours.send_all(
-            derp_info.seal_client_info(box, private(2).public, bytes(24), derp_info.ClientInfo()).encode()
+            derp_info.seal_client_info(box, private_key(2).public, bytes(24), derp_info.ClientInfo()).encode()
         )
         reader, kinds = derp_reader.FrameReader(), []
         while derp.SERVER_INFO not in kinds:
             kinds += [kind for kind, _ in reader.feed_untrusted(await ours.receive_some())]
-        assert server.is_connected(private(2).public)
+        assert server.is_connected(private_key(2).public)
         while derp.RECV_PACKET not in kinds:
             kinds += [kind for kind, _ in reader.feed_untrusted(await ours.receive_some())]
         assert kinds[:3] == [derp.SERVER_KEY, derp.SERVER_INFO, derp.RECV_PACKET]
         nursery.cancel_scope.cancel()
 
 
-async def test_a_slow_reader_loses_the_oldest_and_then_its_connection(
+async def test_slow_reader_loses_oldest_then_connection(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    server = DerpServer(private(9))
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         sender, _ = await client(server, nursery, 1)
         slow, reader = await client(server, nursery, 2)
-        to = private(2).public
+        to = private_key(2).public
         for number in range(3 * QUEUE_PACKETS):
             await sender.send_all(derp.encode_send_packet(to, number.to_bytes(4, "big") + bytes(1000)))
             if number % 64 == 0:
@@ -186,13 +186,13 @@ async def test_a_slow_reader_loses_the_oldest_and_then_its_connection(
         nursery.cancel_scope.cancel()
 
 
-async def test_the_connection_that_wrote_last_receives(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9))
+async def test_last_writing_connection_receives(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         sender, _ = await client(server, nursery, 1)
         first, _ = await client(server, nursery, 2)
         second, _ = await client(server, nursery, 2)
-        to, source = private(2).public, private(1).public
+        to, source = private_key(2).public, private_key(1).public
         await sender.send_all(derp.encode_send_packet(to, b"to the newest"))
         assert await second.receive_some() == derp.encode_recv_packet(source, b"to the newest")
         await first.send_all(derp.encode_send_packet(source, b"hello"))
@@ -208,32 +208,34 @@ async def test_the_connection_that_wrote_last_receives(autojump_clock: trio.test
         nursery.cancel_scope.cancel()
 
 
-async def test_absent_peers_are_reported_for_disco_only_and_not_too_often(
+async def test_absent_peers_reported_for_disco_only(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    server = DerpServer(private(9))
-    nobody = private(77).public
+    server = DerpServer(private_key(9))
+    absent_key = private_key(77).public
     async with trio.open_nursery() as nursery:
         sender, reader = await client(server, nursery, 1)
-        await sender.send_all(derp.encode_send_packet(nobody, b"data"))
+        await sender.send_all(derp.encode_send_packet(absent_key, b"data"))
         for _ in range(10):
-            await sender.send_all(derp.encode_send_packet(nobody, DISCO + bytes(100)))
+            await sender.send_all(derp.encode_send_packet(absent_key, DISCO + bytes(100)))
         await sender.send_all(derp.DerpPing(b"the end!").encode())
         frames: list[tuple[int, bytes]] = []
         while (derp.PONG, b"the end!") not in frames:
             frames += reader.feed_untrusted(await sender.receive_some())
-        assert frames[:-1] == [(derp.PEER_GONE, nobody + b"\1")] * 3
+        assert frames[:-1] == [(derp.PEER_GONE, absent_key + b"\1")] * 3
         nursery.cancel_scope.cancel()
 
 
 async def test_bad_clients_are_closed(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9), mesh_key="ab" * 32)
-    box = SharedBox(private(1), server.public_key)
+    server = DerpServer(private_key(9), mesh_key="ab" * 32)
+    box = SharedBox(private_key(1), server.public_key)
     async with trio.open_nursery() as nursery:
         for first in (
-            derp.SealedClientInfo(private(1).public, bytes(24), box.seal(bytes(24), b'{"meshKey":"\\ud800"}')).encode(),
+            derp.SealedClientInfo(
+                private_key(1).public, bytes(24), box.seal(bytes(24), b'{"meshKey":"\\ud800"}')
+            ).encode(),
             derp.DerpPing(bytes(8)).encode(),
-            derp.frame(derp.CLIENT_INFO, private(1).public + bytes(90)),
+            derp.frame(derp.CLIENT_INFO, private_key(1).public + bytes(90)),
             derp.HEADER.pack(derp.CLIENT_INFO, 1 << 30),
         ):
             ours, theirs = pipe_pair()
@@ -244,7 +246,7 @@ async def test_bad_clients_are_closed(autojump_clock: trio.testing.MockClock) ->
         for later in (
             derp.HEADER.pack(derp.SEND_PACKET, derp.MAX_PACKET + 33),
             derp.WatchConns().encode(),
-            derp.ForwardPacket(private(3).public, private(4).public, b"x").encode(),
+            derp.ForwardPacket(private_key(3).public, private_key(4).public, b"x").encode(),
             derp.frame(derp.SEND_PACKET, bytes(31)),
         ):
             ours, _ = await client(server, nursery, 1)
@@ -260,7 +262,7 @@ async def test_bad_clients_are_closed(autojump_clock: trio.testing.MockClock) ->
 
 
 async def test_keepalives(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9))
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         ours, _ = await client(server, nursery, 1)
         began = trio.current_time()
@@ -272,25 +274,25 @@ async def test_keepalives(autojump_clock: trio.testing.MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_nodes_talk_through_a_pool(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9))
+async def test_nodes_communicate_through_pool(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         inboxes = [Inbox(), Inbox()]
         pools = [
-            RelayPool(nursery, server.in_memory_dialer(nursery), private(i + 1), map_of(7), inboxes[i])
+            RelayPool(nursery, server.in_memory_dialer(nursery), private_key(i + 1), map_of(7), inboxes[i])
             for i in range(2)
         ]
         for pool in pools:
             pool.set_home(7)
-        # Packets are accepted before the connection is there.
-        pools[0].send(7, private(2).public, [b"one", memoryview(b"two")])
+        # Packets are accepted before the connection is open.
+        pools[0].send(7, private_key(2).public, [b"one", memoryview(b"two")])
         while len(inboxes[1].packets) < 2:
             if not inboxes[0].states or not inboxes[1].states:
                 await inboxes[1].changed.park()
-                pools[0].send(7, private(2).public, [b"one", b"two"])
+                pools[0].send(7, private_key(2).public, [b"one", b"two"])
             else:
                 await inboxes[1].changed.park()
-        assert inboxes[1].packets[:2] == [(7, private(1).public, b"one"), (7, private(1).public, b"two")]
+        assert inboxes[1].packets[:2] == [(7, private_key(1).public, b"one"), (7, private_key(1).public, b"two")]
         assert pools[0].is_connected(7)
         assert pools[0].status()[0].is_home
         server.disconnect_all()
@@ -299,38 +301,38 @@ async def test_nodes_talk_through_a_pool(autojump_clock: trio.testing.MockClock)
         nursery.cancel_scope.cancel()
 
 
-async def test_home_stays_and_other_regions_close_when_idle(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9))
+async def test_home_stays_while_idle_regions_close(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         inbox = Inbox()
-        pool = RelayPool(nursery, server.in_memory_dialer(nursery), private(1), map_of(1, 2), inbox)
+        pool = RelayPool(nursery, server.in_memory_dialer(nursery), private_key(1), map_of(1, 2), inbox)
         nursery.start_soon(pool.close_idle)
         pool.set_home(1)
-        pool.send(2, private(2).public, [b"x"])
+        pool.send(2, private_key(2).public, [b"x"])
         await trio.sleep(30)
         assert sorted(s.region for s in pool.status()) == [1, 2]
         await trio.sleep(60)
         assert [s.region for s in pool.status()] == [1]
-        pool.send(3, private(2).public, [b"no such region"])
+        pool.send(3, private_key(2).public, [b"no such region"])
         await trio.sleep(1)
         assert [s.region for s in pool.status()] == [1]
         nursery.cancel_scope.cancel()
 
 
-async def test_a_relay_that_cannot_be_reached_is_tried_again(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9))
+async def test_unreachable_relay_is_retried(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private_key(9))
     attempts = []
     async with trio.open_nursery() as nursery:
         dial = server.in_memory_dialer(nursery)
 
-        async def flaky(region: DerpRegion, node: DerpNode, /) -> DerpTransport:
+        async def fail_then_dial(region: DerpRegion, node: DerpNode, /) -> DerpTransport:
             attempts.append(trio.current_time())
             if len(attempts) < 8:
                 raise (OSError, ValueError)[len(attempts) % 2]("no route")
             return await dial(region, node)
 
         inbox = Inbox()
-        pool = RelayPool(nursery, flaky, private(1), map_of(1), inbox)
+        pool = RelayPool(nursery, fail_then_dial, private_key(1), map_of(1), inbox)
         pool.set_home(1)
         await trio.sleep(0.05)
         assert pool.status()[0].problem == "no route"
@@ -342,9 +344,9 @@ async def test_a_relay_that_cannot_be_reached_is_tried_again(autojump_clock: tri
         nursery.cancel_scope.cancel()
 
 
-async def test_a_relay_that_does_not_answer_is_left(autojump_clock: trio.testing.MockClock) -> None:
+async def test_silent_relay_is_left(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
-        server_key = private(9)
+        server_key = private_key(9)
         sides: list[PipeStream] = []
 
         async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
@@ -353,11 +355,11 @@ async def test_a_relay_that_does_not_answer_is_left(autojump_clock: trio.testing
             return DerpTransport(ours, leftover=derp.ServerKey(server_key.public).encode())
 
         inbox = Inbox()
-        pool = RelayPool(nursery, dial, private(1), map_of(1), inbox)
+        pool = RelayPool(nursery, dial, private_key(1), map_of(1), inbox)
         pool.set_home(1)
         await trio.sleep(50)
         assert inbox.states == [(1, True)]
-        await trio.sleep(3)  # asked after 45 s of silence, waited 6 s
+        await trio.sleep(3)  # pinged after 45 s of silence, waited 6 s
         assert inbox.states == [(1, True), (1, False), (1, True)]
         await sides[-1].send_all(derp.PeerGone(PublicKey(bytes(range(32))), 1).encode())
         await trio.sleep(0.1)
@@ -377,12 +379,12 @@ async def test_a_relay_that_does_not_answer_is_left(autojump_clock: trio.testing
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(60, 0), (20, 2), (4, 2)])
-async def test_silences_become_shorter_than_those_that_were_punished(
+async def test_keepalives_adapt_to_cut_silences(
     autojump_clock: trio.testing.MockClock, limit: float, expected: int
 ) -> None:
-    """Something on the way cuts what is silent for a while, and says so: after two cuts there is no third.
+    """A middlebox cuts idle connections after a while, and sends a reset: after two cuts there is no third.
 
-    A minute, which most such boxes grant, is never reached in the first place.
+    A minute of silence, which most such boxes allow, is never reached in the first place.
     """
     cuts = []
 
@@ -392,7 +394,7 @@ async def test_silences_become_shorter_than_those_that_were_punished(
         await one.aclose()
 
     async with trio.open_nursery() as nursery:
-        server = DerpServer(private(9))
+        server = DerpServer(private_key(9))
 
         async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
             ours, box = pipe_pair()
@@ -401,7 +403,7 @@ async def test_silences_become_shorter_than_those_that_were_punished(
             nursery.start_soon(server.serve_connection, theirs)
             return DerpTransport(ours)
 
-        pool = RelayPool(nursery, dial, private(1), map_of(1), Inbox())
+        pool = RelayPool(nursery, dial, private_key(1), map_of(1), Inbox())
         pool.set_home(1)
         await trio.sleep(3600)
         assert len(cuts) == expected
@@ -409,23 +411,23 @@ async def test_silences_become_shorter_than_those_that_were_punished(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_long_queue_is_reported_and_so_is_its_end(autojump_clock: trio.testing.MockClock) -> None:
+async def test_long_queue_and_its_end_are_reported(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         sides: list[PipeStream] = []
 
         async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
             ours, theirs = pipe_pair(capacity=1000)
             sides.append(theirs)
-            return DerpTransport(ours, leftover=derp.ServerKey(private(9).public).encode())
+            return DerpTransport(ours, leftover=derp.ServerKey(private_key(9).public).encode())
 
         inbox = Inbox()
-        pool = RelayPool(nursery, dial, private(1), map_of(1), inbox)
-        to = private(2).public
+        pool = RelayPool(nursery, dial, private_key(1), map_of(1), inbox)
+        to = private_key(2).public
         assert pool.send(1, to, [bytes(100_000)])
         assert pool.send(1, to, [bytes(100_000)])
         assert not pool.send(1, to, [bytes(100_000)])
         await trio.sleep(1)
-        assert inbox.drained == [], "nobody reads"
+        assert inbox.drained == [], "the queue is not read"
         got = 0
         while not inbox.drained:
             got += len(await sides[0].receive_some())
@@ -434,9 +436,9 @@ async def test_a_long_queue_is_reported_and_so_is_its_end(autojump_clock: trio.t
         nursery.cancel_scope.cancel()
 
 
-async def test_a_sender_is_slowed_to_the_pace_of_its_reader(autojump_clock: trio.testing.MockClock) -> None:
+async def test_sender_is_slowed_to_reader_pace(autojump_clock: trio.testing.MockClock) -> None:
     """A receiver that reads, but slowly, gets everything; only its sender waits for it."""
-    server = DerpServer(private(9))
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         sender, _ = await client(server, nursery, 1)
         slow, reader = await client(server, nursery, 2)
@@ -447,8 +449,8 @@ async def test_a_sender_is_slowed_to_the_pace_of_its_reader(autojump_clock: trio
         async def send() -> None:
             for number in range(total):
                 packet = number.to_bytes(4, "big") + bytes(1000)
-                await sender.send_all(derp.encode_send_packet(private(2).public, packet))
-            await sender.send_all(derp.encode_send_packet(private(3).public, b"the end"))
+                await sender.send_all(derp.encode_send_packet(private_key(2).public, packet))
+            await sender.send_all(derp.encode_send_packet(private_key(3).public, b"the end"))
 
         nursery.start_soon(send)
         while len(numbers) < total:
@@ -461,27 +463,27 @@ async def test_a_sender_is_slowed_to_the_pace_of_its_reader(autojump_clock: trio
         nursery.cancel_scope.cancel()
 
 
-async def test_a_greedy_sender_cannot_crowd_out_a_modest_one(autojump_clock: trio.testing.MockClock) -> None:
-    """One sender floods a slow reader; what another sends comes through, every packet of it, and soon."""
-    server = DerpServer(private(9))
+async def test_greedy_sender_leaves_room_for_others(autojump_clock: trio.testing.MockClock) -> None:
+    """One sender floods a slow reader; every packet of another sender comes through, and soon."""
+    server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         reader, frames = await client(server, nursery, 1)
         greedy, _ = await client(server, nursery, 2)
         modest, _ = await client(server, nursery, 3)
-        to = private(1).public
+        to = private_key(1).public
 
         async def flood() -> None:
             while True:
-                await trio.sleep(0.02)  # or virtual time would stand still
+                await trio.sleep(0.02)  # otherwise virtual time would not advance
                 await greedy.send_all(derp.encode_send_packet(to, b"G" * 1200) * 40)
 
-        async def talk() -> None:
+        async def send_modestly() -> None:
             for number in range(50):
                 await trio.sleep(0.2)
                 await modest.send_all(derp.encode_send_packet(to, number.to_bytes(4, "big") + bytes(100)))
 
         nursery.start_soon(flood)
-        nursery.start_soon(talk)
+        nursery.start_soon(send_modestly)
         heard: list[tuple[int, float]] = []
         began = trio.current_time()
         while len(heard) < 50:
@@ -495,12 +497,12 @@ async def test_a_greedy_sender_cannot_crowd_out_a_modest_one(autojump_clock: tri
         nursery.cancel_scope.cancel()
 
 
-async def test_a_rate_limit_slows_a_client_and_loses_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9), rate=10_000, burst=20_000)
+async def test_rate_limit_slows_without_loss(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private_key(9), rate=10_000, burst=20_000)
     async with trio.open_nursery() as nursery:
         reader, frames = await client(server, nursery, 1)
         sender, _ = await client(server, nursery, 2)
-        packets = [derp.encode_send_packet(private(1).public, bytes([n]) * 963) for n in range(100)]  # 1000 B each
+        packets = [derp.encode_send_packet(private_key(1).public, bytes([n]) * 963) for n in range(100)]  # 1000 B each
         began = trio.current_time()
 
         async def send() -> None:
@@ -518,9 +520,9 @@ async def test_a_rate_limit_slows_a_client_and_loses_nothing(autojump_clock: tri
         nursery.cancel_scope.cancel()
 
 
-async def test_two_relays_of_one_mesh(autojump_clock: trio.testing.MockClock) -> None:
-    """Clients of different replicas talk; when one moves, its packets follow; a lost replica is joined again."""
-    one, two = (DerpServer(private(9), mesh_key="ab" * 32) for _ in range(2))
+async def test_two_relays_form_mesh(autojump_clock: trio.testing.MockClock) -> None:
+    """Clients of different replicas communicate; when one moves, its packets follow; a lost replica is joined again."""
+    one, two = (DerpServer(private_key(9), mesh_key="ab" * 32) for _ in range(2))
     streams: list[PipeStream] = []
     async with trio.open_nursery() as nursery:
 
@@ -540,31 +542,31 @@ async def test_two_relays_of_one_mesh(autojump_clock: trio.testing.MockClock) ->
         ben, frames = await client(two, nursery, 2)
         await trio.sleep(0.1)
 
-        async def says(text: bytes) -> bytes:
-            await ana.send_all(derp.encode_send_packet(private(2).public, text))
+        async def exchange_text(text: bytes) -> bytes:
+            await ana.send_all(derp.encode_send_packet(private_key(2).public, text))
             with trio.fail_after(1):
                 while True:
                     for kind, body in frames.feed_untrusted(await ben.receive_some()):
                         if kind == derp.RECV_PACKET:
-                            assert body[:32] == private(1).public
+                            assert body[:32] == private_key(1).public
                             return body[32:]
 
-        assert await says(b"across") == b"across"
+        assert await exchange_text(b"across") == b"across"
         assert (one.counters.forwarded_out, two.counters.forwarded_in) == (1, 1)
         for stream in list(streams):
             stream.close()
         await trio.sleep(1)
-        assert await says(b"again") == b"again"
+        assert await exchange_text(b"again") == b"again"
         await ben.aclose()
         ben, frames = await client(one, nursery, 2)
         await trio.sleep(0.1)
-        assert await says(b"here now") == b"here now"
+        assert await exchange_text(b"here now") == b"here now"
         assert one.counters.forwarded_out == 2
         nursery.cancel_scope.cancel()
 
 
-async def test_a_wrong_mesh_key_opens_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    server, other = DerpServer(private(9), mesh_key="ab" * 32), DerpServer(private(9), mesh_key="ab" * 32)
+async def test_wrong_mesh_key_grants_nothing(autojump_clock: trio.testing.MockClock) -> None:
+    server, other = DerpServer(private_key(9), mesh_key="ab" * 32), DerpServer(private_key(9), mesh_key="ab" * 32)
     dials = []
     async with trio.open_nursery() as nursery:
 

@@ -1,4 +1,4 @@
-"""What a relay counts: each figure by what it is about."""
+"""Counters of a relay."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from coder.mesh.core.wire import derp
 from coder.mesh.core.wire.disco import MAGIC
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.derp_server_client import RelayPresence
-from tests.unit.mesh.drivers.test_derp import client, private
+from tests.unit.mesh.drivers.test_derp import client, private_key
 
 
-async def test_what_a_relay_counts_beside_packets(autojump_clock: trio.testing.MockClock) -> None:
+async def test_relay_counts_other_events(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     probe, plain = MAGIC + bytes(40), bytes(60)
     async with trio.open_nursery() as nursery:
         one, _ = await client(server, nursery, 1)
         two, _ = await client(server, nursery, 2)
-        here, absent = private(2).public, private(3).public
+        here, absent = private_key(2).public, private_key(3).public
         server.add_elsewhere(bytes(absent), lambda *_: False)
         server.add_elsewhere(bytes(here), lambda *_: False)
         assert server.presence() == RelayPresence(here=2, elsewhere=1, homes=0, watchers=0)
@@ -38,7 +38,7 @@ async def test_what_a_relay_counts_beside_packets(autojump_clock: trio.testing.M
         assert (counted.moves_in, counted.moves_out) == (2, 1)
         assert (counted.pings, counted.unknown_frames, counted.told_not_here) == (1, 1, 1)
         assert server.presence() == RelayPresence(here=1, elsewhere=2, homes=1, watchers=0)
-        await one.send_all(derp.SendPacket(private(1).public, plain).encode())
+        await one.send_all(derp.SendPacket(private_key(1).public, plain).encode())
         await one.aclose()
         await trio.sleep(1)
         assert server.presence().homes == 0

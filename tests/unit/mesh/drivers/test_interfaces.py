@@ -1,4 +1,4 @@
-"""The machine's addresses, from netlink and by guess."""
+"""The machine's addresses, from netlink and from the fallback."""
 
 from ipaddress import ip_address
 
@@ -18,7 +18,7 @@ def test_addresses_are_usable_and_ipv4_first() -> None:
     assert not any(ip_address(ip).is_link_local for ip in found)
 
 
-def test_without_netlink_there_is_at_least_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_netlink_loopback_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> list[str]:
         raise PermissionError
 
@@ -26,7 +26,7 @@ def test_without_netlink_there_is_at_least_loopback(monkeypatch: pytest.MonkeyPa
     assert "127.0.0.1" in interfaces.local_addresses()
 
 
-async def test_changes_are_noticed_even_where_nobody_tells(
+async def test_changes_are_noticed_by_polling(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, more = Network(("192.0.2.1",), ("192.0.2.1",)), Network(("192.0.2.1", "198.51.100.1"), ("192.0.2.1",))

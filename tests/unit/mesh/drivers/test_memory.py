@@ -1,5 +1,4 @@
-"""Memory that is freed and wanted again costs no page faults, and goes back when asked: counted, in processes of
-their own."""
+"""Freed memory is reused without page faults, and returned on request: counted, in processes of their own."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ print(faults() - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's switch")
-def test_freed_memory_is_found_again() -> None:
+def test_freed_memory_is_reused() -> None:
     found = [
         int(subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, check=True).stdout)
         for words in ([], ["keep"])
@@ -39,32 +38,32 @@ def test_freed_memory_is_found_again() -> None:
     assert found[1] < 2000, f"of {found[0]} by default"
 
 
-def test_it_may_be_called_anywhere_and_twice() -> None:
+def test_settings_apply_anywhere_and_repeatedly() -> None:
     assert keep_freed_memory() == keep_freed_memory()
 
 
 HOLES = """
 from pathlib import Path
 from coder.mesh.drivers.memory import give_back_freed_memory, keep_freed_memory
-def resident():
+def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
 assert keep_freed_memory()
 pieces = [bytearray(100_000) for _ in range(640)]
-full = resident()
+full = resident_bytes()
 del pieces[::2], pieces[:-1]  # what is above all of it stays
-kept = resident()
+kept = resident_bytes()
 assert give_back_freed_memory()
-print(full - resident(), full - kept)
+print(full - resident_bytes(), full - kept)
 """
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's function")
-def test_what_lies_below_something_in_use_goes_back_when_asked() -> None:
+def test_freed_memory_is_returned_on_request() -> None:
     done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, check=True, text=True)
     given, by_itself = map(int, done.stdout.split())
     assert given > 50 and by_itself < 10, "MiB of 64"
 
 
-def test_elsewhere_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not keep_freed_memory() and not give_back_freed_memory()

@@ -1,4 +1,4 @@
-"""When measurements run and who is told, with a jumping clock and a scripted network."""
+"""Times and callbacks of network checks, with a jumping clock and a scripted network."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ def map_of(*regions: DerpRegion) -> DerpMap:
 
 
 class Scene:
-    """A Netcheck and everything it talks to."""
+    """A Netcheck with its scripted surroundings."""
 
     def __init__(self, derp_map: DerpMap, latencies: dict[int, float] | None = None, *, direct: bool = True) -> None:
         self.latencies = latencies or {}
@@ -54,10 +54,10 @@ class Scene:
             is_active=lambda: self.active,
             on_home=self.homes.append,
             on_endpoints=lambda found, fresh: self.endpoints.append((found, fresh)),
-            on_rebind=self.rebound,
+            on_rebind=self.on_rebind,
         )
 
-    def rebound(self, slept: float) -> None:
+    def on_rebind(self, slept: float) -> None:
         self.rebinds += 1
         self.slept += slept
 
@@ -84,7 +84,7 @@ async def run(scene: Scene, script: Callable[[], Any]) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_single_relay_is_home_before_anything_was_measured(autojump_clock: trio.testing.MockClock) -> None:
+async def test_single_relay_is_home_before_measurement(autojump_clock: trio.testing.MockClock) -> None:
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {1: 2.0})
 
     async def script() -> None:
@@ -96,7 +96,7 @@ async def test_a_single_relay_is_home_before_anything_was_measured(autojump_cloc
     await run(scene, script)
 
 
-async def test_the_nearest_of_several_relays_is_home(autojump_clock: trio.testing.MockClock) -> None:
+async def test_nearest_relay_becomes_home(autojump_clock: trio.testing.MockClock) -> None:
     scene = Scene(map_of(region(1), region(2), region(3)), {1: 0.09, 2: 0.03})
 
     async def script() -> None:
@@ -122,14 +122,14 @@ async def test_the_nearest_of_several_relays_is_home(autojump_clock: trio.testin
         ({2: 0.05}, {3, 2}),  # the first choice is dead
     ],
 )
-async def test_the_embedded_relay_is_home_until_a_nearer_one_was_measured(
+async def test_embedded_relay_is_home_until_measured(
     autojump_clock: trio.testing.MockClock, latencies: dict[int, float], homes: set[int]
 ) -> None:
     scene = Scene(map_of(region(1), region(2), replace(region(3), embedded_relay=True)), latencies)
 
     async def script() -> None:
         await trio.testing.wait_all_tasks_blocked()
-        assert scene.homes == [3], "nobody waits for measurements"
+        assert scene.homes == [3], "the home does not wait for measurements"
         assert scene.netcheck.latencies == {}
         await trio.sleep(6)
         assert set(scene.homes) == homes
@@ -139,7 +139,7 @@ async def test_the_embedded_relay_is_home_until_a_nearer_one_was_measured(
     await run(scene, script)
 
 
-async def test_without_a_probe_some_relay_is_chosen(autojump_clock: trio.testing.MockClock) -> None:
+async def test_relay_is_chosen_without_probe(autojump_clock: trio.testing.MockClock) -> None:
     scene = Scene(map_of(region(1), region(2)))
 
     async def script() -> None:
@@ -151,7 +151,7 @@ async def test_without_a_probe_some_relay_is_chosen(autojump_clock: trio.testing
     await run(scene, script)
 
 
-async def test_local_addresses_are_known_at_once_and_stun_adds_its_own(
+async def test_local_endpoints_come_before_stun_results(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {})
@@ -166,7 +166,7 @@ async def test_local_addresses_are_known_at_once_and_stun_adds_its_own(
         assert scene.netcheck.mappings.udp_works
         asked = len(scene.asked)
         await trio.sleep(60)
-        assert asked + 2 <= len(scene.asked) <= asked + 3, "every 20 to 26 seconds while somebody is active"
+        assert asked + 2 <= len(scene.asked) <= asked + 3, "every 20 to 26 seconds while a peer is active"
         scene.active = False
         await trio.sleep(27)
         asked = len(scene.asked)
@@ -179,7 +179,7 @@ async def test_local_addresses_are_known_at_once_and_stun_adds_its_own(
     await run(scene, script)
 
 
-async def test_servers_that_do_not_answer_delay_nobody(autojump_clock: trio.testing.MockClock) -> None:
+async def test_silent_servers_delay_no_result(autojump_clock: trio.testing.MockClock) -> None:
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {})
     scene.seen_as = None
 
@@ -193,7 +193,7 @@ async def test_servers_that_do_not_answer_delay_nobody(autojump_clock: trio.test
     await run(scene, script)
 
 
-async def test_direct_paths_off_means_no_endpoints(autojump_clock: trio.testing.MockClock) -> None:
+async def test_disabled_direct_paths_publish_no_endpoints(autojump_clock: trio.testing.MockClock) -> None:
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {}, direct=False)
 
     async def script() -> None:
@@ -205,7 +205,7 @@ async def test_direct_paths_off_means_no_endpoints(autojump_clock: trio.testing.
     await run(scene, script)
 
 
-async def test_a_machine_that_slept_begins_anew(
+async def test_sleep_restarts_network_checks(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asleep = 0.0
@@ -231,25 +231,25 @@ async def test_a_machine_that_slept_begins_anew(
 @pytest.mark.parametrize(
     ("now", "rebinds"),
     [
-        (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.1",)), 0),  # one more
-        (Network(("10.0.0.2",), ("10.0.0.2",)), 1),  # another one
-        (Network(("10.0.0.1",), ()), 1),  # the route is gone, the address stays
+        (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.1",)), 0),  # a new address
+        (Network(("10.0.0.2",), ("10.0.0.2",)), 1),  # a replaced address
+        (Network(("10.0.0.1",), ()), 1),  # the route is removed, the address stays
         (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.2",)), 1),  # a cable takes over from the wireless network
     ],
 )
-async def test_paths_begin_anew_when_where_they_began_is_gone(
+async def test_lost_source_address_restarts_paths(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch, now: Network, rebinds: int
 ) -> None:
     networks = [Network(("10.0.0.1",), ("10.0.0.1",)), now]
 
-    async def changed(known: Network) -> Network:
+    async def next_change(known: Network) -> Network:
         await trio.sleep(5)
         if not networks:
             await trio.sleep_forever()
         return networks.pop(0)
 
     monkeypatch.setattr("coder.mesh.drivers.netcheck.current_network", lambda: networks.pop(0))
-    monkeypatch.setattr("coder.mesh.drivers.netcheck.wait_network_changed", changed)
+    monkeypatch.setattr("coder.mesh.drivers.netcheck.wait_network_changed", next_change)
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {1: 0.1})
 
     async def script() -> None:
@@ -257,14 +257,14 @@ async def test_paths_begin_anew_when_where_they_began_is_gone(
         asked, probed = len(scene.asked), len(scene.probed)
         await trio.sleep(2)
         assert scene.rebinds == rebinds
-        assert len(scene.asked) > asked, "who sees us where, now?"
+        assert len(scene.asked) > asked, "STUN servers are asked again"
         assert len(scene.probed) == probed + 1
         assert {ip for ip, _ in scene.endpoints[-1][0]} >= set(now.addresses)
 
     await run(scene, script)
 
 
-async def test_a_dead_first_node_does_not_hide_its_region(autojump_clock: trio.testing.MockClock) -> None:
+async def test_dead_first_node_keeps_region_measurable(autojump_clock: trio.testing.MockClock) -> None:
     dead, living = DerpNode("1a", 1, "dead.test"), DerpNode("1b", 1, "living.test")
     scene = Scene(map_of(DerpRegion(1, "r1", "Region 1", (dead, living))), {})
 

@@ -1,4 +1,4 @@
-"""Regions of several relays, some of them dead: who is asked, when, and who is remembered."""
+"""Regions of several relays, some of them dead: order, times and memory of attempts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Scene:
         ({"a": 2.0, "b": 2.0, "c": 5.0}, "ab", "c", [(0, "a"), (1.5, "b"), (3, "c")]),
     ],
 )
-async def test_every_node_has_its_turn(
+async def test_every_node_is_tried(
     autojump_clock: trio.testing.MockClock,
     after: dict[str, float],
     refusing: str,
@@ -67,35 +67,35 @@ async def test_every_node_has_its_turn(
     assert scene.discarded == []
 
 
-async def test_the_last_failure_is_raised(autojump_clock: trio.testing.MockClock) -> None:
+async def test_last_failure_is_raised(autojump_clock: trio.testing.MockClock) -> None:
     with pytest.raises(OSError, match="b refused"):
         await first_to_answer(NODES, Scene({"a": 0.1, "b": 2.0, "c": 0.1}, "abc").ask)
 
 
-async def test_answers_nobody_uses_are_discarded(autojump_clock: trio.testing.MockClock) -> None:
-    """Two at once, and one that came when the caller had just given up."""
+async def test_unused_answers_are_discarded(autojump_clock: trio.testing.MockClock) -> None:
+    """Two at the same time, and one that came when the caller had just given up."""
     scene = Scene(dict.fromkeys("abc", 0.0))
     started = trio.Event()
 
-    async def together(node: DerpNode) -> str:
+    async def answer_together(node: DerpNode) -> str:
         if node.name == "b":
             started.set()
         with trio.CancelScope(shield=True):
             await started.wait()
         return node.name
 
-    answer = await first_to_answer(NODES, together, scene.discard)
+    answer = await first_to_answer(NODES, answer_together, scene.discard)
     assert sorted([answer, *scene.discarded]) == ["a", "b"]
 
     scene.discarded.clear()
     with trio.CancelScope() as given_up:
 
-        async def too_late(node: DerpNode) -> str:
+        async def answer_late(node: DerpNode) -> str:
             await trio.lowlevel.checkpoint()
             given_up.cancel()
             return node.name
 
-        await first_to_answer(NODES, too_late, scene.discard)
+        await first_to_answer(NODES, answer_late, scene.discard)
     assert given_up.cancelled_caught
     assert scene.discarded == ["a"]
 
@@ -115,26 +115,26 @@ class Events:
     def relay_peer_gone(self, region: int, key: bytes) -> None: ...
 
 
-async def _sleeps(_theirs: PipeStream) -> None:
-    """A host that takes connections and says nothing."""
+async def _stay_silent(_theirs: PipeStream) -> None:
+    """Accept connections and send nothing."""
     await trio.sleep_forever()
 
 
-async def _hangs_up(theirs: PipeStream) -> None:
+async def _hang_up(theirs: PipeStream) -> None:
     await theirs.aclose()
 
 
-async def _greets_and_hangs_up(theirs: PipeStream) -> None:
+async def _greet_and_hang_up(theirs: PipeStream) -> None:
     await theirs.send_all(derp.ServerKey(PrivateKey(bytes([9]) * 32).public).encode())
     await theirs.receive_some()
     await theirs.aclose()
 
 
-@pytest.mark.parametrize(("dead", "at"), [(None, 1.5), (_sleeps, 1.5), (_hangs_up, 0.0)])
-async def test_a_dead_first_relay_is_passed_and_the_living_one_remembered(
+@pytest.mark.parametrize(("dead", "at"), [(None, 1.5), (_stay_silent, 1.5), (_hang_up, 0.0)])
+async def test_dead_first_relay_is_skipped_and_remembered(
     autojump_clock: trio.testing.MockClock, dead: Callable[[PipeStream], Awaitable[None]] | None, at: float
 ) -> None:
-    """Whether it takes no connection, says nothing, or hangs up before it knows us."""
+    """Whether it accepts no connection, sends nothing, or hangs up before its welcome."""
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     began, dialled, events = trio.current_time(), list[str](), Events()
     async with trio.open_nursery() as nursery:
@@ -160,7 +160,7 @@ async def test_a_dead_first_relay_is_passed_and_the_living_one_remembered(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_relay_that_lets_us_in_and_hangs_up_is_left(autojump_clock: trio.testing.MockClock) -> None:
+async def test_relay_that_hangs_up_is_left(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     dialled, events = list[str](), Events()
     async with trio.open_nursery() as nursery:
@@ -168,7 +168,7 @@ async def test_a_relay_that_lets_us_in_and_hangs_up_is_left(autojump_clock: trio
         async def dial(_region: DerpRegion, node: DerpNode, /) -> DerpTransport:
             dialled.append(node.name)
             ours, theirs = pipe_pair()
-            nursery.start_soon(_greets_and_hangs_up if node.name == "a" else server.serve_connection, theirs)
+            nursery.start_soon(_greet_and_hang_up if node.name == "a" else server.serve_connection, theirs)
             return DerpTransport(ours)
 
         pool = RelayPool(nursery, dial, PrivateKey(bytes([1]) * 32), MAP, events)
@@ -182,7 +182,7 @@ async def test_a_relay_that_lets_us_in_and_hangs_up_is_left(autojump_clock: trio
         nursery.cancel_scope.cancel()
 
 
-async def test_a_region_that_is_silent_altogether_is_given_up_and_tried_again(
+async def test_silent_region_is_abandoned_and_retried(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     dialled = []

@@ -1,4 +1,4 @@
-"""A message through a relay and back, as the network check and the deployment's health ask for it."""
+"""A message through a relay and back, as in the network check and the deployment's health."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coder.mesh.drivers.transport import DerpTransport
 
 
 class Lossy(trio.abc.Stream):
-    """A connection to a relay that forgets the first packets."""
+    """A connection to a relay that drops the first packets."""
 
     def __init__(self, stream: PipeStream, lost: int) -> None:
         self.stream = stream
@@ -40,7 +40,7 @@ class Lossy(trio.abc.Stream):
 
 
 @pytest.mark.parametrize(("lost", "took"), [((0, 0), 0.0), ((1, 0), 0.5), ((0, 2), 1.0), ((1, 1), 1.0)])
-async def test_a_lost_message_is_repeated(
+async def test_lost_message_is_repeated(
     autojump_clock: trio.testing.MockClock, lost: tuple[int, int], took: float
 ) -> None:
     server = DerpServer(PrivateKey(bytes([9]) * 32))
@@ -54,8 +54,8 @@ async def test_a_lost_message_is_repeated(
             assert await exchange(*transports) == pytest.approx(took, abs=0.01)
 
 
-async def test_a_relay_that_hangs_up_is_named_as_such(autojump_clock: trio.testing.MockClock) -> None:
-    """One error of the kind promised, not a group of them."""
+async def test_relay_that_hangs_up_is_reported(autojump_clock: trio.testing.MockClock) -> None:
+    """A single error of the documented type, not a group."""
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     async with trio.open_nursery() as nursery:
         transports = []

@@ -1,4 +1,4 @@
-"""Frames of a relay connection with nothing in them: others run meanwhile, at both ends."""
+"""Empty frames of a relay connection: other tasks run meanwhile, at both ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLOODS = {
 }
 
 ENDS = 3
-"Turns that may be missing: whom trio lets run first in a round is a matter of chance, at both ends."
+"Turns that may be missing: trio orders the tasks of a round by chance, at both ends."
 
 
 def frames_of(data: bytes) -> int:
@@ -42,7 +42,7 @@ def frames_of(data: bytes) -> int:
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-async def test_others_run_while_a_relay_reads(kind: str) -> None:
+async def test_relay_reader_yields_to_others(kind: str) -> None:
     stream = peer_says(FLOODS[kind])
     client = ConnectedClient(KEY.public, stream, mesh=False)
     async with counted_turns() as turns:
@@ -52,7 +52,7 @@ async def test_others_run_while_a_relay_reads(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-async def test_others_run_while_a_client_reads(kind: str) -> None:
+async def test_client_reader_yields_to_others(kind: str) -> None:
     events = SimpleNamespace(relay_packets=lambda *_: None, relay_flush=lambda: None)
     regions = SimpleNamespace(random=bytes)
     connection = RelayConnection(1, cast("Any", regions), cast("Any", events))
@@ -63,7 +63,7 @@ async def test_others_run_while_a_client_reads(kind: str) -> None:
     assert turns.count >= frames_of(FLOODS[kind]) // MANY_FRAMES // 2 - ENDS  # of two keys each, a run
 
 
-async def test_others_run_while_a_handshake_is_awaited() -> None:
+async def test_handshake_reader_yields_to_others() -> None:
     inbox = FrameBuffer(peer_says(b""), FLOODS["unknown"])
     async with counted_turns() as turns:
         for _ in range(frames_of(FLOODS["unknown"])):
@@ -72,7 +72,7 @@ async def test_others_run_while_a_handshake_is_awaited() -> None:
     await trio.lowlevel.checkpoint()
 
 
-def test_pongs_for_a_relay_that_does_not_read_are_not_kept() -> None:
+def test_pongs_for_unread_relay_are_dropped() -> None:
     queue = DerpSendQueue()
     for _ in range(4 * CONTROL_FRAMES):
         queue.put_control(PING)

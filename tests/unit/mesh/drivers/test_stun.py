@@ -1,4 +1,4 @@
-"""The embedded STUN server and a round of questions, over loopback."""
+"""The embedded STUN server and a round of requests, over loopback."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ async def read(sock: DatagramSocket) -> list[tuple[bytes, Address]]:
     return got
 
 
-async def test_a_round_finds_the_address_servers_see() -> None:
+async def test_round_finds_observed_address() -> None:
     sock = DatagramSocket(socket.AF_INET, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
         ports: Any = [await nursery.start(serve_stun, "127.0.0.1", 0) for _ in range(2)]
@@ -51,7 +51,7 @@ async def test_a_round_finds_the_address_servers_see() -> None:
     sock.close()
 
 
-async def test_lost_questions_are_repeated_and_the_round_ends(autojump_clock: trio.testing.MockClock) -> None:
+async def test_lost_requests_are_repeated_until_round_ends(autojump_clock: trio.testing.MockClock) -> None:
     sent: list[float] = []
     round_ = StunRound(os.urandom, lambda data, to: sent.append(trio.current_time()))
     began = trio.current_time()
@@ -65,10 +65,11 @@ def stock_request(cookie: bytes, *attributes: bytes) -> bytes:
     return b"\0\1" + len(body).to_bytes(2, "big") + cookie + b"twelve bytes" + body
 
 
-async def test_stock_clients_are_answered_in_their_own_way_up_to_a_rate(
+async def test_foreign_clients_are_answered_up_to_rate(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """RFC 5389 without our attributes, RFC 3489 without a cookie; asking for another address is not answered."""
+    """RFC 5389 without our attributes, RFC 3489 without a cookie; a request of another source address is not
+    answered."""
     source = UdpAddress("192.0.2.7", 4660)
     modern = stun.answer_anybody_untrusted(stock_request(b"\x21\x12\xa4\x42"), source)
     assert stun.parse_response_untrusted(modern) == stun.BindingResponse(b"twelve bytes", source)
@@ -87,7 +88,7 @@ STOCK = [["turnutils_stunclient", "-p", "PORT", "127.0.0.1"], ["stun", "127.0.0.
 
 
 @pytest.mark.parametrize("command", STOCK, ids=lambda command: command[0])
-async def test_a_stock_client(command: list[str]) -> None:
+async def test_stock_client_gets_answer(command: list[str]) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed (packages coturn, stun-client)")
     async with trio.open_nursery() as nursery:
@@ -100,7 +101,7 @@ async def test_a_stock_client(command: list[str]) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_the_server_answers_whole_requests_only() -> None:
+async def test_server_answers_whole_requests_only() -> None:
     sock = DatagramSocket(socket.AF_INET, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
         port: Any = await nursery.start(serve_stun, "", 0)
@@ -118,7 +119,7 @@ async def test_the_server_answers_whole_requests_only() -> None:
     sock.close()
 
 
-async def test_batches_survive_with_and_without_offload() -> None:
+async def test_batches_work_with_and_without_offload() -> None:
     for offload in (True, False):
         one, two = (DatagramSocket(socket.AF_INET, host="127.0.0.1") for _ in range(2))
         if not offload:
@@ -142,6 +143,6 @@ def test_equal_runs() -> None:
     assert [len(run) for run in equal_runs([b"x"] * 100)] == [44, 44, 12]
 
 
-async def test_names_that_cannot_be_resolved_are_no_servers() -> None:
+async def test_unresolvable_names_are_no_servers() -> None:
     for host, port in (("x" * 300, 3478), ("127.0.0.1", 0), ("127.0.0.1", 70000)):
         assert await resolve(host, port, [socket.AF_INET, socket.AF_INET6]) == []

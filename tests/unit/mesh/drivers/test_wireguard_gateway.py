@@ -1,4 +1,4 @@
-"""The hub for plain WireGuard clients: a phone of the kit, and an agent made of a mesh node."""
+"""The gateway for plain WireGuard clients: a client of the kit, and an agent with a mesh node."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tests.kit.network.overlay_pair import Pair, address, introduce, node_pair
 from tests.kit.network.wireguard_devices import ALIAS, ELSEWHERE, PHONE, STABLE, Phone, echo
 
 AT_ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"A busy machine is no finding."
+"Timeout for busy machines."
 
 
 @dataclass
 class World:
     pair: Pair
-    hub: WireguardGateway
+    gateway: WireguardGateway
     phone: Phone
     wanted: list[bytes]
 
     def admit(self, *clients: GatewayClient) -> None:
-        """As the server does: the table, then what the agent hears of the node's addresses."""
-        self.hub.set_clients(clients)
+        """Admit a client as the server does: the table, then the agent's view of the node's addresses."""
+        self.gateway.set_clients(clients)
         introduce(self.pair.two, self.pair.one)
 
 
@@ -41,36 +41,38 @@ async def world() -> AsyncIterator[World]:
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
             wanted: list[bytes] = []
-            async with open_gateway(pair.one, PrivateKey.generate(os.urandom), "127.0.0.1", 0, wanted.append) as hub:
-                phone = Phone(hub)
+            async with open_gateway(
+                pair.one, PrivateKey.generate(os.urandom), "127.0.0.1", 0, wanted.append
+            ) as gateway:
+                phone = Phone(gateway)
                 await nursery.start(phone.run)
-                yield World(pair, hub, phone, wanted)
+                yield World(pair, gateway, phone, wanted)
             nursery.cancel_scope.cancel()
 
 
-def is_sound(packet: bytes) -> bool:
-    """Whether the checksum behind the IPv6 header is right: with it in place, the sum is zero."""
+def has_valid_checksum(packet: bytes) -> bool:
+    """Return whether the checksum behind the IPv6 header is right: with it in place, the sum is zero."""
     zero_sum = ip.ones_sum(packet[8:40]) + len(packet) - 40 + packet[6] + ip.ones_sum(packet[40:])
     return zero_sum % 0xFFFF == 0
 
 
-async def test_the_agent_answers_at_its_own_and_at_its_stable_address() -> None:
+async def test_agent_answers_at_own_and_stable_address() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         for destination in (address(2).packed, STABLE):
             await it.phone.send(echo(destination, b"hello"))
             answer = await it.phone.packets.receive()
             assert answer[8:24] == destination and answer[24:40] == PHONE
-            assert is_sound(answer)
+            assert has_valid_checksum(answer)
             assert icmp.parse_untrusted(answer[40:]) == icmp.Message(icmp.ECHO_REPLY, 0, 1, b"hello")
-        status = it.hub.status(it.phone.key.public)
+        status = it.gateway.status(it.phone.key.public)
         assert status is not None and status.last_handshake is not None
         assert status.endpoint.startswith("127.0.0.1:") and status.rx_bytes > 0
 
 
 @pytest.mark.parametrize("mtu", [1280, 1420])
-async def test_datagrams_and_their_errors_are_translated(mtu: int) -> None:
-    """Also where the agent may send more at a time than the client takes: on a direct path."""
+async def test_datagrams_and_errors_are_translated(mtu: int) -> None:
+    """Also where the agent may send larger packets than the client takes: on a direct path."""
     async with world() as it, trio.open_nursery() as nursery:
         it.admit(it.phone.config())
         port = it.pair.two.udp_bind(9)
@@ -89,34 +91,34 @@ async def test_datagrams_and_their_errors_are_translated(mtu: int) -> None:
             assert len(packet) <= 1280
             whole = assembler.add(ip.parse_untrusted(packet), 0.0)
         assert (whole.source, whole.destination) == (STABLE, PHONE)
-        assert is_sound(whole.encode()) and udp.parse_untrusted(whole.payload).payload == b"x" * 3000
+        assert has_valid_checksum(whole.encode()) and udp.parse_untrusted(whole.payload).payload == b"x" * 3000
         nobody_there = udp.Datagram(5, 10, b"anyone?").encode(PHONE, STABLE)
         await it.phone.send(nobody_there)
         error = await it.phone.packets.receive()
-        assert is_sound(error) and error[40:42] == bytes([icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE])
+        assert has_valid_checksum(error) and error[40:42] == bytes([icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE])
         assert error[48 + 8 : 48 + 40] == nobody_there[8:40]
 
 
-async def test_a_fragment_that_cannot_be_one_is_dropped() -> None:
+async def test_invalid_fragment_is_dropped() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         begun = udp.Datagram(0, 0, b"").encode(PHONE, address(2).packed)
-        it.hub._clients[it.phone.key.public].flows.sent(begun, trio.current_time())
+        it.gateway._clients[it.phone.key.public].flows.sent(begun, trio.current_time())
         odd = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\x00\x01" + bytes(1405)).encode()
         far = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\xff\xf8" + bytes(1404)).encode()
-        assert it.hub._route([odd, far]) == []
-        assert it.hub.stats.malformed == 2
+        assert it.gateway._route([odd, far]) == []
+        assert it.gateway.stats.malformed == 2
 
 
-async def test_an_ipv6_endpoint_is_shown_in_brackets() -> None:
+async def test_ipv6_endpoint_is_shown_in_brackets() -> None:
     async with world() as it:
         it.admit(it.phone.config())
-        it.hub._clients[it.phone.key.public].tunnel.source = ("2001:db8::1", 51820)
-        status = it.hub.status(it.phone.key.public)
+        it.gateway._clients[it.phone.key.public].tunnel.source = ("2001:db8::1", 51820)
+        status = it.gateway.status(it.phone.key.public)
         assert status is not None and status.endpoint == "[2001:db8::1]:51820"
 
 
-async def test_what_may_not_be_reached_is_refused_and_nothing_of_it_arrives() -> None:
+async def test_forbidden_peer_is_refused_and_not_reached() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(ELSEWHERE, b"let me in"))
@@ -125,32 +127,32 @@ async def test_what_may_not_be_reached_is_refused_and_nothing_of_it_arrives() ->
         it.admit(replace(it.phone.config(), peers=frozenset(), stable={}))
         await it.phone.send(echo(address(2).packed, b"not any more"))
         assert (await it.phone.packets.receive())[40:42] == bytes([icmp.UNREACHABLE, rewrite.CODE_PROHIBITED])
-        assert it.hub.stats.refused == 2 and not it.wanted
+        assert it.gateway.stats.refused == 2 and not it.wanted
 
 
-async def test_the_agent_cannot_reach_a_client_that_may_not_reach_it() -> None:
+async def test_agent_cannot_reach_forbidden_client() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(address(2).packed, b"first"))
         await it.phone.packets.receive()
         it.admit(replace(it.phone.config(), peers=frozenset(), stable={}))
-        refused = it.hub.stats.refused
+        refused = it.gateway.stats.refused
         for destination in (PHONE, ALIAS):
             it.pair.two.send_packets(destination, [echo(destination, b"boo", address(2).packed)])
         it.pair.two.kick()
-        while it.hub.stats.refused < refused + 2:
+        while it.gateway.stats.refused < refused + 2:
             await trio.sleep(0.001)
 
 
-async def test_the_agent_begins_nothing_with_a_client_that_may_reach_it() -> None:
-    """Neither to a port of its own choice nor to the one that a flow of the client's with another port goes from."""
+async def test_agent_opens_no_flow_to_client() -> None:
+    """Neither to a port of its own choice nor to the source port of another flow of the client."""
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(udp.Datagram(5, 10, b"anyone?").encode(PHONE, STABLE))
         await it.phone.packets.receive()
         here = address(2).packed
         for destination in (PHONE, ALIAS):
-            unasked = it.hub.stats.unasked
+            unasked = it.gateway.stats.unasked
             tries = [
                 echo(destination, b"boo", here),
                 udp.Datagram(10, 7, b"boo").encode(here, destination),
@@ -159,31 +161,31 @@ async def test_the_agent_begins_nothing_with_a_client_that_may_reach_it() -> Non
             ]
             it.pair.two.send_packets(destination, tries)
             it.pair.two.kick()
-            while it.hub.stats.unasked < unasked + len(tries):
+            while it.gateway.stats.unasked < unasked + len(tries):
                 await trio.sleep(0.001)
         with pytest.raises(trio.WouldBlock):
             it.phone.packets.receive_nowait()
 
 
-async def test_a_removed_client_is_silent_at_once() -> None:
+async def test_removed_client_is_cut_off_immediately() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(address(2).packed, b"first"))
         await it.phone.packets.receive()
         it.admit()
-        stranger = Phone(it.hub, own=ELSEWHERE)
+        stranger = Phone(it.gateway, own=ELSEWHERE)
         async with trio.open_nursery() as nursery:
             await nursery.start(stranger.run)
             it.admit(stranger.config())
             await it.phone.send(echo(address(2).packed, b"gone"))
             await stranger.send(echo(address(2).packed, b"mine", ELSEWHERE))
-            await stranger.packets.receive()  # so the hub has worked through the other's datagram
+            await stranger.packets.receive()  # so the gateway has processed the other's datagram
             nursery.cancel_scope.cancel()
         assert it.phone.packets.statistics().current_buffer_used == 0
-        assert it.hub.status(it.phone.key.public) is None
+        assert it.gateway.status(it.phone.key.public) is None
 
 
-async def test_packets_wait_for_a_peer_that_is_not_there_yet() -> None:
+async def test_packets_wait_for_missing_peer() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         key = it.pair.two.self_info.public_key
@@ -193,11 +195,11 @@ async def test_packets_wait_for_a_peer_that_is_not_there_yet() -> None:
             await trio.sleep(0.001)
         assert it.wanted == [address(2).packed]
         introduce(it.pair.one, it.pair.two)
-        it.hub.peer_ready(address(2).packed)
+        it.gateway.peer_ready(address(2).packed)
         assert icmp.parse_untrusted((await it.phone.packets.receive())[40:]).body == b"patience"
 
 
-async def test_too_large_packets_are_told_the_size_that_passes() -> None:
+async def test_oversized_packets_are_answered_with_mtu() -> None:
     async with world() as it:
         it.admit(it.phone.config())
         await it.phone.send(echo(STABLE, b"x" * 1400))
@@ -206,7 +208,7 @@ async def test_too_large_packets_are_told_the_size_that_passes() -> None:
         assert icmp.parse_untrusted(answer[40:]).parameter == 1280
 
 
-def test_syn_packets_are_clamped_and_others_left_alone() -> None:
+def test_only_syn_packets_are_clamped() -> None:
     for before in (b"", b"\x01", b"\x01\x01\x01"):  # the option at even and odd offsets
         options = before + b"\x02\x04\x05\xb4"
         options += bytes(-len(options) % 4)
@@ -215,20 +217,20 @@ def test_syn_packets_are_clamped_and_others_left_alone() -> None:
         check = ip.checksum(ip.PROTOCOL_TCP, PHONE, STABLE, header)
         segment = header[:16] + check.to_bytes(2, "big") + header[18:]
         syn = ip.header(ip.PROTOCOL_TCP, PHONE, STABLE, len(segment)) + segment
-        assert is_sound(syn)
+        assert has_valid_checksum(syn)
         clamped = rewrite.clamp_mss(syn, 1280)
-        assert is_sound(clamped) and len(clamped) == len(syn)
+        assert has_valid_checksum(clamped) and len(clamped) == len(syn)
         assert clamped[60 + len(before) + 2 : 60 + len(before) + 4] == (1220).to_bytes(2, "big")
         assert rewrite.clamp_mss(clamped, 1280) is clamped
     other = echo(STABLE, b"x")
     assert rewrite.clamp_mss(other, 1280) is other
 
 
-def test_readdressing_there_and_back_is_the_same_packet() -> None:
+def test_readdressing_twice_restores_packet() -> None:
     old, new = PHONE + STABLE, ALIAS + ELSEWHERE
     packet = udp.Datagram(1, 2, b"some bytes").encode(PHONE, STABLE)
     there = rewrite.readdress(packet, ALIAS, ELSEWHERE, rewrite.difference(old, new))
-    assert there != packet and is_sound(there)
+    assert there != packet and has_valid_checksum(there)
     assert rewrite.readdress(there, PHONE, STABLE, rewrite.difference(new, old)) == packet
     later = ip.Packet(44, PHONE, STABLE, b"\x11\x00\x00\x80" + bytes(4) + b"payload").encode()
     assert rewrite.readdress(later, ALIAS, ELSEWHERE, 77)[40:] == later[40:]
@@ -237,14 +239,14 @@ def test_readdressing_there_and_back_is_the_same_packet() -> None:
 @pytest.mark.parametrize(
     ("kind", "may"), [(1, False), (2, False), (127, False), (128, True), (137, False), (138, True)]
 )
-def test_errors_and_redirects_are_answered_by_no_error(kind: int, may: bool) -> None:
+def test_errors_and_redirects_get_no_error(kind: int, may: bool) -> None:
     """RFC 4443 section 2.4, e.1 and e.2."""
     assert rewrite.may_answer(icmp.Message(kind, 0, 0, b"").encode(PHONE, STABLE)) is may
 
 
 @AT_ANY_SPEED
 @given(st.integers(0, 255), st.binary(max_size=120), st.binary(max_size=20))
-def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, padding: bytes) -> None:
+def test_no_client_packet_breaks_router(protocol: int, payload: bytes, padding: bytes) -> None:
     packet = ip.Packet(protocol, PHONE, STABLE, payload).encode()
     assert rewrite.trimmed(packet + padding) == packet
     assert rewrite.trimmed(packet[:-1]) == b""
@@ -252,11 +254,11 @@ def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, 
     moved = rewrite.readdress(rewrite.clamp_mss(packet, 1280), ALIAS, ELSEWHERE, added)
     assert len(moved) == len(packet) and moved[8:40] == ALIAS + ELSEWHERE
     if rewrite.may_answer(packet):
-        assert is_sound(rewrite.prohibited(packet)) and is_sound(rewrite.too_big(packet, 1280))
+        assert has_valid_checksum(rewrite.prohibited(packet)) and has_valid_checksum(rewrite.too_big(packet, 1280))
 
 
 @AT_ANY_SPEED
 @given(st.binary(max_size=200))
-def test_arbitrary_bytes_are_no_packet_or_a_whole_one(data: bytes) -> None:
+def test_arbitrary_bytes_trim_to_whole_packet(data: bytes) -> None:
     packet = rewrite.trimmed(data)
     assert not packet or len(packet) == 40 + int.from_bytes(packet[4:6], "big")

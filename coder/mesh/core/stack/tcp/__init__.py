@@ -1,1 +1,1 @@
-"""TCP (RFC 9293). Begin with connection.py, which names the parts and who owns which variable."""
+"""TCP (RFC 9293). Start with connection.py, which lists the parts and the owner of each variable."""

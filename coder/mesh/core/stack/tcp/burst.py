@@ -1,7 +1,7 @@
-"""How much may be under way at once without being lost in somebody's socket buffer.
+"""Limit of the bytes in flight that do not overflow a socket buffer.
 
-The overlay's real bottleneck on a fast path is not a router: it is the UDP socket of the receiving process, which
-nobody empties while that process is busy. Whatever is in flight may sit there at once.
+On a fast path the overlay's real bottleneck is not a router. It is the UDP socket of the receiving process, which is
+not read while that process is busy. All data in flight may sit there at the same time.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ throughput from 0.4 to 4 MB)."""
 
 
 class BurstLimit:
-    """One number a host, asked by all of its connections."""
+    """The limit of a host, shared by all of its connections."""
 
     __slots__ = ("size",)
 
     def __init__(self) -> None:
         self.size = DEFAULT_BURST_LIMIT
-        "Bytes that survive when nobody reads for a moment."
+        "Bytes that survive when the reader pauses for a moment."
 
     def set(self, size: int, least: int) -> None:
-        """The driver knows how large its socket's buffer is."""
-        # `least`: two packets. A socket buffer that takes less than that would otherwise stop every connection for
-        # good.
+        """Set the size of the driver's socket buffer."""
+        # `least`: two packets. A smaller socket buffer would otherwise stop every connection for good.
         self.size = min(max(size, least), _LARGEST)
 
     def within(self, shortest: float) -> int:
-        """Bytes that may be in flight on a path with this minimal round trip.
+        """Return the bytes that may be in flight on a path with this minimal round trip.
 
         On a longer path the burst is spread over the round trip, so the same number becomes a rate.
         """
-        # Without a sample the path may be the shortest there is, so the careful reading holds until one has come.
+        # Without a sample the path may be the shortest there is, so the strict limit holds until a sample exists.
         if shortest <= FAST_PATH_RTT or shortest == _UNKNOWN:
             return self.size
         # Without this a path of 100 ms would be held to 10 MB/s, though the receiver empties its socket fifty times a

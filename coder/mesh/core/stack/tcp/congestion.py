@@ -1,6 +1,6 @@
-"""CUBIC: how much may be in flight.
+"""CUBIC congestion control: the congestion window.
 
-Lives here: the window and its thresholds. Does not live here: when something counts as lost (scoreboard.py,
+Lives here: the window and its thresholds. Does not live here: when a segment counts as lost (scoreboard.py,
 recovery.py).
 Obeys: RFC 9438 (with fast convergence), RFC 5681 (slow start), RFC 9406 (HyStart++), RFC 6928 (initial window).
 Units: bytes for windows, seconds; CUBIC's own variables are in segments, as in the RFC.
@@ -17,7 +17,7 @@ _ALPHA = 3 * (1 - _BETA) / (1 + _BETA)
 # RFC 7323 section 2.3: no peer can advertise more, so nothing is gained beyond.
 _MAX_WINDOW = 1 << 30
 # RFC 9406 section 4.3, with its values: how much the round trip must grow before slow start is left, after how many
-# samples, and how the conservative phase goes on growing.
+# samples, and how the conservative phase continues to grow.
 _THRESH_DIVISOR = 8
 _MIN_THRESH = 0.004
 _MAX_THRESH = 0.016
@@ -26,11 +26,11 @@ _CSS_DIVISOR = 4
 _CSS_ROUNDS = 5
 
 Snapshot = tuple[int, int, float, float, float, float]
-"""The window as it was: see `Cubic.snapshot`."""
+"""The state of the window before a reduction: see `Cubic.snapshot`."""
 
 
 class Cubic:
-    """One connection's congestion window."""
+    """Congestion window of a connection."""
 
     __slots__ = (
         "_css_baseline",
@@ -51,12 +51,12 @@ class Cubic:
 
     def __init__(self, mss: int) -> None:
         self.mss = mss
-        # RFC 6928 section 2 bounds it by 14,600 bytes as well, unless two segments are more. Not kept for the wide
-        # packets of a relay or a loopback interface, like Linux: the relay's own TCP has the network's share of the
-        # matter.
+        # RFC 6928 section 2 bounds it by 14,600 bytes as well, unless two segments are more. Not applied to the wide
+        # packets of a relay or a loopback interface, like Linux: on a relay, the relay's own TCP handles the network's
+        # share of congestion.
         self.window = INITIAL_WINDOW_SEGMENTS * mss
         "Bytes that may be in flight."
-        # RFC 5681 section 3.1: as high as can be, so that the path itself ends the first slow start.
+        # RFC 5681 section 3.1: as high as possible, so that the path itself ends the first slow start.
         self.ssthresh = _MAX_WINDOW
         self._max = 0.0
         "W_max, segments; 0: the curve begins where congestion avoidance does."
@@ -65,7 +65,7 @@ class Cubic:
         self._epoch = -1.0
         self._k = 0.0
         self._reno = 0.0
-        # A round ends when what was SND.NXT at its begin is acknowledged (RFC 9406 section 4.2).
+        # A round ends when the SND.NXT of its beginning is acknowledged (RFC 9406 section 4.2).
         self._round_end = 0
         self._round_rtt = self._last_round_rtt = float("inf")
         self._round_samples = 0
@@ -74,7 +74,7 @@ class Cubic:
         self._css_baseline = float("inf")
 
     def acked(self, size: int, now: float, rtt: float) -> None:
-        """`size` bytes were delivered while the window was the limit. `rtt`: smoothed."""
+        """Grow the window: `size` bytes were delivered while the window was the limit. `rtt`: smoothed."""
         if self.window < self.ssthresh:
             # RFC 3465 would bound the step by two segments; bursts are bounded by a batch and by the burst limit
             # anyway.
@@ -88,15 +88,13 @@ class Cubic:
         if self._epoch < 0:
             self._begin_epoch(now, segments)
         elapsed = now - self._epoch
-        # RFC 9438 4.2: the cubic, a round trip ahead, never below the window and never more than half above it.
-        # Growth is spread over the window's acknowledgements below, so the curve's value a round trip later is what to
-        # aim at.
+        # RFC 9438 4.2: the cubic, a round trip ahead, never below the window and never more than half above it. Growth
+        # is spread over the window's acknowledgements below, so the target is the curve's value a round trip later.
         target = _C * (elapsed + rtt - self._k) ** 3 + self._max
         target = min(max(target, segments), 1.5 * segments)
-        # 4.3: where Reno would have grown further than the cubic, on short paths, follow it, or its flows would
-        # starve us.
-        # One segment a round trip only from the window before the reduction on, which fast convergence keeps apart from
-        # the maximum.
+        # 4.3: on short paths Reno would have grown further than the cubic. Follow it there, or its flows would starve
+        # us. Its step is one segment a round trip only from the window before the reduction on; fast convergence keeps
+        # that window apart from the maximum.
         self._reno += (_ALPHA if self._reno < self._prior else 1.0) * (size / mss) / segments
         if self._reno > _C * (elapsed - self._k) ** 3 + self._max:
             grown = max(segments, self._reno)
@@ -116,8 +114,9 @@ class Cubic:
         self._reno = segments
 
     def round_trip(self, rtt: float, acked: int, sent: int) -> None:
-        """A sample in slow start; leaves it when the queue grows (RFC 9406). `acked`, `sent`: SND.UNA, SND.NXT."""
-        # RFC 9406 section 4.3: in the first slow start only. Later ones know where to stop, and a delay that other
+        """Record a sample in slow start; exit slow start when the queue grows (RFC 9406). `acked`, `sent`: SND.UNA,
+        SND.NXT."""
+        # RFC 9406 section 4.3: in the first slow start only. Later ones have a threshold, and a delay that other
         # traffic causes would end them at a window that was never too large.
         if self.ssthresh < _MAX_WINDOW or self.window >= self.ssthresh:
             return
@@ -125,14 +124,14 @@ class Cubic:
             self._next_round(sent)
         self._round_rtt = min(self._round_rtt, rtt)
         self._round_samples += 1
-        # RFC 9406 section 4.2: a minimum of fewer than eight samples may be noise of the scheduler's.
+        # RFC 9406 section 4.2: a minimum of fewer than eight samples may be noise of the scheduler.
         if self._round_samples < _SAMPLES:
             return
         if self._css_rounds:
-            # RFC 9406 4.2: the delay was a passing one; back to full slow start.
+            # RFC 9406 4.2: the delay was temporary; return to full slow start.
             if self._round_rtt < self._css_baseline:
                 self._css_rounds = 0
-        # Both rounds need a minimum; of the first there is none before it.
+        # Both rounds need a minimum; the first round has no predecessor.
         elif self._last_round_rtt < 1e9:
             margin = min(max(self._last_round_rtt / _THRESH_DIVISOR, _MIN_THRESH), _MAX_THRESH)
             if self._round_rtt >= self._last_round_rtt + margin:
@@ -145,7 +144,7 @@ class Cubic:
         self._round_rtt = float("inf")
         self._round_samples = 0
         if self._css_rounds:
-            # The round in which the delay showed counts as the first of five, though it is a part only (RFC 9406
+            # The round in which the delay appeared counts as the first of five, though it is a part only (RFC 9406
             # section 4.2).
             self._css_rounds += 1
             if self._css_rounds > _CSS_ROUNDS:
@@ -153,13 +152,12 @@ class Cubic:
                 self._css_rounds = 0
 
     def lost(self, in_flight: int) -> None:
-        """A loss was found: multiplicative decrease. `in_flight`: bytes outstanding when it was found."""
-        # RFC 9438 4.6 reduces what was in flight, not a window that nobody had filled.
-        # Not below two segments: RFC 5681 section 3.1, equation 4, and a flight of one would otherwise shrink to
-        # nothing.
+        """Apply the multiplicative decrease for a loss. `in_flight`: bytes outstanding when the loss was found."""
+        # RFC 9438 4.6 reduces the flight, not a window that was not filled. Not below two segments: RFC 5681
+        # section 3.1, equation 4, and a flight of one segment would otherwise shrink to nothing.
         segments = min(self.window, max(in_flight, 2 * self.mss)) / self.mss
         self._prior = segments
-        # Fast convergence: a window that did not get back to the last maximum gives way to others.
+        # Fast convergence: a window below the last maximum yields to other flows.
         self._max = segments * (1 + _BETA) / 2 if segments < self._max else segments
         self._epoch = -1.0
         self._css_rounds = 0
@@ -168,41 +166,40 @@ class Cubic:
         self.window = self.ssthresh
 
     def timed_out(self, in_flight: int) -> None:
-        """A retransmission timeout: begin again with one segment."""
+        """Restart with one segment after a retransmission timeout."""
         self.lost(in_flight)
-        # RFC 5681 section 3.1: the loss window is one segment, whatever the initial one was.
+        # RFC 5681 section 3.1: the loss window is one segment, whatever the initial window was.
         self.window = self.mss
-        # RFC 9438 section 4.8: the curve begins anew where slow start ends (K = 0), not below the old maximum: a path
-        # that fell silent may be another one now.
+        # RFC 9438 section 4.8: the curve restarts where slow start ends (K = 0), not below the old maximum: a path that
+        # fell silent may be another one now.
         self._max = 0.0
 
     def shrink_to(self, segments: int) -> None:
-        """Send at most so many segments until something is acknowledged."""
+        """Limit the window to so many segments until an acknowledgement arrives."""
         self.window = min(self.window, segments * self.mss)
 
     def idle(self, periods: int) -> None:
-        """Nothing was sent for `periods` retransmission timeouts: the window is stale."""
+        """Shrink the stale window after `periods` retransmission timeouts without sending."""
         floor = INITIAL_WINDOW_SEGMENTS * self.mss
         if self.window > floor:
             self.ssthresh = max(self.ssthresh, 3 * self.window // 4) if self.ssthresh < _MAX_WINDOW else self.ssthresh
-            # Not all at once, as RFC 5681 section 4.1 has it, but halved for each timeout and with three quarters of
-            # it kept as the threshold (RFC 2861, as in Linux): a pause of a second should not cost a
-            # transfer its rate.
+            # Not in one step, as in RFC 5681 section 4.1, but halved for each timeout and with three quarters of it
+            # kept as the threshold (RFC 2861, as in Linux): a pause of a second should not cost a transfer its rate.
             self.window = max(self.window >> min(periods, 30), floor)
         self._epoch = -1.0
 
     def snapshot(self) -> Snapshot:
-        """What `restore` needs when a loss turns out to be none."""
+        """Return the state that `restore` needs when a loss proves spurious."""
         return self.window, self.ssthresh, self._max, self._prior, self._k, self._epoch
 
     def restore(self, kept: Snapshot) -> None:
         """Undo a decrease."""
         window, self.ssthresh, self._max, self._prior, self._k, self._epoch = kept
-        # RFC 9438 4.9: back to what it was before, unless it has already grown beyond.
+        # RFC 9438 4.9: return to the window before the reduction, unless it has already grown beyond.
         self.window = max(self.window, window)
 
     def resize(self, mss: int) -> None:
-        """The segment size changed."""
+        """Change the segment size."""
         self.mss = mss
-        # In bytes the window stays: what the path carried in small segments it carries in large ones.
+        # The window stays the same in bytes: a path that carried it in small segments carries it in large ones.
         self.window = max(self.window, 2 * mss)

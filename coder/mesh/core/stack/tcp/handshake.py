@@ -1,4 +1,4 @@
-"""SYNs: what they offer, what is agreed.
+"""The handshake: SYNs and their options.
 
 Lives here: option negotiation in both roles, simultaneous open included.
 Does not live here: which SYN is answered at all (listening.py, stack/demux.py).
@@ -20,7 +20,7 @@ _SCALE_STEP = 0xFFFF
 
 
 def scale_for(buffer: int) -> int:
-    """The window scale that lets a whole buffer be advertised."""
+    """Return the window scale that lets a whole buffer be advertised."""
     scale = 0
     while _SCALE_STEP << scale < buffer and scale < tcp.MAX_WINDOW_SCALE:
         scale += 1
@@ -28,9 +28,9 @@ def scale_for(buffer: int) -> int:
 
 
 def begin_connect(c: TcpSocket, now: float) -> None:
-    """Active open."""
-    # The scale is fixed with the SYN (RFC 7323 section 2.2), so it is made for the largest buffer we ever give, not
-    # for today's window.
+    """Start an active open."""
+    # The SYN fixes the scale (RFC 7323 section 2.2), so it is chosen for the largest possible buffer, not for the
+    # current window.
     c.agreed.offer(scale_for(c.receiver.rcv_wnd))
     c.adopt()
     _begin(c, now)
@@ -38,10 +38,10 @@ def begin_connect(c: TcpSocket, now: float) -> None:
 
 
 def begin_accept(c: TcpSocket, syn: Segment, now: float) -> None:
-    """Passive open: answer a SYN."""
+    """Start a passive open: answer a SYN."""
     c.open_passively()
     read_offer(c, syn, now)
-    # RFC 7323 section 2.2: a scale in one SYN alone would have the ends count differently.
+    # RFC 7323 section 2.2: with a scale in one SYN alone the ends would disagree about windows.
     if syn.options.window_scale is not None:  # RFC 7323 2.2: our option only in answer to theirs
         c.agreed.scale_receiving(scale_for(c.receiver.rcv_wnd))
     _begin(c, now)
@@ -49,16 +49,16 @@ def begin_accept(c: TcpSocket, syn: Segment, now: float) -> None:
 
 
 def _begin(c: TcpSocket, now: float) -> None:
-    # The number first: what acknowledges the SYN is acceptable from now on, whenever the packet goes out.
+    # The sequence number first: an acknowledgement of the SYN is acceptable from now on, whenever the packet goes out.
     c.sender.send_syn()
     c.receiver.start_clock(now)
     c.timers.send_syn(-NEVER)  # due whatever the clock says
-    c.retune()
-    c.host.make_ready(c)
+    c.update_mss()
+    c.host.mark_ready(c)
 
 
 def read_offer(c: TcpSocket, syn: Segment, now: float) -> None:
-    """Learn the peer's sequence number and options from its SYN or SYN-ACK."""
+    """Record the peer's sequence number and options from its SYN or SYN-ACK."""
     options = syn.options
     c.agreed.settle(
         timestamps=options.timestamps is not None,
@@ -69,37 +69,37 @@ def read_offer(c: TcpSocket, syn: Segment, now: float) -> None:
     )
     c.receiver.begin(syn, now)
     c.sender.begin(syn.seq, syn.window)  # its window is never scaled (RFC 7323 2.2)
-    # Before the first packet is built: templates are made for what both sides take.
+    # Before the first packet is built: templates depend on what both sides accept.
     c.choose_checksums()
     c.recovery.begin(c.builder.mss)
 
 
 def established(c: TcpSocket, now: float) -> None:
-    """Our SYN is acknowledged and the peer's is known."""
+    """Complete the handshake: our SYN is acknowledged and the peer's is known."""
     c.sender.established()
     c.recovery.established(now)
     c.timers.send_syn(NEVER)
     c.take(TcpEvent.HANDSHAKE_DONE)
-    # Silence is counted from here: a SYN has retransmissions of its own.
+    # Silence counts from here: a SYN has retransmissions of its own.
     if c.timers.keepalive:
         c.timers.start_keepalive(now + c.timers.keepalive[0])
 
 
 def syn_packet(c: TcpSocket, now: float) -> bytes | None:
-    """The SYN or SYN-ACK due now, or None; arms its retransmission."""
+    """Return the SYN or SYN-ACK due now, or None; arm its retransmission."""
     if c.timers.syn_at > now:
         return None
     settings, agreed, retries = c.host.settings, c.agreed, c.recovery.rtt.retries
-    # RFC 9293 section 3.8.3 (R2): the user hears of it as a timeout.
+    # RFC 9293 section 3.8.3 (R2): the application gets a timeout.
     if retries > settings.syn_retries:
         c.die(StackError("timeout"))
         return None
     is_active = c.state is TcpState.SYN_SENT
     may_scale = is_active or agreed.snd_scale or agreed.rcv_scale
-    # In a SYN-ACK only to a peer that offered: a foreign stack gets no option that it has not shown to bear.
+    # In a SYN-ACK only to a peer that offered it: a foreign stack gets no option that it did not send first.
     is_offered = settings.skip_checksums and (is_active or agreed.peer_packet)
     options = Options(
-        # RFC 9293 section 3.7.1 wants it in every SYN: without it the peer would send 536 bytes at a time.
+        # RFC 9293 section 3.7.1 requires it in every SYN: without it the peer would send 536 bytes at a time.
         mss=c.host.routes.own_mss,
         window_scale=agreed.rcv_scale if may_scale else None,
         sack_permitted=agreed.sack,
@@ -109,13 +109,13 @@ def syn_packet(c: TcpSocket, now: float) -> bytes | None:
     packet = c.builder.syn(c.sender.iss, tcp.SYN if is_active else tcp.SYN | tcp.ACK, options)
     c.recovery.sent_syn(now)
     c.sender.count(1)
-    # RFC 6298 2.1 and 5.5: one second, then doubled. RFC 9293 3.8.3 asks for three minutes of trying; a minute is what
-    # implementations give it, because somebody waits.
+    # RFC 6298 2.1 and 5.5: one second, then doubled. RFC 9293 3.8.3 asks for three minutes of retries. Implementations
+    # use about a minute, because a user waits.
     c.timers.send_syn(now + settings.first_rto * (1 << retries))
     return packet
 
 
 def resend_syn(c: TcpSocket, now: float) -> None:
-    """The SYN's timer ran out."""
-    c.recovery.syn_unanswered()
+    """Retransmit the SYN after its timer expired."""
+    c.recovery.on_syn_timeout()
     c.timers.send_syn(now)

@@ -1,4 +1,4 @@
-"""Who waits for connections: listeners, and SYNs held until somebody decides.
+"""Listening sockets, and SYNs held until a fallback decides.
 
 Lives here: accept queues and held SYNs as values with two verbs. Does not live here: demultiplexing
 (stack/interface.py).
@@ -14,7 +14,7 @@ from coder.mesh.core.wire.tcp import Segment
 
 
 class ListeningSocket:
-    """A TCP port with its queue of finished handshakes."""
+    """A listening TCP port with its queue of finished handshakes."""
 
     __slots__ = ("_release", "backlog", "closed", "on_event", "opening", "port", "queue")
 
@@ -23,7 +23,7 @@ class ListeningSocket:
         self.backlog = backlog
         self.queue: deque[TcpSocket] = deque()
         self.opening = 0
-        "Handshakes under way; with `queue` at most `backlog`, more SYNs are dropped."
+        "Handshakes in progress; with `queue` at most `backlog`, further SYNs are dropped."
         self.closed = False
         self.on_event: Callable[[ListeningSocket], None] | None = None
         "Called when a connection can be accepted; the stack's own hook gets the event when this is None."
@@ -31,18 +31,18 @@ class ListeningSocket:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more handshake may begin."""
-        # A SYN too many is dropped and not refused: its sender tries again, by when there may be room. SYN cookies are
-        # not needed, as nobody gets here but through a tunnel that has authenticated him.
+        """Whether one more handshake may start."""
+        # A surplus SYN is dropped and not refused: its sender retries, and there may be room by then. SYN cookies are
+        # not needed, as only an authenticated tunnel delivers SYNs.
         return self.opening + len(self.queue) < self.backlog
 
-    def opens(self) -> None:
-        """A handshake begins."""
-        # Counted with those that are done: together they are what `backlog` bounds.
+    def handshake_started(self) -> None:
+        """Count a handshake that starts."""
+        # Handshakes in progress and finished ones together are bounded by `backlog`.
         self.opening += 1
 
-    def opened(self, socket: TcpSocket | None) -> None:
-        """A handshake is over; None: in vain."""
+    def handshake_ended(self, socket: TcpSocket | None) -> None:
+        """Record the end of a handshake; None: it failed."""
         self.opening -= 1
         if socket is not None:
             self.queue.append(socket)
@@ -53,29 +53,29 @@ class ListeningSocket:
         return bool(self.queue)
 
     def accept_nowait(self) -> TcpSocket | None:
-        """The oldest finished handshake, or None."""
+        """Return the oldest finished handshake, or None."""
         while self.queue:
             socket = self.queue.popleft()
-            # A connection that died in the queue is skipped: the kernel's accept would return it and leave the error
-            # to the first read.
+            # A connection that died in the queue is skipped: the kernel's accept would return it and report the error
+            # at the first read.
             socket.adopt()
             if not socket.closed:
                 return socket
         return None
 
     def close(self) -> None:
-        """Stop listening; connections nobody accepted are reset."""
+        """Stop listening; connections that were not accepted are reset."""
         if self.closed:
             return
         self.closed = True
         while self.queue:
-            # A reset, as a kernel does it: its sender believes to be connected, and would wait for an answer.
+            # Reset as a kernel does it: the sender considers itself connected, and would wait for an answer.
             self.queue.popleft().abort()
         self._release(self)
 
 
 class PendingConnection:
-    """A SYN for a port nobody listens on, waiting for a decision. Neither verb called: it expires."""
+    """A SYN for a port without a listener, waiting for a decision. Without a decision it expires."""
 
     __slots__ = ("_decide", "destination", "held_at", "port", "settled", "source", "source_port", "syn")
 
@@ -95,13 +95,13 @@ class PendingConnection:
         self.held_at = held_at
         self.settled = False
         "Whether it was accepted, reset, or has expired."
-        # The SYN is kept, not a half-open connection: RFC 9293 has no state for "maybe", and its sender repeats the
-        # SYN anyway.
+        # The SYN is kept, not a half-open connection: RFC 9293 has no state for an undecided one, and the sender
+        # repeats the SYN anyway.
         self._decide = decide
 
     @property
     def expired(self) -> bool:
-        """Whether it is too late (or done): `accept` returns None."""
+        """Whether it is decided or expired: `accept` returns None."""
         return self.settled
 
     def accept(self) -> TcpSocket | None:
@@ -112,11 +112,11 @@ class PendingConnection:
         return self._decide(self, True)
 
     def reset(self) -> None:
-        """Refuse."""
+        """Refuse the connection."""
         if not self.settled:
             self.settled = True
             self._decide(self, False)
 
     def expire(self) -> None:
-        """Nobody decided in time."""
+        """Mark the decision as too late."""
         self.settled = True

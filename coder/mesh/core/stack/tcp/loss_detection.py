@@ -1,7 +1,7 @@
-"""What acknowledgements tell of segments that did not arrive.
+"""Loss detection from acknowledgements.
 
-Lives here: reading SACK blocks, and when a hole counts as a loss. What was found stands on the scoreboard.
-Does not live here: what a loss leads to (recovery.py), how long a swapped segment is waited for (reordering.py).
+Lives here: reading SACK blocks, and when a hole counts as a loss. Results are marked on the scoreboard.
+Does not live here: the reaction to a loss (recovery.py), the time allowed for reordering (reordering.py).
 Obeys: RFC 8985 section 6.2 (RACK), RFC 2883 (duplicate SACK); without SACK RFC 5681 section 3.2 and RFC 6582.
 """
 
@@ -21,7 +21,7 @@ Blocks = tuple[tuple[int, int], ...]
 
 
 class LossDetector:
-    """One connection's; it keeps the reordering timer."""
+    """Loss detector of a connection; keeps the reordering timer."""
 
     __slots__ = ("_agreed", "_board", "_probe", "_reordering", "_rtt", "_sender", "_timers", "dup_acks")
 
@@ -42,17 +42,17 @@ class LossDetector:
         self._probe = probe
         self._reordering = ReorderingWindow(board, rtt)
         self.dup_acks = 0
-        "In a row, without SACK: with it the blocks say more than their number."
+        "Duplicate acknowledgements in a row, without SACK: with SACK the blocks say more than their number."
 
-    def take_blocks(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
-        """Note what SACK blocks say arrived. `ack`: this acknowledgement's; `echoed`: when its timestamp was ours."""
+    def on_sack(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
+        """Record SACK blocks. `ack`: this acknowledgement's number; `echoed`: when we sent the timestamp it echoes."""
         una = self._sender.snd_una
         # At most four blocks fit into a header (RFC 2018 section 3), so a hostile peer cannot make this loop long.
         for index, (left32, right32) in enumerate(blocks):
             left = una + ((left32 - una + HALF) & MASK) - HALF
             # The length from the block alone, so that both edges lie on one side of the wrap.
             right = left + ((right32 - left32) & MASK)
-            # Nearest to SND.UNA: half the space lies before it, half behind, and blocks may lie on either side.
+            # Nearest to SND.UNA: half the number space lies before it, half behind, and blocks may lie on either side.
             if right > self._sender.snd_nxt or right <= left:
                 continue  # never sent: a broken peer
             # RFC 2883 section 4: the first block reports a duplicate when it lies below the acknowledgement, or inside
@@ -63,69 +63,73 @@ class LossDetector:
                     continue
                 if right <= ack:
                     continue
-            # Bytes below SND.UNA are gone from the scoreboard; a block may begin there when acknowledgements swap
-            # places.
+            # Bytes below SND.UNA are no longer on the scoreboard; a block may begin there when acknowledgements are
+            # reordered.
             self._board.sack(max(left, una), right, now, echoed, self._rtt.minimum)
 
     def _duplicate_arrived(self) -> None:
-        """A D-SACK: something was sent twice for nothing."""
-        # What was sent twice for nothing had only been late: RACK is to wait longer (RFC 8985 section 6.2, step 4).
+        """Process a D-SACK: a segment was retransmitted needlessly."""
+        # A segment that was retransmitted needlessly had only been late: RACK is to wait longer (RFC 8985 section 6.2,
+        # step 4).
         self._reordering.duplicate(self._sender.snd_una, self._sender.snd_nxt)
         # RFC 8985 section 7.4.2: a duplicate after a probe is the probe.
         self._probe.was_duplicate()
 
     def duplicate(self) -> None:
-        """The same acknowledgement once more, from a peer without SACK."""
+        """Count a duplicate acknowledgement, from a peer without SACK."""
         self.dup_acks += 1
 
     def recovered(self) -> None:
-        """What was found is repaired, or was no loss."""
+        """Note that the loss is repaired, or was spurious."""
         self.dup_acks = 0
         self._reordering.recovered()
 
-    def forget_duplicates(self) -> None:
-        """Their row is broken."""
+    def reset_dup_acks(self) -> None:
+        """Reset the count of duplicate acknowledgements."""
         self.dup_acks = 0
 
     def find(self, now: float, mss: int, recovery_point: int, *, is_open: bool, progress: bool) -> int:
-        """Mark what this acknowledgement shows to be lost; -> bytes newly marked. With SACK there has to be a hole.
+        """Mark what this acknowledgement shows to be lost; return the bytes newly marked. With SACK there has to be a
+        hole.
 
-        `is_open`: no loss is being repaired, else everything below `recovery_point` is; `progress`: it acknowledged
-        something.
+        `is_open`: no loss is being repaired, else everything below `recovery_point` is; `progress`: it acknowledged new
+        data.
         """
         if self._agreed.sack:
-            return self.look_again(now, mss, is_open=is_open)
+            return self.on_reordering_timer(now, mss, is_open=is_open)
         una = self._sender.snd_una
         if is_open:
-            # RFC 5681 section 3.2: the third duplicate. Fewer may be a swap of two packets.
+            # RFC 5681 section 3.2: the third duplicate. Fewer may come from two reordered packets.
             if self.dup_acks < DUPLICATE_THRESHOLD:
                 return 0
-            # RFC 6582 section 3.2, step 2: none counts until more is acknowledged than was out when the last loss was
-            # found. After a timeout all of that went out twice, and the copies bring such duplicates by themselves.
+            # RFC 6582 section 3.2, step 2: duplicates count only after more is acknowledged than was outstanding when
+            # the last loss was found. After a timeout the whole flight is retransmitted, and the copies cause such
+            # duplicates.
             if una <= recovery_point:
                 return 0
         elif progress and una < recovery_point:
             self.dup_acks = 0  # a partial acknowledgement: the next hole begins here (RFC 6582 3.2 step 3)
         else:
             return 0
-        # Without SACK nothing is known beyond the first hole (RFC 6582 section 3.2): one segment, the next hole shows
-        # with the next partial acknowledgement.
-        return self._board.lose_first()
+        # Without SACK nothing is known beyond the first hole (RFC 6582 section 3.2). One segment is marked; the next
+        # partial acknowledgement shows the next hole.
+        return self._board.mark_first_lost()
 
-    def look_again(self, now: float, mss: int, *, is_open: bool) -> int:
-        """Mark what has been waited for long enough, and set the timer for what has not; -> bytes newly marked."""
-        # RFC 8985 section 6.2, step 5: the timer is for the segment that has longest to wait; an acknowledgement looks
-        # again before.
-        news, wait = self._board.detect(now, self.patience(mss, is_open=is_open))
+    def on_reordering_timer(self, now: float, mss: int, *, is_open: bool) -> int:
+        """Mark segments whose reordering window has passed, and set the timer for the others; return the bytes newly
+        marked."""
+        # RFC 8985 section 6.2, step 5: the timer is for the segment that has longest to wait; an acknowledgement checks
+        # earlier.
+        news, wait = self._board.detect(now, self.reordering_window(mss, is_open=is_open))
         self._timers.set_reordering(now + wait if wait > 0 else NEVER)
         return news
 
-    def patience(self, mss: int, *, is_open: bool) -> float:
-        """Seconds a segment may be later than its successors."""
+    def reordering_window(self, mss: int, *, is_open: bool) -> float:
+        """Return the reordering window in seconds."""
         return self._reordering.size(is_open, mss)
 
-    def all_in_order(self) -> None:
-        """No hole is left: nothing to wait for."""
+    def stop_reordering_timer(self) -> None:
+        """Stop the reordering timer: no hole is left."""
         self._board.in_order()
         self._timers.set_reordering(NEVER)
 

@@ -1,6 +1,6 @@
-"""Bytes that arrived: in order for the application, out of order until the hole is filled.
+"""Received bytes: in order for the application, out of order until the hole is filled.
 
-Lives here: ordering, overlap, what to report in SACK blocks, what a reader gets.
+Lives here: ordering, overlap, the ranges for SACK blocks, reading.
 Does not live here: windows and acknowledgements (tcp_input.py, tcp_output.py).
 Obeys: RFC 2018 section 4 (blocks, most recent first), RFC 2883 (duplicates).
 """
@@ -12,8 +12,8 @@ from bisect import bisect_left, bisect_right
 _SMALL = 512
 """Payloads below this are copied together: a view of a one-byte segment would pin three hundred bytes of packet."""
 _RECENT = 8
-"""Ours: blocks kept in the order of their news. Four at most fit into a header (RFC 2018 section 3); the others step in
-where those grow together."""
+"""Ours: blocks kept in the order of their last change. A header holds four at most (RFC 2018 section 3); the others
+replace those that merge."""
 
 Piece = bytes | bytearray | memoryview
 
@@ -26,37 +26,37 @@ class Reassembly:
     def __init__(self, start: int) -> None:
         self.next = start
         self.parts: list[Piece] = []
-        "In order, unread; the hot path appends views directly."
+        "Unread data in order; the hot path appends views directly."
         self.unread = 0
-        # Two lists side by side: the numbers alone are what is searched.
+        # Two parallel lists: only the numbers are searched.
         self._starts: list[int] = []
         self._pieces: list[Piece] = []
         self.waiting = 0
         "Bytes held out of order."
-        # Every range held, in order, with a hole before and behind each; also two lists, and for the same reason.
+        # All held ranges in order, with a hole before and behind each; two parallel lists for the same reason.
         self._lefts: list[int] = []
         self._rights: list[int] = []
         self.blocks: list[tuple[int, int]] = []
         "The ranges held out of order that changed last (`_RECENT` of them), the latest first."
 
     def insert(self, seq: int, data: Piece) -> int:
-        """Take bytes at `seq`, already cut to the window; returns how many became readable."""
+        """Insert bytes at `seq`, already cut to the window; return how many became readable."""
         late = self.next - seq
         if late > 0:
-            # What came first stays: other bytes under numbers that were delivered change nothing.
+            # Data that came first stays: different bytes under delivered sequence numbers are ignored.
             data = data[late:]
             seq = self.next
         if not data:
             return 0
         if seq > self.next:
-            # Beyond a hole: RFC 9293 section 3.10.7.4 lets us drop it, and SACK makes keeping it worth while.
+            # Beyond a hole: RFC 9293 section 3.10.7.4 allows to drop it, and SACK makes keeping it worth while.
             self._hold(seq, data)
             return 0
         self.deliver(data)
         return len(data) + (self._drain() if self._starts else 0)
 
     def appended(self, size: int) -> None:
-        """The hot path has put in-order bytes into `parts`."""
+        """Account for in-order bytes that the hot path put into `parts`."""
         self.next += size
         self.unread += size
 
@@ -77,19 +77,19 @@ class Reassembly:
         self.unread += size
 
     def skip(self, numbers: int) -> None:
-        """Sequence numbers without bytes: a FIN."""
+        """Advance over sequence numbers without bytes: a FIN."""
         self.next += numbers
 
     def _hold(self, seq: int, data: Piece) -> None:
         starts, pieces = self._starts, self._pieces
         index = bisect_right(starts, seq)
-        if index:  # cut what the piece before already has
+        if index:  # cut the part that the piece before already has
             covered = starts[index - 1] + len(pieces[index - 1]) - seq
             if covered > 0:
                 data = data[covered:]
                 seq += covered
         end = seq + len(data)
-        # Pieces behind that this one covers whole go; one it covers in part cuts it.
+        # Later pieces that this one covers are removed; one it covers in part cuts it.
         stop = index
         while stop < len(starts) and starts[stop] + len(pieces[stop]) <= end:
             self.waiting -= len(pieces[stop])
@@ -97,7 +97,7 @@ class Reassembly:
         if stop < len(starts) and starts[stop] < end:
             data = data[: starts[stop] - seq]
         if not data:
-            # All of it was here: nothing is stored, yet its block moves to the front, being the newest news.
+            # A complete duplicate: nothing is stored, yet its block moves to the front, as it is the most recent.
             self._note(seq, seq)
             return
         if len(data) < _SMALL:
@@ -109,15 +109,15 @@ class Reassembly:
         self._note(seq, seq + len(data))
 
     def _note(self, left: int, right: int) -> None:
-        """Put the range [left, right), joined with what it touches, in front of the blocks."""
+        """Put the range [left, right), merged with the ranges it touches, in front of the blocks."""
         lefts, rights = self._lefts, self._rights
-        # What nearly always comes behind a hole: the next segment.
+        # The usual segment behind a hole: the next one.
         if rights and left == rights[-1] and self.blocks[0][1] == left < right:
             rights[-1] = right
             self.blocks[0] = (lefts[-1], right)
             return
-        # Touching counts as overlapping: RFC 2018 section 3 wants each block to be a contiguous range, with holes
-        # around. Searched and not walked: a peer may open thousands of holes.
+        # Touching counts as overlapping: RFC 2018 section 3 requires each block to be a contiguous range, with holes
+        # around. Bisection, no linear search: a peer may open thousands of holes.
         first = bisect_left(rights, left)
         stop = bisect_right(lefts, right)
         if first < stop:
@@ -136,8 +136,8 @@ class Reassembly:
         before = self.next
         starts, pieces = self._starts, self._pieces
         used = 0
-        # Pieces do not overlap each other, but the first may overlap what came in order meanwhile.
-        # Deleted once behind the loop: taking them off one by one would move the lists with each.
+        # Pieces do not overlap each other, but the first may overlap data that came in order meanwhile. They are
+        # deleted together behind the loop: deleting one by one would move the lists each time.
         for seq, piece in zip(starts, pieces, strict=True):
             if seq > self.next:
                 break
@@ -149,19 +149,19 @@ class Reassembly:
         if used:
             del starts[:used]
             del pieces[:used]
-            # Below RCV.NXT the acknowledgement says it (RFC 2018 section 4).
+            # Below RCV.NXT the cumulative acknowledgement reports it (RFC 2018 section 4).
             self.blocks = [block for block in self.blocks if block[1] > self.next]
-            gone = bisect_right(self._rights, self.next)
-            del self._lefts[:gone]
-            del self._rights[:gone]
+            delivered = bisect_right(self._rights, self.next)
+            del self._lefts[:delivered]
+            del self._rights[:delivered]
             if self._lefts and not self.blocks:
-                # Older news than `_RECENT`, yet all there is to report.
+                # Older than `_RECENT`, yet all there is to report.
                 self.blocks = self.held[:_RECENT]
         return self.next - before
 
     @property
     def pieces(self) -> int:
-        """How many pieces are held out of order."""
+        """Number of pieces held out of order."""
         return len(self._starts)
 
     @property
@@ -170,7 +170,7 @@ class Reassembly:
         return list(zip(self._lefts, self._rights, strict=True))
 
     def read(self, limit: int) -> bytes:
-        """Up to `limit` bytes, joined."""
+        """Return up to `limit` bytes, joined."""
         parts = self.parts
         if self.unread <= limit:
             out = b"".join(parts)

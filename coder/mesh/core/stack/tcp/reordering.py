@@ -1,4 +1,4 @@
-"""How much later than its successors a segment may arrive without counting as lost.
+"""Reordering window: how much later than its successors a segment may arrive without counting as lost.
 
 Obeys: RFC 8985 section 6.2 step 4.
 """
@@ -12,55 +12,53 @@ from coder.mesh.core.stack.tcp.timers import NEVER
 
 _PERSIST = 16
 """RFC 8985 section 6.2, step 4: recoveries without a duplicate after which the window is small again."""
-_MAX_STEPS = 16
+_MAX_MULT = 16
 """Ours: quarters of the shortest round trip; the smoothed one bounds the window anyway."""
 
 
 class ReorderingWindow:
-    """Seconds to wait; grows while the peer reports that we sent things twice for nothing."""
+    """RACK's reordering window in seconds; grows while the peer reports needless retransmissions."""
 
-    __slots__ = ("_board", "_persist", "_rtt", "_steps", "_steps_until")
+    __slots__ = ("_board", "_dsack_round", "_mult", "_persist", "_rtt")
 
     def __init__(self, board: Scoreboard, rtt: RoundTrip) -> None:
         self._board = board
         self._rtt = rtt
-        self._steps = 1
+        self._mult = 1
         "RFC 8985: RACK.reo_wnd_mult."
-        self._steps_until = 0
+        self._dsack_round = 0
         "RFC 8985: RACK.dsack_round."
         self._persist = 0
         "RFC 8985: RACK.reo_wnd_persist."
 
     def duplicate(self, una: int, nxt: int) -> None:
-        """A D-SACK: allow for more, one step a round trip. `una`, `nxt`: SND.UNA and SND.NXT."""
+        """Grow the window after a D-SACK, one step a round trip. `una`, `nxt`: SND.UNA and SND.NXT."""
         # RFC 8985 section 6.2, step 4: one step a round trip however many duplicates are reported, since all of a
-        # flight tell of the same swap.
-        if una >= self._steps_until:
-            self._steps = min(self._steps + 1, _MAX_STEPS)
-            self._steps_until = nxt
+        # flight report the same reordering.
+        if una >= self._dsack_round:
+            self._mult = min(self._mult + 1, _MAX_MULT)
+            self._dsack_round = nxt
             self._persist = _PERSIST
 
     def recovered(self) -> None:
-        """A repair is over: a window that was needed on an earlier path must not delay repairs on this one for ever."""
+        """Count a finished recovery: a window needed on an earlier path must not delay repairs on this one for ever."""
         if self._persist:
             self._persist -= 1
             if not self._persist:
-                self._steps = 1
+                self._mult = 1
 
     def size(self, is_open: bool, mss: int) -> float:
-        """The window now; `is_open`: no loss is being repaired.
+        """Return the current window; `is_open`: no loss is being repaired.
 
-        A path that never swapped segments is given no time once it is in recovery or three segments are ahead, which is
-        the classic rule of RFC 5681 3.2.
+        A path without reordering gets no delay once it is in recovery or three segments are ahead, which is the classic
+        rule of RFC 5681 3.2.
         """
         board = self._board
-        if not board.reordered and (not is_open or board.sacked >= DUPLICATE_THRESHOLD * mss):
+        if not board.reordering_seen and (not is_open or board.sacked >= DUPLICATE_THRESHOLD * mss):
             return 0.0
         shortest = self._rtt.minimum
-        # RACK needs a minimum to take quarters of; without one (no sample yet, or a path just left) the classic rule
-        # holds.
+        # RACK uses quarters of the minimum; without one (no sample yet, or a new path) the classic rule applies.
         if shortest == NEVER:
             return 0.0
-        # Never longer than one round trip: a path that swaps by more is slower than repairing (RFC 8985 section 6.2,
-        # step 4).
-        return min(self._steps * shortest / 4, self._rtt.smoothed)
+        # At most one round trip: on a path with more reordering, repairing is faster (RFC 8985 section 6.2, step 4).
+        return min(self._mult * shortest / 4, self._rtt.srtt)

@@ -1,8 +1,8 @@
-"""The sending half of a connection: what is queued, what went out, what the peer takes.
+"""Send side of a connection: what is queued, what was sent, what the peer's window allows.
 
 Lives here: the variables RFC 9293 3.3.1 calls SND, the peer's window.
-Does not live here: what was lost and how fast to send (recovery.py), how a segment is built (segments.py).
-Obeys: RFC 9293 sections 3.3.1, 3.4 and 3.8.6; RFC 5961 section 5 (which acknowledgements are believed).
+Does not live here: losses and the send rate (recovery.py), building segments (segments.py).
+Obeys: RFC 9293 sections 3.3.1, 3.4 and 3.8.6; RFC 5961 section 5 (acceptable acknowledgements).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from coder.mesh.core.stack.tcp.timers import NEVER, Timers
 
 
 class Sender:
-    """Bytes on their way out."""
+    """Send sequence variables and the send queue."""
 
     __slots__ = (
         "_agreed",
@@ -33,7 +33,8 @@ class Sender:
     )
 
     def __init__(self, iss: int, agreed: Agreement, timers: Timers) -> None:
-        """`iss`: unpredictable, which is what RFC 6528 is about; random where it adds a hash to a clock."""
+        """Set the initial sequence number `iss`. It is unpredictable as RFC 6528 requires; random instead of a hash
+        added to a clock."""
         self._agreed = agreed
         self._timers = timers
         self.iss = iss
@@ -44,11 +45,11 @@ class Sender:
         self.snd_wl1 = 0
         "Sequence number of the segment that set the window last."
         self.snd_wl2 = 0
-        "Its acknowledgement."
-        # MAX.SND.WND, which RFC 5961 section 5.2 and the silly window rule both ask for.
+        "Acknowledgement number of that segment."
+        # MAX.SND.WND, which RFC 5961 section 5.2 and the silly window rule both need.
         self._max_wnd = 0
         self.write_closed = False
-        "The application has finished; a FIN follows what is queued."
+        "Whether the application has finished; a FIN follows the queue."
         self.fin_sent = False
         self.awaits_writable = False
         self.segments_out = 0
@@ -72,55 +73,55 @@ class Sender:
     # Opening and closing
 
     def send_syn(self) -> None:
-        """Our SYN is (about to be) under way: it takes the number ISS."""
-        # RFC 9293 section 3.4: a SYN is acknowledged like a byte, so it has a number like one.
+        """Give our SYN, which is about to be sent, the number ISS."""
+        # RFC 9293 section 3.4: a SYN is acknowledged like a byte, so it occupies a sequence number.
         self.snd_nxt = self.iss + 1
 
     def begin(self, syn_seq: int, window: int) -> None:
-        """The peer's SYN arrived."""
+        """Record the window of the peer's SYN."""
         # Provisional: `update_window` follows with the acknowledgement that establishes the connection.
         self.snd_wnd = self._max_wnd = window
         self.snd_wl1 = syn_seq
         self.snd_wl2 = self.snd_una
 
     def established(self) -> None:
-        """The peer acknowledged our SYN."""
+        """Record that the peer acknowledged our SYN."""
         self.snd_una = self.iss + 1
 
     def finish(self) -> None:
-        """Nothing more will be queued."""
+        """Finish the queue."""
         self.write_closed = True
 
     def stop(self) -> None:
-        """The connection is closed."""
+        """Drop the state of a closed connection."""
         self.queue.clear()
 
     def await_writable(self, waits: bool) -> None:
-        """Whether somebody wants to know when there is room again."""
+        """Set whether a writer waits for room."""
         self.awaits_writable = waits
 
     # Out
 
     def sent(self, upto: int, segments: int) -> None:
-        """Everything below `upto` went out at least once, in so many segments more."""
-        # Never moves back, also where all is sent again: what is lost stands on the scoreboard, and an acknowledgement
-        # of anything sent stays acceptable (SEG.ACK =< SND.NXT).
+        """Record that everything below `upto` was sent at least once, in so many further segments."""
+        # Never moves back, also when all is retransmitted: losses are on the scoreboard, and an acknowledgement of
+        # anything sent stays acceptable (SEG.ACK =< SND.NXT).
         self.snd_nxt = upto
         self.segments_out += segments
 
     def sent_fin(self) -> None:
-        """The FIN went out, after all that was queued."""
+        """Record the FIN as sent, after the whole queue."""
         self.fin_sent = True
 
     def count(self, segments: int) -> None:
-        """Segments without new data went out."""
+        """Count segments without new data."""
         self.segments_out += segments
 
-    def number_for_bare(self) -> int:
-        """The sequence number of a segment without data that the peer will look at.
+    def control_seq(self) -> int:
+        """Return the sequence number of a segment without data that the peer accepts.
 
-        Normally SND.NXT. A peer short of memory takes its window back (RFC 9293 3.8.6 warns of it; Linux does), and
-        then drops what lies beyond the new edge, acknowledgements included: both directions would hang for good.
+        Normally SND.NXT. A peer short of memory shrinks its window (RFC 9293 3.8.6 warns of it; Linux does). It then
+        drops everything beyond the new edge, acknowledgements included: both directions would hang for good.
         """
         edge = self.snd_una + self.snd_wnd
         # An edge is only as exact as its scale: within one step it may be SND.NXT itself, rounded down.
@@ -128,18 +129,19 @@ class Sender:
 
     # In
 
-    def believes(self, ack: int) -> bool:
-        """Whether an acknowledgement may be genuine (RFC 5961 5.2): nothing unsent, nothing older than any window."""
+    def is_acceptable_ack(self, ack: int) -> bool:
+        """Return whether an acknowledgement is acceptable (RFC 5961 5.2): nothing unsent, nothing older than any
+        window."""
         return self.snd_una - self._max_wnd <= ack <= self.snd_nxt
 
     def acknowledged(self, ack: int) -> None:
-        """Everything below arrived."""
+        """Advance SND.UNA."""
         self.snd_una = ack
-        # Only here: a SACK may be taken back (RFC 2018 section 8), an acknowledgement never.
+        # Only here: a receiver may renege on a SACK (RFC 2018 section 8), never on an acknowledgement.
         self.queue.release(ack)
 
     def update_window(self, window: int, seq: int, ack: int) -> bool:
-        """The peer takes `window` bytes from `ack` on; whether that ends a wait for its window to open."""
+        """Set the peer's window to `window` bytes from `ack` on; return whether a closed window opened."""
         self.snd_wnd = window
         if window > self._max_wnd:
             self._max_wnd = window
@@ -151,20 +153,21 @@ class Sender:
         return False
 
     def is_newer_window(self, seq: int, ack: int) -> bool:
-        """RFC 9293 3.10.7.4: whether a segment's window is newer than the one we have; segments may swap places."""
+        """Return whether a segment's window is newer than the current one (RFC 9293 3.10.7.4); segments may be
+        reordered."""
         return seq > self.snd_wl1 or (seq == self.snd_wl1 and ack >= self.snd_wl2)
 
-    def takes_little(self, room: int) -> bool:
-        """Whether less than a segment may be sent into the peer's window of `room` bytes.
+    def allows_small_segment(self, room: int) -> bool:
+        """Return whether less than a segment may be sent into the peer's window of `room` bytes.
 
         RFC 9293 3.8.6.2.1: when it is half of the largest window ever seen (case 3), or was that small for a while
-        (case 4, which is what window probes tell).
+        (case 4, which the window probes show).
         """
         # RFC 9293 leaves the fraction at one half. The override of case 4 is the persist timer: its probe asks first,
-        # and what a small window still takes goes out after.
+        # and the data that a small window still takes is sent after.
         return room * 2 >= self._max_wnd or self._timers.persist_count > 0
 
     @property
     def is_stalled_by_window(self) -> bool:
-        """Whether something waits and nothing is under way whose acknowledgement could open the window."""
+        """Whether data waits and nothing is in flight whose acknowledgement could open the window."""
         return self.snd_nxt == self.snd_una and self.has_more

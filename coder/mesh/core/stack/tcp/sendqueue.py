@@ -1,4 +1,4 @@
-"""Bytes on their way out: the application's own chunks, never copied into a ring.
+"""Send queue: the application's own chunks, never copied into a ring.
 
 Lives here: finding the bytes of a sequence range. Does not live here: what was sent when (scoreboard.py).
 """
@@ -30,10 +30,10 @@ class SendQueue:
         """Queue a chunk (kept, not copied, unless it is small)."""
         if not data:
             return
-        # A reference is enough, as `bytes` cannot change behind our back. Only small writes are joined.
+        # A reference is enough, as `bytes` are immutable. Only small writes are joined.
         chunks = self._chunks
         if chunks and len(data) + len(chunks[-1]) <= _JOIN:
-            # Copies the last chunk, up to 16 KiB of it: cheaper than what a chunk costs in every later search.
+            # Copies the last chunk, up to 16 KiB of it: cheaper than a further chunk in every later search.
             chunks[-1] += data
         else:
             self._bases.append(self.end)
@@ -41,29 +41,28 @@ class SendQueue:
         self.end += len(data)
 
     def release(self, upto: int) -> None:
-        """Forget whole chunks below `upto`, which may be one more than `end`: the acknowledgement of a FIN."""
+        """Release whole chunks below `upto`, which may be one more than `end`: the acknowledgement of a FIN."""
         chunks = self._chunks
         bases = self._bases
-        # The usual case of a conversation: everything is acknowledged, and nothing has to be searched.
+        # The usual case of a conversation: everything is acknowledged, and no search is needed.
         if upto >= self.end:
             chunks.clear()
             bases.clear()
             self.start = self.end
             return
-        gone = 0
+        released = 0
         for base, chunk in zip(bases, chunks, strict=True):
             if base + len(chunk) > upto:
                 break
-            gone += 1
-        if gone:
-            del chunks[:gone]
-            del bases[:gone]
-        # A chunk that is acknowledged in part stays whole: cutting it would copy what is left with every
-        # acknowledgement.
+            released += 1
+        if released:
+            del chunks[:released]
+            del bases[:released]
+        # A chunk that is acknowledged in part stays whole: cutting it would copy the rest with every acknowledgement.
         self.start = max(self.start, upto)
 
     def at(self, seq: int) -> tuple[bytes, int]:
-        """(chunk holding `seq`, sequence number of its first byte); an empty chunk at `end`."""
+        """Return (chunk holding `seq`, sequence number of its first byte); an empty chunk at `end`."""
         if seq >= self.end:
             return b"", self.end
         index = bisect_right(self._bases, seq) - 1
@@ -71,7 +70,7 @@ class SendQueue:
         return self._chunks[index], self._bases[index]
 
     def slice(self, seq: int, size: int) -> bytes:
-        """`size` bytes from `seq`, or what there is."""
+        """Return `size` bytes from `seq`, or fewer at the end."""
         if seq >= self.end or not size:
             return b""
         # A bulk transfer holds up to 4 MiB in chunks of 64 KiB: six comparisons.

@@ -1,7 +1,7 @@
-"""What a connection does when one of its deadlines has come.
+"""Expired timers of a connection.
 
 Lives here: the dispatch, zero-window probes and keepalives.
-Does not live here: the deadlines (timers.py), what a loss timer means (recovery.py).
+Does not live here: the deadlines (timers.py), the reaction to a loss timer (recovery.py).
 Obeys: RFC 9293 sections 3.8.4 (keepalive) and 3.8.6.1 (zero window), RFC 6298 section 5, RFC 8985.
 """
 
@@ -17,15 +17,15 @@ from coder.mesh.core.stack.tcp.timers import NEVER
 def on_timer(c: TcpSocket, now: float) -> None:
     """Run every timer that is due."""
     timers = c.timers
-    c.host.make_ready(c)
-    # No order among these would be wrong; where one matters it is said beside it.
+    c.host.mark_ready(c)
+    # Any order would be correct; a comment gives the reason where the order matters.
     if timers.syn_at <= now:
         handshake.resend_syn(c, now)
     if timers.ack_at <= now:
-        # Off first: `owe_ack` is looked at by whoever sends next, which may be data that carries it.
+        # Off first: the next output checks `acks_pending`, and may be data that carries the acknowledgement.
         timers.delay_ack(NEVER)
-        c.receiver.owe_ack()
-    # Before the retransmission timer: what RACK finds lost costs three tenths of the window, a timeout all of it.
+        c.receiver.request_ack()
+    # Before the retransmission timer: a loss found by RACK costs three tenths of the window, a timeout all of it.
     if timers.reorder_at <= now:
         c.recovery.on_reorder_timer(now)
     if timers.rto_at <= now:
@@ -46,70 +46,71 @@ def on_timer(c: TcpSocket, now: float) -> None:
         # peer may never send its FIN.
         if c.state in (TcpState.TIME_WAIT, TcpState.FIN_WAIT_2):
             c.take(TcpEvent.TIME_WAIT_OVER)
-        timers.linger(NEVER)
+        timers.set_time_wait(NEVER)
 
 
 def _give_up(c: TcpSocket) -> None:
-    """The peer was silent for too long."""
-    # A peer that is there and only takes nothing has to learn that the rest will not come. Where the application is
-    # still there silence was long enough for the peer to be gone.
+    """Close the connection: the peer was silent for too long."""
+    # After a close by the application the peer may be alive and only not reading: it has to learn that the rest will
+    # not come. While the application is still there, the silence was long enough for the peer to be dead.
     if c.receiver.discards:
         c.send_reset()
     c.die(StackError("timeout"))
 
 
 def _probe_window(c: TcpSocket, now: float) -> None:
-    """The peer's window is closed, and it is time to ask whether it still is."""
+    """Probe the peer's closed window."""
     rtt, timers = c.recovery.rtt, c.timers
-    # RFC 9293 section 3.8.6.1 forbids to give up while the peer answers probes, however long its window stays closed;
-    # only its silence counts.
+    # RFC 9293 section 3.8.6.1 forbids giving up while the peer answers probes, however long its window stays closed;
+    # only silence counts.
     heard = -1.0 if c.sender.snd_wnd else c.receiver.last_heard
-    if rtt.is_in_vain(rtt.persist_delay(timers.persist_count), now, heard):
+    if rtt.should_give_up(rtt.persist_delay(timers.persist_count), now, heard):
         _give_up(c)
         return
-    # Repeated until it is answered, as an acknowledgement that opens a window is not repeated by anybody (RFC 9293
+    # Repeated until it is answered, as an acknowledgement that opens a window is not retransmitted (RFC 9293
     # section 3.8.6.1).
     timers.repeat_persist(now + rtt.persist_delay(timers.persist_count + 1))
     c.host.send_control(c.remote, tcp_output.probe_packet(c, now))
 
 
 def _probe_life(c: TcpSocket, now: float) -> None:
-    """Keepalive: probe a peer that has been silent, give up on one that does not answer probes."""
+    """Send a keepalive probe to a silent peer; give up on a peer that does not answer probes."""
     timers = c.timers
-    # Only where the handshake is done: a SYN has a limit of its own.
+    # Only after the handshake: a SYN has its own limit.
     if timers.keepalive is None or not c.connected:
         timers.start_keepalive(NEVER)
         return
     idle, interval, probes = timers.keepalive
     heard = c.receiver.last_heard
-    if heard >= timers.keepalive_sent:  # the hot path only notes when it heard something
+    if heard >= timers.keepalive_sent:  # the hot path only records when it heard something
         timers.keepalive_answered()
         if now < heard + idle:
             timers.start_keepalive(heard + idle)
             return
     elif timers.keepalive_probes >= probes:
-        # RFC 9293 section 3.8.4 leaves the end to us; the reset frees a peer that was only unable to answer.
+        # RFC 9293 section 3.8.4 leaves the end to the implementation; the reset frees a peer that was only unable to
+        # answer.
         c.send_reset()
         c.die(StackError("timeout"))
         return
     timers.keepalive_probed(now, interval)
     # RFC 9293 section 3.8.4: only where no sent data is outstanding.
-    if not c.sender.in_flight:  # data under way is a probe already
+    if not c.sender.in_flight:  # data in flight is a probe already
         c.host.send_control(c.remote, tcp_output.probe_packet(c, now))
 
 
 def on_path_change(c: TcpSocket, now: float) -> None:
-    """Packets take another way from now on: what a dead path swallowed is sent again at once."""
+    """Handle a new path: retransmit immediately what a dead path lost."""
     timers, recovery = c.timers, c.recovery
     # The minimum of a faster path would make the reordering window (RFC 8985 section 6.2, step 4) and the burst limit
     # too small for a slower one.
     recovery.rtt.forget_minimum()
     if timers.syn_at > now and c.state in (TcpState.SYN_SENT, TcpState.SYN_RECEIVED):
         timers.send_syn(now)
-    # Data under way asks by itself; without any there is nothing to repeat.
+    # Data in flight provokes an answer; without any there is nothing to retransmit.
     elif c.sender.in_flight and not recovery.path_changed(now, c.receiver.last_heard):
         _give_up(c)
         return
     if timers.persist_at != NEVER:
         timers.start_persist(now)
-    c.host.make_ready(c)
+    c.host.mark_ready(c)

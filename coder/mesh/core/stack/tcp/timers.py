@@ -1,7 +1,8 @@
-"""When a connection wants to be looked at.
+"""Timers of a connection.
 
-Lives here: every deadline of one connection, and the counts that belong to a deadline.
-Does not live here: what happens when one has come (tcp_timer.py), the heap all connections share (stack/deadlines.py).
+Lives here: every deadline of a connection, and the counts that belong to a deadline.
+Does not live here: the reaction to an expired deadline (tcp_timer.py), the heap of all connections
+(stack/deadlines.py).
 Obeys: RFC 9293 sections 3.8.1 (retransmission), 3.8.4 (keepalive), 3.8.6.1 (zero window), 3.8.6.3 (delayed
 acknowledgements) and 3.6.1 (TIME-WAIT); RFC 8985 sections 6.2 (reordering) and 7.2 (tail loss probe).
 """
@@ -12,9 +13,9 @@ NEVER = float("inf")
 
 
 class Timers:
-    """Deadlines in seconds of the caller's clock, NEVER for those that do not run.
+    """Deadlines in seconds of the caller's clock, NEVER for stopped timers.
 
-    Anybody may read them; they are moved by the verbs below. Nothing here knows the time: each verb is given a moment.
+    Any part may read them; only the methods below move them. This class has no clock: each method gets a moment.
     """
 
     __slots__ = (
@@ -36,36 +37,37 @@ class Timers:
 
     def __init__(self) -> None:
         self.syn_at = NEVER
-        "When the SYN has to be sent (again)."
-        # The next two watch over everything that is in flight, rather than one timer over each segment: progress sets
-        # them anew (RFC 6298 section 5, RFC 8985 section 7.2), so they come only when nothing was heard for a while.
+        "Time to send the SYN (again)."
+        # The next two timers cover everything in flight, rather than one timer per segment. Progress restarts them
+        # (RFC 6298 section 5, RFC 8985 section 7.2), so they expire only after a silence.
         self.rto_at = NEVER
-        "When all that is in flight counts as lost."
+        "Time at which everything in flight counts as lost."
         self.probe_at = NEVER
-        "Earlier: when the last segment goes out once more. Nothing later can show by arriving that it is missing."
+        "Earlier: when the last segment is sent once more. No later segment can show that it is missing."
         self.reorder_at = NEVER
-        "When segments given time for reordering count as lost."
+        "Time at which segments in the reordering window count as lost."
         self.ack_at = NEVER
-        "When a delayed acknowledgement is due."
+        "Time to send a delayed acknowledgement."
         self.persist_at = NEVER
         self.persist_count = 0
         "Window probes in a row."
         self.time_wait_at = NEVER
-        "When TIME_WAIT ends, or the wait of a closed socket for the peer's FIN."
-        # RFC 9293 section 3.8.4: off unless asked for; most dead peers are noticed by whoever has something to send.
+        "End of TIME_WAIT, or of a closed socket's wait for the peer's FIN."
+        # RFC 9293 section 3.8.4: off by default; most dead peers are noticed when data is sent to them.
         self.keepalive: tuple[float, float, int] | None = None
         "(seconds of silence before the first probe, seconds between probes, probes)."
         self.keepalive_at = NEVER
         self.keepalive_probes = 0
-        # Compared with when the peer was heard last: the way in then need not touch any timer.
+        # Compared with when the peer was heard last: input then need not touch any timer.
         self.keepalive_sent = 0.0
         self.earliest = NEVER
-        "No deadline comes before it. Moving one away leaves it where it was: it is looked at again when it has come."
+        "No deadline is earlier. A postponed deadline leaves it unchanged: the check happens when it expires."
         self.scheduled: list[float] = []
         "Entries of this connection in the stack's heap, the earliest last; the heap keeps them."
 
     def refresh(self) -> float:
-        """Find the earliest of all. Comparing eight for every packet would cost a tenth of a conversation's work."""
+        """Recompute the earliest deadline. Comparing eight for every packet would cost a tenth of a conversation's
+        work."""
         self.earliest = min(
             self.rto_at,
             self.probe_at,
@@ -83,64 +85,63 @@ class Timers:
             self.earliest = at
 
     def stop(self) -> None:
-        """The connection is closed."""
+        """Stop all timers of a closed connection."""
         self.syn_at = self.ack_at = self.time_wait_at = NEVER
         # TIME-WAIT's too: a closed connection answers nothing any more.
-        self.stop_waiting()
+        self.stop_all_but_time_wait()
         self.earliest = NEVER
 
-    def stop_waiting(self) -> None:
-        """Nothing more is expected of the peer but, maybe, its FIN once more."""
+    def stop_all_but_time_wait(self) -> None:
+        """Stop all timers but TIME-WAIT's; only a retransmitted FIN may still arrive."""
         # RFC 9293 section 3.10.7.4: in TIME-WAIT all timers but its own are turned off.
         self.rto_at = self.probe_at = self.reorder_at = self.persist_at = self.keepalive_at = NEVER
 
     def send_syn(self, at: float) -> None:
-        """The SYN goes out at that moment; NEVER: it was answered."""
+        """Send the SYN at that moment; NEVER: it was answered."""
         self.syn_at = at
         self._note(at)
 
     def watch(self, rto_at: float, probe_at: float) -> None:
-        """Data is under way (or, with NEVER, no more)."""
+        """Set the timers of data in flight (NEVER: none is left)."""
         self.rto_at = rto_at
         self.probe_at = probe_at
-        # Written out, like every comparison on the way of a packet: `min` of two costs four times as much in plain
-        # Python.
+        # Written out, like every comparison on a packet's path: `min` of two costs four times as much in plain Python.
         at = rto_at if rto_at < probe_at else probe_at
         if at < self.earliest:
             self.earliest = at
 
-    def all_arrived(self) -> None:
-        """Nothing is under way."""
+    def stop_retransmission(self) -> None:
+        """Stop the timers of data in flight: all of it arrived."""
         self.rto_at = self.probe_at = self.reorder_at = NEVER
 
     def set_reordering(self, at: float) -> None:
-        """RACK will look again; NEVER: it need not."""
+        """Set RACK's reordering timer; NEVER: stop it."""
         self.reorder_at = at
         self._note(at)
 
     def delay_ack(self, at: float) -> None:
-        """An acknowledgement goes out then unless data carries it first; NEVER: it is out."""
+        """Set the delayed acknowledgement's timer; NEVER: the acknowledgement was sent."""
         self.ack_at = at
         self._note(at)
 
     def start_persist(self, at: float) -> None:
-        """The peer's window is closed: ask for it then."""
+        """Start the persist timer: the peer's window is closed."""
         self.persist_at = at
         self._note(at)
 
     def repeat_persist(self, at: float) -> None:
-        """It was asked, and will be again."""
-        # Counted, not timed: the count is what backs off, and what shows a window to have been small for a while.
+        """Restart the persist timer after a probe."""
+        # Counted, not timed: the count drives the backoff, and shows that a window was small for a while.
         self.persist_count += 1
         self.start_persist(at)
 
     def stop_persist(self) -> None:
-        """The window is open, or nothing waits for it."""
+        """Stop the persist timer: the window is open, or nothing waits for it."""
         self.persist_at = NEVER
         self.persist_count = 0
 
-    def linger(self, at: float) -> None:
-        """Stay only until then (RFC 9293 3.6.1: twice the segment lifetime); NEVER: over."""
+    def set_time_wait(self, at: float) -> None:
+        """Set the end of TIME-WAIT (RFC 9293 3.6.1: twice the segment lifetime); NEVER: over."""
         self.time_wait_at = at
         self._note(at)
 
@@ -150,16 +151,16 @@ class Timers:
         self.start_keepalive(NEVER if how is None else heard + how[0])
 
     def start_keepalive(self, at: float) -> None:
-        """Look at the connection's silence then; NEVER: never again."""
+        """Set the next check of the connection's silence; NEVER: none."""
         self.keepalive_at = at
         self._note(at)
 
     def keepalive_answered(self) -> None:
-        """The peer was heard since the last probe."""
+        """Reset the count of probes: the peer was heard since the last probe."""
         self.keepalive_probes = 0
 
     def keepalive_probed(self, now: float, interval: float) -> None:
-        """A probe goes out."""
+        """Count a probe that is sent."""
         self.keepalive_probes += 1
         self.keepalive_sent = now
         self.start_keepalive(now + interval)

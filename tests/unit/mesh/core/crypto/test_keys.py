@@ -1,4 +1,4 @@
-"""Keys: what is a key text and what is not; secrets stay hidden; bad points are refused."""
+"""Keys: valid and invalid key texts; secrets stay hidden; bad points are rejected."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def test_generated_keys_are_clamped() -> None:
     assert (raw[0], raw[31]) == (0xF8, 0x7F)
 
 
-def test_a_private_key_shows_itself_to_nobody() -> None:
+def test_private_key_repr_is_masked() -> None:
     assert KEY.reveal().hex() not in repr(KEY)
     assert "privkey" not in repr(KEY)
 
 
-def test_slices_of_frames_find_keys_in_dictionaries() -> None:
+def test_frame_slices_find_dictionary_keys() -> None:
     assert {KEY.public: 1}[bytes(KEY.public)] == 1  # type: ignore[index]
 
 
@@ -30,14 +30,14 @@ def test_slices_of_frames_find_keys_in_dictionaries() -> None:
     "text",
     ["", "nodekey:", "nodekey:" + "0" * 63, "nodekey:" + "g" * 64, "nodekey:" + " " * 64, "x:" + "0" * 64, "0" * 66],
 )
-def test_malformed_key_texts_are_refused(text: str) -> None:
+def test_malformed_key_texts_are_rejected(text: str) -> None:
     with pytest.raises(CryptoError):
         PublicKey.from_text(text)
     with pytest.raises(CryptoError):
         PrivateKey.from_text(text)
 
 
-def test_a_node_key_is_no_disco_key() -> None:
+def test_node_key_is_not_disco_key() -> None:
     with pytest.raises(CryptoError):
         PublicKey.from_disco_text(KEY.public.node_text)
     assert PublicKey.from_disco_text(KEY.public.disco_text) == KEY.public
@@ -50,7 +50,7 @@ def test_keys_have_32_bytes(raw: bytes) -> None:
             make(raw)
 
 
-def test_points_of_low_order_are_refused() -> None:
+def test_low_order_points_are_rejected() -> None:
     for point in (PublicKey(bytes(32)), PublicKey(b"\x01" + bytes(31))):
         with pytest.raises(CryptoError):
             KEY.exchange(point)
@@ -58,7 +58,7 @@ def test_points_of_low_order_are_refused() -> None:
             SharedBox(KEY, point)
 
 
-def test_boxes_open_only_what_was_sealed() -> None:
+def test_boxes_open_only_sealed_data() -> None:
     nonce = bytes(24)
     sealed = seal(KEY, OTHER.public, nonce, b"hello")
     assert open_untrusted(OTHER, KEY.public, nonce, sealed) == b"hello"

@@ -1,4 +1,4 @@
-"""What a path carries: the search itself, and two endpoints over paths of every width."""
+"""Path MTU: the search itself, and two endpoints over paths of every width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kit.network.simulated_endpoints import Machine, SimulatedNetwork, acq
 
 
 def search_until_quiet(search: MtuSearch, width: int, now: float) -> tuple[float, int]:
-    """Probe over a path of `width` bytes; -> (when it fell silent, probes sent)."""
+    """Probe over a path of `width` bytes; return (when it fell silent, probes sent)."""
     probes = 0
     while (size := search.due(now, 0.1)) is not None:
         probes += 1
@@ -33,7 +33,7 @@ def search_until_quiet(search: MtuSearch, width: int, now: float) -> tuple[float
 
 @pytest.mark.parametrize("first", [FLOOR, STANDARD])
 @pytest.mark.parametrize("width", [548, 600, 1199, 1200, 1232, 1309, 1310, 1312, 1400, 1451, 1452, 1472, 8952, 65_000])
-def test_the_search_finds_what_a_path_carries(first: int, width: int) -> None:
+def test_search_finds_path_mtu(first: int, width: int) -> None:
     if first > width:
         return
     search = MtuSearch(first, 0.0)
@@ -49,7 +49,7 @@ def test_the_search_finds_what_a_path_carries(first: int, width: int) -> None:
     assert search.at == silent + RAISE_AFTER
 
 
-def test_larger_sizes_are_tried_again_after_ten_minutes() -> None:
+def test_larger_sizes_retried_after_ten_minutes() -> None:
     search = MtuSearch(STANDARD, 0.0)
     now, _ = search_until_quiet(search, STANDARD, 0.0)
     assert search.due(now + RAISE_AFTER - 1, 0.1) is None
@@ -57,7 +57,7 @@ def test_larger_sizes_are_tried_again_after_ten_minutes() -> None:
     assert search.carried == JUMBO
 
 
-def test_a_size_is_given_up_after_three_probes_and_at_once_when_refused() -> None:
+def test_size_rejected_after_three_probes_or_refusal() -> None:
     search = MtuSearch(STANDARD, 0.0)
     assert [search.due(float(n), 1.0) for n in range(3)] == [ETHERNET] * 3
     assert (search.due(3.0, 1.0) or ETHERNET) < ETHERNET
@@ -68,8 +68,8 @@ def test_a_size_is_given_up_after_three_probes_and_at_once_when_refused() -> Non
     assert (search.due(0.05, 0.1) or ETHERNET) < ETHERNET
 
 
-def test_bad_luck_does_not_narrow_a_path_for_long() -> None:
-    """Random loss of all large pings looks like a black hole; the size lost is tried again."""
+def test_random_loss_does_not_narrow_path() -> None:
+    """Random loss of all large pings looks like a black hole; the lost size is tried again."""
     search = MtuSearch(STANDARD, 0.0)
     now, _ = search_until_quiet(search, JUMBO, 0.0)
     search.on_black_hole(now)
@@ -78,7 +78,7 @@ def test_bad_luck_does_not_narrow_a_path_for_long() -> None:
     assert search.carried == JUMBO
 
 
-def test_genuine_peers_are_asked_for_no_more_than_the_standard() -> None:
+def test_genuine_peers_get_standard_probes_only() -> None:
     search = MtuSearch(STANDARD, 0.0)
     assert search.due(0.0, 0.1) == ETHERNET
     search.answered(ETHERNET, 0.02, mirrored=False)
@@ -87,12 +87,12 @@ def test_genuine_peers_are_asked_for_no_more_than_the_standard() -> None:
     assert search.state is MtuState.COMPLETE
 
 
-def test_the_table_is_closed() -> None:
+def test_table_is_closed() -> None:
     assert {before for before, _ in mtu.TABLE} == set(MtuState)
     assert {event for _, event in mtu.TABLE} == set(MtuEvent)
 
 
-def test_a_path_of_full_width_beats_a_narrow_one() -> None:
+def test_wide_path_beats_narrow_path() -> None:
     narrow, wide = Measured(("192.168.1.1", 1), 0.001, FLOOR), Measured(("203.0.113.1", 1), 0.2)
     assert is_better(wide, narrow)
     assert not is_better(narrow, wide)
@@ -105,8 +105,8 @@ def test_a_path_of_full_width_beats_a_narrow_one() -> None:
 # -- two endpoints --------------------------------------------------------------------------------------------------
 
 
-def inner(machine: Machine, peer: Machine) -> int | None:
-    """The largest inner packet its stack was told."""
+def inner_mtu(machine: Machine, peer: Machine) -> int | None:
+    """Return the largest inner packet set in its stack."""
     return machine.stack.mtus[peer.overlay]
 
 
@@ -114,7 +114,7 @@ def inner(machine: Machine, peer: Machine) -> int | None:
     ("width", "packets"),
     [(548, 512), (1200, 1168), (1232, 1184), (1312, None), (1400, 1344), (1452, 1420), (9000, 8920)],
 )
-def test_every_width_is_used(width: int, packets: int | None) -> None:
+def test_every_path_width_is_used(width: int, packets: int | None) -> None:
     world = SimulatedNetwork()
     world.largest = width
     one, two = acquainted(world)
@@ -124,7 +124,7 @@ def test_every_width_is_used(width: int, packets: int | None) -> None:
     world.run(6.0)
     for machine, other in ((one, two), (two, one)):
         assert state(machine, other) is PathState.DIRECT
-        assert inner(machine, other) == packets
+        assert inner_mtu(machine, other) == packets
     relayed = one.sent_relay
     largest = (packets or 1280) - 40
     one.say(two, bytes(largest))
@@ -133,7 +133,7 @@ def test_every_width_is_used(width: int, packets: int | None) -> None:
     assert two.heard()[-1] == bytes(largest)
 
 
-def test_a_standard_path_is_used_at_once_and_costs_no_small_pings() -> None:
+def test_standard_path_needs_no_small_pings() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     sizes: list[int] = []
@@ -144,47 +144,47 @@ def test_a_standard_path_is_used_at_once_and_costs_no_small_pings() -> None:
     assert min(size for size in sizes if size > 200) == STANDARD
 
 
-def test_a_path_that_becomes_narrow_is_noticed_within_five_seconds() -> None:
-    """A black hole: small datagrams pass, so the path looks alive to everybody but the data."""
+def test_narrowed_path_noticed_within_five_seconds() -> None:
+    """A black hole: small datagrams pass, so the path looks alive to all but the data."""
     world = SimulatedNetwork()
     world.largest = 9000
     one, two = acquainted(world)
     for second in range(5):
         one.say(two, b"hello")
         world.run(second + 1.0)
-    assert inner(one, two) == 8920
+    assert inner_mtu(one, two) == 8920
     world.largest = 1250
     began = world.now
-    while inner(one, two) == 8920:
+    while inner_mtu(one, two) == 8920:
         one.say(two, b"hello")
         world.run(world.now + 0.5)
         assert world.now - began < 5.0
-    assert one.stack.changes[-1] == two.overlay, "what the hole swallowed is sent again"
+    assert one.stack.changes[-1] == two.overlay, "data lost in the black hole is retransmitted"
     world.run(world.now + 2.0)
-    assert inner(one, two) == 1216
+    assert inner_mtu(one, two) == 1216
     assert state(one, two) is PathState.DIRECT
 
 
-def test_datagrams_our_own_system_refuses_narrow_the_path_at_once() -> None:
-    """The kernel has learnt of a smaller MTU by ICMP: it refuses instead of losing."""
+def test_refused_datagrams_narrow_path_immediately() -> None:
+    """The kernel has learnt of a smaller MTU by ICMP: it refuses to send instead of losing."""
     world = SimulatedNetwork()
     world.largest = 1452
     one, two = acquainted(world)
     for second in range(2):
         one.say(two, b"hello")
         world.run(second + 1.0)
-    assert inner(one, two) == 1420
+    assert inner_mtu(one, two) == 1420
     world.largest = one.refuses_beyond = 1300
     one.say(two, bytes(1360))
     world.run(world.now + 0.3)
-    assert two.heard()[-1] == bytes(1360), "that one takes the relay"
+    assert two.heard()[-1] == bytes(1360), "this packet uses the relay"
     assert state(one, two) is PathState.DIRECT
     world.run(world.now + 1.0)
-    assert inner(one, two) in (1232, 1248, 1264)
+    assert inner_mtu(one, two) in (1232, 1248, 1264)
 
 
-def test_a_genuine_peer_is_sent_standard_packets_however_wide_the_path() -> None:
-    """It answers every ping with 1310 bytes."""
+def test_genuine_peer_gets_standard_packets() -> None:
+    """The peer answers every ping with 1310 bytes."""
     address = ("203.0.113.9", 1)
     paths = PeerPaths(random.Random(1).randbytes)
     paths.set_endpoints([address], 0.0)
@@ -195,23 +195,23 @@ def test_a_genuine_peer_is_sent_standard_packets_however_wide_the_path() -> None
     assert isinstance(probe, SendPing) and probe.size == ETHERNET
     assert paths.on_pong(probe.tx, address, 0.02, STANDARD)
     assert paths.carries == STANDARD
-    assert paths.on_timer(0.02) == [], "and is asked for no more"
+    assert paths.on_timer(0.02) == [], "and gets no further probes"
 
 
-def test_a_path_found_while_we_had_nothing_to_send_is_measured_when_we_have() -> None:
+def test_idle_path_is_measured_with_first_data() -> None:
     address = ("203.0.113.9", 1)
     paths = PeerPaths(random.Random(1).randbytes)
     paths.set_endpoints([address], 0.0)
     (ping,) = paths.on_call_me_maybe([address], 0.0)
     assert isinstance(ping, SendPing)
     assert paths.on_pong(ping.tx, address, 0.01, STANDARD)
-    assert [a for a in paths.on_timer(0.7) if isinstance(a, SendPing)] == [], "nobody is using it"
+    assert [a for a in paths.on_timer(0.7) if isinstance(a, SendPing)] == [], "the path is not in use"
     assert paths.on_send(1.0) == []
     assert paths.next_wake() is not None
     assert [a.size for a in paths.on_timer(1.0) if isinstance(a, SendPing)] == [ETHERNET]
 
 
-def test_probes_stop_when_a_session_falls_silent() -> None:
+def test_probes_stop_in_idle_session() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -223,8 +223,8 @@ def test_probes_stop_when_a_session_falls_silent() -> None:
 
 
 @pytest.mark.parametrize("width", [600, 1232, 1312, 1452, 9000])
-def test_a_transfer_uses_what_the_path_carries_and_survives_its_narrowing(width: int) -> None:
-    """Real TCP above it, so that what the endpoint tells the stack is what travels."""
+def test_transfer_survives_narrowing_path(width: int) -> None:
+    """Uses real TCP above, so that the size the endpoint sets is the size of the packets."""
     world = SimulatedNetwork()
     world.largest = width
     one, two = acquainted(world, real=True)

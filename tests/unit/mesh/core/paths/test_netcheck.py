@@ -1,4 +1,5 @@
-"""Home region choice, STUN findings, published endpoints, and the small bookkeepers of the paths room."""
+"""Home region choice, STUN results, published endpoints, and the timer queue, peer map and relay routes of the
+paths."""
 
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.netcheck import HomeChooser, Mappings, own_endpoints
@@ -16,13 +17,13 @@ def world(*regions: DerpRegion, score: dict[int, float] | None = None) -> DerpMa
     return DerpMap({r.region_id: r for r in regions}, score or {})
 
 
-def test_the_nearest_relay_becomes_home() -> None:
+def test_nearest_relay_becomes_home() -> None:
     chooser = HomeChooser()
     where = world(region(1), region(2), region(3, stun_only=True), region(4, avoid=True))
     assert chooser.on_report(where, {1: 0.05, 2: 0.02, 3: 0.001, 4: 0.001}, 0.0, 7) == 2
 
 
-def test_home_changes_only_for_a_clear_gain() -> None:
+def test_home_changes_only_for_clear_gain() -> None:
     chooser = HomeChooser()
     where = world(region(1), region(2))
     chooser.on_report(where, {1: 0.030, 2: 0.050}, 0.0, 7)
@@ -32,7 +33,7 @@ def test_home_changes_only_for_a_clear_gain() -> None:
     assert chooser.on_report(where, {1: 0.900}, 1600.0, 7) == 1, "a home that does not answer is left"
 
 
-def test_the_best_of_five_minutes_counts() -> None:
+def test_best_of_five_minutes_counts() -> None:
     chooser = HomeChooser()
     where = world(region(1), region(2))
     chooser.on_report(where, {1: 0.010, 2: 0.020}, 0.0, 7)
@@ -46,7 +47,7 @@ def test_scores_multiply() -> None:
     assert chooser.on_report(where, {1: 0.010, 2: 0.030}, 0.0, 7) == 2
 
 
-def test_without_measurements_a_region_is_picked_and_kept() -> None:
+def test_unmeasured_home_is_chosen_and_kept() -> None:
     chooser = HomeChooser()
     where = world(region(1), region(2), region(3))
     first = chooser.on_report(where, {}, 0.0, 4)
@@ -55,12 +56,12 @@ def test_without_measurements_a_region_is_picked_and_kept() -> None:
     assert HomeChooser().on_report(world(), {}, 0.0, 5) == 0
 
 
-def test_stun_servers_of_a_map() -> None:
+def test_stun_servers_of_map() -> None:
     where = world(region(1), region(2, stun_port=-1), region(3, stun_only=True, stun_port=19302))
     assert where.stun_servers() == [("r1.test", 3478), ("r3.test", 19302)]
 
 
-def test_mapping_varies_when_two_servers_disagree() -> None:
+def test_mapping_varies_when_servers_disagree() -> None:
     seen = Mappings()
     assert seen.on_answer(("192.0.2.1", 3478), ("203.0.113.9", 1000), 0.0)
     assert seen.varies is None
@@ -85,7 +86,7 @@ def test_published_endpoints_are_ordered() -> None:
     assert own_endpoints([], ["127.0.0.1", "::1"], 40, 0) == [("127.0.0.1", 40)]
 
 
-def test_agenda_keeps_one_deadline_per_key() -> None:
+def test_timer_queue_keeps_one_deadline_per_key() -> None:
     queue: TimerQueue[str] = TimerQueue()
     queue.set("a", 5.0)
     queue.set("b", 3.0)
@@ -101,7 +102,7 @@ def test_agenda_keeps_one_deadline_per_key() -> None:
     assert queue.pop_due(2000.0) == ["a"]
 
 
-def test_peer_map_follows_a_roaming_address() -> None:
+def test_peer_map_follows_roaming_address() -> None:
     peers: PeerMap[str] = PeerMap()
     peers.learn(("192.0.2.1", 1), "alice")
     peers.learn(("192.0.2.1", 1), "bob")
@@ -114,7 +115,7 @@ def test_peer_map_follows_a_roaming_address() -> None:
     assert peers.by_address == {("192.0.2.1", 1): "bob"}
 
 
-def test_relay_routes_prefer_where_the_peer_was_heard() -> None:
+def test_relay_route_prefers_last_heard_region() -> None:
     routes = RelayRoutes()
     assert routes.region(b"k", 3) == 3
     routes.learn(b"k", 7)

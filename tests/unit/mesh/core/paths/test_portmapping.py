@@ -1,4 +1,4 @@
-"""Asking routers for a port: the messages, the conversation with routers of several kinds, and when nobody is asked."""
+"""Port mapping: the messages, the exchange with several kinds of routers, and the cases without a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS, OUTSIDE = "192.168.1.7", "203.0.113.5"
 NONCE = bytes(range(12))
 
 
-def test_requests_have_the_bytes_of_the_standards() -> None:
+def test_requests_have_standard_bytes() -> None:
     mapped = "00000000000000000000ffff"
     assert PcpMap(NONCE, OURS, 41000, 7200, 41000).encode().hex() == (
         "02010000"
@@ -42,7 +42,7 @@ def test_requests_have_the_bytes_of_the_standards() -> None:
     [PcpMap(NONCE, OURS, 41000, 7200, 5, OUTSIDE), PmpMap(41000, 7200, 5), PmpAskAddress()],
     ids=lambda message: type(message).__name__,
 )
-def test_requests_are_read_as_they_were_written(message: portmap.Request) -> None:
+def test_requests_round_trip(message: portmap.Request) -> None:
     assert portmap.parse_request_untrusted(message.encode()) == message
 
 
@@ -57,57 +57,57 @@ def test_requests_are_read_as_they_were_written(message: portmap.Request) -> Non
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_answers_are_read_as_they_were_written(message: portmap.Answer) -> None:
+def test_answers_round_trip(message: portmap.Answer) -> None:
     assert portmap.parse_answer_untrusted(message.encode()) == message
 
 
-def converse(mapping: PortMapping, asked: list[bytes], router: Router, now: float) -> None:
-    """Until both are silent."""
-    while asked:
-        answers = [answer for datagram in asked for answer in router.answer_untrusted(datagram)]
-        asked = [more for answer in answers for more in mapping.on_answer_untrusted(answer, now)]
+def exchange(mapping: PortMapping, requests: list[bytes], router: Router, now: float) -> None:
+    """Exchange messages until both are silent."""
+    while requests:
+        answers = [answer for datagram in requests for answer in router.answer_untrusted(datagram)]
+        requests = [more for answer in answers for more in mapping.on_answer_untrusted(answer, now)]
 
 
 def wait(mapping: PortMapping, router: Router, until: float) -> None:
     while (at := mapping.next_wake()) is not None and at <= until:
-        converse(mapping, mapping.on_timer(at), router, at)
+        exchange(mapping, mapping.on_timer(at), router, at)
 
 
-def wanting(router: Router) -> PortMapping:
+def mapped_by(router: Router) -> PortMapping:
     mapping = PortMapping(bytes)
-    converse(mapping, mapping.want(OURS, 41000, 0.0), router, 0.0)
+    exchange(mapping, mapping.want(OURS, 41000, 0.0), router, 0.0)
     return mapping
 
 
-@pytest.mark.parametrize("speaks", ["PCP", "NAT-PMP"])
-def test_a_port_is_granted_renewed_and_given_back(speaks: str) -> None:
-    router = Router(OUTSIDE, speaks=speaks)
-    mapping = wanting(router)
-    assert (mapping.state, mapping.speaks, mapping.external) == (MappingState.MAPPED, speaks, (OUTSIDE, 41000))
+@pytest.mark.parametrize("protocol", ["PCP", "NAT-PMP"])
+def test_mapping_is_granted_renewed_and_released(protocol: str) -> None:
+    router = Router(OUTSIDE, speaks=protocol)
+    mapping = mapped_by(router)
+    assert (mapping.state, mapping.protocol, mapping.external) == (MappingState.MAPPED, protocol, (OUTSIDE, 41000))
     assert router.mappings == {41000: (41000, LIFETIME)}
     router.asked.clear()
     wait(mapping, router, LIFETIME / 2)
     assert router.asked, "renewed at half its life"
     assert mapping.next_wake() == LIFETIME
-    converse(mapping, mapping.release(LIFETIME), router, LIFETIME)
+    exchange(mapping, mapping.release(LIFETIME), router, LIFETIME)
     assert (router.mappings, mapping.external, mapping.next_wake()) == ({}, None, None)
 
 
-def test_another_port_than_ours_may_be_granted_and_is_asked_for_again() -> None:
+def test_other_granted_port_is_requested_again() -> None:
     router = Router(OUTSIDE, taken={41000})
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     assert mapping.external == (OUTSIDE, 41001)
-    router.mappings.clear()  # it was restarted and has forgotten everything
+    router.mappings.clear()  # it restarted and has lost its mappings
     wait(mapping, router, LIFETIME / 2)
     assert mapping.external == (OUTSIDE, 41001)
 
 
-def test_silence_is_no_service_and_is_asked_again_much_later() -> None:
+def test_silent_router_is_retried_much_later() -> None:
     router = Router(OUTSIDE, speaks="")
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     wait(mapping, router, 60.0)
-    assert (mapping.state, mapping.external, mapping.speaks) == (MappingState.SILENT, None, "")
-    assert len(router.asked) == len(portmapping.WAITS) * 3, "PCP, then both questions of NAT-PMP"
+    assert (mapping.state, mapping.external, mapping.protocol) == (MappingState.SILENT, None, "")
+    assert len(router.asked) == len(portmapping.WAITS) * 3, "PCP, then both requests of NAT-PMP"
     at = mapping.next_wake()
     assert at is not None
     assert 7 < at - ASK_AGAIN < 8
@@ -116,17 +116,17 @@ def test_silence_is_no_service_and_is_asked_again_much_later() -> None:
     assert mapping.external == (OUTSIDE, 41000)
 
 
-def test_a_lost_answer_costs_a_moment() -> None:
+def test_lost_answer_is_retried_soon() -> None:
     router = Router(OUTSIDE, speaks="")
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     router.speaks = "PCP"
     wait(mapping, router, portmapping.WAITS[0])
     assert mapping.external == (OUTSIDE, 41000)
 
 
-def test_a_refusal_holds_for_half_an_hour() -> None:
+def test_refusal_holds_for_half_an_hour() -> None:
     router = Router(OUTSIDE, result=portmap.NOT_AUTHORIZED)
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     assert (mapping.state, mapping.external) == (MappingState.REFUSED, None)
     assert mapping.next_wake() == ASK_AGAIN
     router.result = portmap.SUCCESS
@@ -134,17 +134,17 @@ def test_a_refusal_holds_for_half_an_hour() -> None:
     assert mapping.external == (OUTSIDE, 41000)
 
 
-def test_a_mapping_that_is_not_renewed_ends() -> None:
+def test_mapping_without_renewal_expires() -> None:
     router = Router(OUTSIDE)
-    mapping = wanting(router)
+    mapping = mapped_by(router)
     router.speaks = ""
     wait(mapping, router, LIFETIME + 1)
     assert mapping.external is None
 
 
 @pytest.mark.parametrize("outside", ["0.0.0.0", "127.0.0.1", "224.0.0.1"])
-def test_addresses_that_lead_nowhere_are_no_mapping(outside: str) -> None:
-    assert wanting(Router(outside)).external is None
+def test_unreachable_external_address_is_refusal(outside: str) -> None:
+    assert mapped_by(Router(outside)).external is None
 
 
 def test_answers_to_others_are_ignored() -> None:
@@ -161,13 +161,13 @@ def test_answers_to_others_are_ignored() -> None:
         mapping.on_answer_untrusted(b"hello", 0.0)
 
 
-def test_every_state_can_be_left_and_reached() -> None:
+def test_every_state_is_reachable_and_leavable() -> None:
     for state, event in product(MappingState, (MappingEvent.WANTED, MappingEvent.UNWANTED)):
         assert (state, event) in TABLE
     assert set(TABLE.values()) == set(MappingState)
 
 
-def test_the_mapped_port_comes_first_among_our_addresses() -> None:
+def test_mapped_port_is_first_endpoint() -> None:
     published: Callable[..., list[tuple[str, int]]] = own_endpoints
     seen, mapped = (OUTSIDE, 5), (OUTSIDE, 41000)
     assert published([seen], [OURS], 41000, 0, mapped=mapped)[:2] == [mapped, seen]

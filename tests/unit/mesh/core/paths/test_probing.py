@@ -1,4 +1,4 @@
-"""The pinger of one peer: who is pinged when, and how fast a dead path is left."""
+"""The pinger of a peer: which candidate is pinged when, and how fast a dead path is left."""
 
 import itertools
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class World:
         self.inbox: list[tuple[float, bytes, Address]] = []
         self.calls = 0
 
-    def take(self, actions: list[Action]) -> None:
+    def apply(self, actions: list[Action]) -> None:
         for action in actions:
             if isinstance(action, SendCallMeMaybe):
                 self.calls += 1
@@ -50,13 +50,13 @@ class World:
             while self.inbox and self.inbox[0][0] <= self.now:
                 _, tx, source = self.inbox.pop(0)
                 self.paths.on_pong(tx, source, self.now)
-            self.take(self.paths.on_timer(self.now))
+            self.apply(self.paths.on_timer(self.now))
             if send_every and next_send <= self.now:
-                self.take(self.paths.on_send(self.now))
+                self.apply(self.paths.on_send(self.now))
                 next_send = self.now + send_every
 
 
-def test_first_data_goes_by_relay_while_candidates_are_pinged() -> None:
+def test_first_data_uses_relay_during_pings() -> None:
     paths = PeerPaths(counter())
     assert paths.set_endpoints([A, B], 0.0) == [], "an idle peer is not probed"
     actions = paths.on_send(0.0)
@@ -68,13 +68,13 @@ def test_first_data_goes_by_relay_while_candidates_are_pinged() -> None:
     assert paths.route(0.02) == (A, False)
 
 
-def test_a_peer_without_candidates_is_not_called() -> None:
+def test_peer_without_candidates_gets_no_call() -> None:
     paths = PeerPaths(counter())
     assert paths.on_send(0.0) == []
     assert paths.on_timer(3.0) == []
 
 
-def test_pongs_nobody_asked_for_are_refused() -> None:
+def test_unrequested_pongs_are_rejected() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     tx = pings(paths.on_send(0.0))[A]
@@ -83,7 +83,7 @@ def test_pongs_nobody_asked_for_are_refused() -> None:
     assert paths.on_pong(tx, A, 0.01) is False, "a transaction is used up by its first answer"
 
 
-def test_expired_pings_are_not_answered_any_more() -> None:
+def test_pongs_to_expired_pings_are_rejected() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     tx = pings(paths.on_send(0.0))[A]
@@ -91,7 +91,7 @@ def test_expired_pings_are_not_answered_any_more() -> None:
     assert paths.on_pong(tx, A, 5.0) is False
 
 
-def test_a_dead_path_is_left_within_five_seconds_whenever_it_dies() -> None:
+def test_dead_path_left_within_five_seconds() -> None:
     for tenth in range(60):
         paths = PeerPaths(counter())
         paths.set_endpoints([A], 0.0)
@@ -109,7 +109,7 @@ def test_a_dead_path_is_left_within_five_seconds_whenever_it_dies() -> None:
         assert paths.route(world.now) == (A, False), "back to direct when it works again"
 
 
-def test_a_slow_but_working_path_stays_trusted() -> None:
+def test_slow_working_path_stays_trusted() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     world = World(paths, {A: 0.9})
@@ -129,7 +129,7 @@ def test_an_idle_session_falls_silent() -> None:
     assert paths.route(world.now) == (None, True)
 
 
-def test_a_slow_path_is_improved_once_a_minute_and_a_fast_one_not() -> None:
+def test_only_slow_path_is_upgraded_each_minute() -> None:
     for latency, expected in ((0.02, 2), (0.004, 0)):
         paths = PeerPaths(counter())
         paths.set_endpoints([A, B], 0.0)
@@ -140,7 +140,7 @@ def test_a_slow_path_is_improved_once_a_minute_and_a_fast_one_not() -> None:
         assert world.calls - calls == expected
 
 
-def test_call_me_maybe_lifts_the_throttle_and_is_not_answered_by_one() -> None:
+def test_call_me_maybe_lifts_throttle_without_reply() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     paths.on_send(0.0)
@@ -151,7 +151,7 @@ def test_call_me_maybe_lifts_the_throttle_and_is_not_answered_by_one() -> None:
     assert set(paths.candidates.by_address) == {A}, "the new list replaces the one of the last call"
 
 
-def test_a_ping_from_a_new_address_is_answered_by_a_ping_while_we_have_data() -> None:
+def test_ping_from_new_address_answered_by_ping() -> None:
     paths = PeerPaths(counter())
     assert paths.on_ping(A, 0.0) == []
     paths.on_send(0.0)
@@ -161,7 +161,7 @@ def test_a_ping_from_a_new_address_is_answered_by_a_ping_while_we_have_data() ->
     assert set(pings(paths.on_ping(B, 1.1))) == {B}
 
 
-def test_discovered_addresses_are_forgotten_after_silence() -> None:
+def test_discovered_addresses_expire_after_silence() -> None:
     paths = PeerPaths(counter())
     paths.on_ping(A, 0.0)
     assert paths.candidates.by_address[A].source is Source.DISCOVERED
@@ -169,13 +169,13 @@ def test_discovered_addresses_are_forgotten_after_silence() -> None:
     assert len(paths.candidates) == 0
 
 
-def test_overlay_and_link_local_addresses_are_no_candidates() -> None:
+def test_overlay_and_link_local_candidates_rejected() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([("fe80::1", 1), ("fd60:627a:a42b::7", 1), ("10.0.0.1", 0), ("nonsense", 1), A], 0.0)
     assert set(paths.candidates.by_address) == {A}
 
 
-def test_waiting_callers_get_the_path_in_use_or_the_relay() -> None:
+def test_callers_get_current_path_or_relay() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     asked = pings(paths.ask(7, 0.0))
@@ -186,7 +186,7 @@ def test_waiting_callers_get_the_path_in_use_or_the_relay() -> None:
     assert set(pings(paths.ask(8, 0.1))) == {A}
 
 
-def test_direct_paths_can_be_forbidden() -> None:
+def test_direct_paths_can_be_disabled() -> None:
     paths = PeerPaths(counter(), direct=False)
     paths.set_endpoints([A], 0.0)
     assert paths.on_send(0.0) == []
@@ -195,7 +195,7 @@ def test_direct_paths_can_be_forbidden() -> None:
     assert paths.next_wake() == 5.0
 
 
-def test_withdrawing_the_address_in_use_returns_to_the_relay() -> None:
+def test_withdrawn_address_returns_to_relay() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     tx = pings(paths.on_send(0.0))[A]

@@ -1,4 +1,4 @@
-"""The path of one peer as a conversation with a simulated clock."""
+"""The path of a peer, driven by events on a simulated clock."""
 
 import itertools
 
@@ -12,8 +12,8 @@ from coder.mesh.core.paths.selector import (
     PathEvent,
     PathState,
     Selector,
+    address_points,
     is_better,
-    standing,
 )
 
 LAN = ("192.168.1.9", 4000)
@@ -21,7 +21,7 @@ WAN = ("203.0.113.9", 4000)
 OTHER = ("198.51.100.4", 4000)
 
 
-def test_the_relay_carries_data_until_an_address_answers() -> None:
+def test_relay_carries_data_until_answer() -> None:
     path = Selector()
     assert path.route(0) == (None, True)
     path.on_pong(Measured(WAN, 0.02), 1.0)
@@ -29,10 +29,10 @@ def test_the_relay_carries_data_until_an_address_answers() -> None:
     assert path.next_wake() == 1.0 + TRUST
 
 
-def test_trust_ends_in_doubt_and_doubt_in_the_relay() -> None:
+def test_trust_ends_in_doubt_then_relay() -> None:
     path = Selector()
     path.on_pong(Measured(WAN, 0.02), 0.0)
-    assert path.route(TRUST) == (WAN, True), "even before the timer ran, an expired address gets company"
+    assert path.route(TRUST) == (WAN, True), "even before the timer ran, an expired address is used with the relay"
     path.on_timer(TRUST)
     assert path.state is PathState.DOUBTFUL
     assert path.route(TRUST) == (WAN, True)
@@ -41,7 +41,7 @@ def test_trust_ends_in_doubt_and_doubt_in_the_relay() -> None:
     assert path.next_wake() is None
 
 
-def test_a_pong_renews_trust() -> None:
+def test_pong_renews_trust() -> None:
     path = Selector()
     path.on_pong(Measured(WAN, 0.02), 0.0)
     path.on_pong(Measured(WAN, 0.03), 3.0)
@@ -50,7 +50,7 @@ def test_a_pong_renews_trust() -> None:
     assert path.best == Measured(WAN, 0.03)
 
 
-def test_in_doubt_whoever_answers_wins() -> None:
+def test_answering_address_wins_in_doubt() -> None:
     path = Selector()
     path.on_pong(Measured(LAN, 0.001), 0.0)
     path.on_pong(Measured(WAN, 0.2), 1.0)
@@ -61,7 +61,7 @@ def test_in_doubt_whoever_answers_wins() -> None:
     assert path.route(4.1) == (WAN, False)
 
 
-def test_losing_another_address_changes_nothing() -> None:
+def test_losing_other_address_changes_nothing() -> None:
     path = Selector()
     path.on_pong(Measured(LAN, 0.001), 0.0)
     path.on_heartbeat_lost(WAN, 1.0)
@@ -86,8 +86,8 @@ def test_losing_another_address_changes_nothing() -> None:
         ("203.0.113.9", 0),
     ],
 )
-def test_standing(ip: str, points: int) -> None:
-    assert standing(ip) == points
+def test_address_points(ip: str, points: int) -> None:
+    assert address_points(ip) == points
 
 
 def test_scoring() -> None:
@@ -98,8 +98,8 @@ def test_scoring() -> None:
     assert not is_better(Measured(WAN, 0.001), Measured(WAN, 0.010)), "an address does not compete with itself"
 
 
-def test_the_table_is_closed() -> None:
-    """Whatever can be fed to a selector in a state stands in the table."""
+def test_table_is_closed() -> None:
+    """The table has a row for every event of each state."""
     impossible = {(PathState.RELAYED, event) for event in PathEvent if event is not PathEvent.PONG_FROM_BETTER} | {
         (PathState.DIRECT, PathEvent.DOUBT_ENDED),
         (PathState.DOUBTFUL, PathEvent.TRUST_ENDED),

@@ -1,4 +1,4 @@
-"""RFC 5961 and other ways to disturb a connection from outside (or by a broken peer)."""
+"""RFC 5961 and other attacks on a connection from outside (or by a broken peer)."""
 
 from random import Random
 
@@ -7,7 +7,7 @@ from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
 from tests.kit.network.scripted_tcp_peer import MODERN, ScriptedTcpPeer
 
 
-def test_reset_must_hit_the_exact_number() -> None:
+def test_reset_requires_exact_sequence_number() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     (answer,) = peer.send(RST, seq=peer.seq + 1)
@@ -35,7 +35,7 @@ def test_challenges_are_limited() -> None:
     assert len(answers) == 10
 
 
-def test_acknowledgement_of_the_future_is_dropped() -> None:
+def test_future_acknowledgement_is_dropped() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     answers = peer.send(payload=b"evil", ack=peer.ack + 1, seq=peer.seq)
@@ -43,7 +43,7 @@ def test_acknowledgement_of_the_future_is_dropped() -> None:
     assert [a.flags for a in answers] == [ACK]
 
 
-def test_a_month_of_silence_does_not_make_timestamps_old() -> None:
+def test_timestamps_survive_month_of_silence() -> None:
     """RFC 7323 5.5: half the timestamps lie behind the last one by then; the first that comes replaces it."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
@@ -66,7 +66,7 @@ def test_old_timestamps_are_dropped() -> None:
     assert answer.ack == peer.seq
 
 
-def test_data_beyond_the_window_is_cut() -> None:
+def test_data_beyond_window_is_trimmed() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     peer.send(payload=b"now it is scaled")
@@ -77,7 +77,7 @@ def test_data_beyond_the_window_is_cut() -> None:
     assert socket.receiver.rx.waiting == 50
 
 
-def test_tiny_segments_out_of_order_are_bounded() -> None:
+def test_tiny_out_of_order_segments_are_bounded() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     for index in range(5000):
@@ -86,7 +86,7 @@ def test_tiny_segments_out_of_order_are_bounded() -> None:
     assert receiver.rx.pieces == 256 + (receiver.rcv_adv - receiver.rx.next) // 1024
 
 
-def test_sack_of_bytes_never_sent_is_ignored() -> None:
+def test_sack_of_unsent_bytes_is_ignored() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 5000)
@@ -95,8 +95,8 @@ def test_sack_of_bytes_never_sent_is_ignored() -> None:
     assert socket.recovery.scoreboard.sacked == 0
 
 
-def test_sacks_of_single_bytes_cut_nothing() -> None:
-    """20,000 acknowledgements; each run cut off would make every later one dearer."""
+def test_single_byte_sacks_split_nothing() -> None:
+    """20,000 acknowledgements; each split run would make every later one more expensive."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     for _ in range(8):
@@ -120,8 +120,8 @@ def test_sacks_of_single_bytes_cut_nothing() -> None:
     assert socket.stats.segments_out == sent
 
 
-def test_acknowledged_bytes_cut_nothing_without_sack() -> None:
-    """RFC 6582 section 3.2: a partial acknowledgement has the next hole sent again, which is one segment."""
+def test_partial_acks_split_nothing_without_sack() -> None:
+    """RFC 6582 section 3.2: a partial acknowledgement retransmits the next hole, which is one segment."""
     peer = ScriptedTcpPeer(options=Options(mss=1220))
     socket = peer.accepted()
     socket.write_nowait(b"x" * 10_000)

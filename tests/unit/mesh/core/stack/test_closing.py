@@ -1,4 +1,4 @@
-"""The ends of connections."""
+"""Closing of connections."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from tests.kit.network.scripted_tcp_peer import ScriptedTcpPeer
 from tests.kit.network.simulated_tcp_link import LinkedStacks
 
 
-def test_half_close_keeps_the_other_direction_open() -> None:
+def test_half_close_keeps_other_direction_open() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     mine.write_nowait(b"question")
     mine.shutdown_write()
-    world.run(lambda: theirs.unread == 8 and 0 <= theirs.receiver.fin_at < theirs.receiver.rx.next)
+    world.run(lambda: theirs.unread == 8 and 0 <= theirs.receiver.fin_seq < theirs.receiver.rx.next)
     assert theirs.read_nowait() == b"question"
     assert theirs.eof
     assert theirs.state is TcpState.CLOSE_WAIT
@@ -39,7 +39,7 @@ def test_simultaneous_close() -> None:
     world.run(lambda: mine.closed and theirs.closed, 100)
 
 
-def test_fin_rides_on_the_last_data() -> None:
+def test_fin_is_sent_with_last_data() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"bye")
@@ -49,7 +49,7 @@ def test_fin_rides_on_the_last_data() -> None:
     assert bytes(segment.payload) == b"bye"
 
 
-def test_lost_fin_is_sent_again() -> None:
+def test_lost_fin_is_retransmitted() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.shutdown_write()
@@ -61,7 +61,7 @@ def test_lost_fin_is_sent_again() -> None:
     assert socket.state is TcpState.FIN_WAIT_2
 
 
-def test_fin_waits_for_data_sent_before_it() -> None:
+def test_fin_waits_for_earlier_data() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     seq = peer.seq
@@ -72,7 +72,7 @@ def test_fin_waits_for_data_sent_before_it() -> None:
     assert socket.eof
 
 
-def test_bare_fin_waits_for_data_sent_before_it() -> None:
+def test_bare_fin_waits_for_earlier_data() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     seq = peer.seq
@@ -82,8 +82,8 @@ def test_bare_fin_waits_for_data_sent_before_it() -> None:
     assert socket.eof
 
 
-def test_what_arrived_outlives_the_connection() -> None:
-    """A reader slower than TIME_WAIT (or a machine that slept through it) still gets every byte and the end."""
+def test_received_data_outlives_connection() -> None:
+    """A reader slower than TIME_WAIT (or a machine that slept through it) still gets every byte and EOF."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.shutdown_write()
@@ -123,7 +123,7 @@ def test_data_after_close_resets() -> None:
     assert socket.closed
 
 
-def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever() -> None:
+def test_closed_socket_gives_up_on_silent_peer() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.close()
@@ -136,8 +136,9 @@ def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever() -> None:
     assert not peer.stack.connections
 
 
-def test_closed_socket_resets_a_peer_that_acknowledges_nothing() -> None:
-    """RFC 9293 section 3.8.3 (R2). While the application is there its data is worth `give_up`, a quarter of an hour."""
+def test_closed_socket_resets_unresponsive_peer() -> None:
+    """RFC 9293 section 3.8.3 (R2). While the application is there its data has `give_up` seconds, a quarter of an
+    hour."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 5000)
@@ -154,7 +155,7 @@ def test_closed_socket_resets_a_peer_that_acknowledges_nothing() -> None:
     assert peer.advance(1000) == []
 
 
-def test_closed_socket_waits_while_its_peer_takes_something() -> None:
+def test_closed_socket_waits_for_reading_peer() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 1000)
@@ -173,8 +174,8 @@ def test_closed_socket_waits_while_its_peer_takes_something() -> None:
     assert socket.state is TcpState.FIN_WAIT_2
 
 
-def test_closed_socket_ends_at_a_window_that_stays_closed() -> None:
-    """A peer that answers every probe and takes nothing has a slow reader, or keeps our memory."""
+def test_closed_socket_gives_up_at_closed_window() -> None:
+    """A peer that answers every probe and takes nothing has a slow reader, or attacks our memory."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     peer.send(window=0)
@@ -192,7 +193,7 @@ def test_closed_socket_ends_at_a_window_that_stays_closed() -> None:
     assert not peer.stack.connections
 
 
-def test_abort_tells_the_peer_and_the_application() -> None:
+def test_abort_notifies_peer_and_application() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     theirs.write_nowait(b"last words")
@@ -206,7 +207,7 @@ def test_abort_tells_the_peer_and_the_application() -> None:
         theirs.write_nowait(b"x")
 
 
-def test_repeated_fin_in_time_wait_is_acknowledged_again() -> None:
+def test_repeated_fin_in_time_wait_is_acknowledged() -> None:
     peer = ScriptedTcpPeer(TcpSettings(time_wait=10))
     socket = peer.accepted()
     socket.shutdown_write()
@@ -223,7 +224,7 @@ def test_repeated_fin_in_time_wait_is_acknowledged_again() -> None:
     assert socket.closed
 
 
-def test_closing_the_stack_resets_everybody() -> None:
+def test_closing_stack_resets_all_connections() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     world.a.close(world.now)
@@ -232,7 +233,7 @@ def test_closing_the_stack_resets_everybody() -> None:
     assert not world.a.connections
 
 
-def test_a_removed_peer_is_unreachable_without_a_packet() -> None:
+def test_removed_peer_is_unreachable_without_packet() -> None:
     world = LinkedStacks()
     mine, _ = world.connect()
     world.a.reset_peer(mine.remote, world.now)

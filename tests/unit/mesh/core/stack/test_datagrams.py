@@ -15,13 +15,13 @@ from tests.kit.network.simulated_tcp_link import A, B, Link, LinkedStacks, Trans
 ROUTER = bytes.fromhex("fd7a" + 27 * "0" + "9")
 
 
-def valid(packet: bytes) -> bool:
+def has_valid_checksum(packet: bytes) -> bool:
     parsed = ip.parse_untrusted(packet)
     pseudo = ip.ones_sum(parsed.source + parsed.destination) + len(parsed.payload) + parsed.protocol
     return (pseudo + ip.ones_sum(parsed.payload)) % 0xFFFF == 0
 
 
-def test_datagrams_both_ways() -> None:
+def test_datagrams_in_both_directions() -> None:
     world = LinkedStacks()
     packets = []
     world.filter = lambda _sender, packet: packets.append(packet) or True
@@ -39,7 +39,7 @@ def test_datagrams_both_ways() -> None:
     empty = client.receive_nowait()
     assert empty is not None and empty.payload == b""
     assert client.receive_nowait() is None
-    assert all(map(valid, packets))
+    assert all(map(has_valid_checksum, packets))
     client.close()
     world.b.udp_send(B, 53, A, client.port, b"late")
     events: list[Any] = []
@@ -48,7 +48,7 @@ def test_datagrams_both_ways() -> None:
     assert events == [Unreachable(A, client.port)]
 
 
-def test_fallback_gets_datagrams_for_all_other_ports() -> None:
+def test_fallback_gets_datagrams_for_unbound_ports() -> None:
     world = LinkedStacks()
     got: list[Any] = []
     world.b.set_udp_fallback(got.append)
@@ -57,7 +57,7 @@ def test_fallback_gets_datagrams_for_all_other_ports() -> None:
     assert got == [UdpDatagram(A, 9000, B, 1234, b"x" * 1400)]
 
 
-def test_large_datagrams_travel_in_fragments_in_any_order() -> None:
+def test_large_datagrams_reassemble_in_any_order() -> None:
     world = LinkedStacks(9, Link(reorder=0.5), Link())
     sizes = []
     world.filter = lambda _sender, packet: sizes.append(len(packet)) or True
@@ -73,7 +73,7 @@ def test_large_datagrams_travel_in_fragments_in_any_order() -> None:
     assert max(sizes) <= 1280
 
 
-def test_fragments_that_overlap_or_never_end_are_dropped() -> None:
+def test_overlapping_or_endless_fragments_are_dropped() -> None:
     world = LinkedStacks()
     server = world.b.udp_bind(53)
     packet = udp.Datagram(1, 53, bytes(3000)).encode(A, B)
@@ -91,7 +91,7 @@ def test_fragments_that_overlap_or_never_end_are_dropped() -> None:
 
 @pytest.mark.parametrize("size", [1241, 1248, 1360, 1373, 2464, 2736, 3000, 65_535])
 @pytest.mark.parametrize("narrow", [256, 1278, 1280])
-def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow: int) -> None:
+def test_fragment_is_split_into_fragments(size: int, narrow: int) -> None:
     packet = ip.Packet(ip.PROTOCOL_UDP, A, B, bytes(n % 251 for n in range(size))).encode()
     wide = fragments.split(packet, 1420, 7)
     cut = [piece for part in wide for piece in fragments.split(part, narrow, 8)]
@@ -107,12 +107,12 @@ def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow
 
 
 def piece(offset: int, data: bytes, *, more: bool) -> ip.Packet:
-    """A fragment of the UDP datagram with number 7."""
+    """Return a fragment of the UDP datagram with number 7."""
     head = bytes((ip.PROTOCOL_UDP, 0)) + (offset | more).to_bytes(2, "big") + (7).to_bytes(4, "big")
     return ip.Packet(fragments.PROTOCOL, A, B, head + data)
 
 
-def test_a_datagram_in_crumbs_is_given_up() -> None:
+def test_datagram_in_tiny_fragments_is_dropped() -> None:
     """Each would be compared with all before it: seconds of work for 64 KiB."""
     assembler = fragments.Assembler()
     with pytest.raises(WireError, match="too many fragments"):
@@ -122,7 +122,7 @@ def test_a_datagram_in_crumbs_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("offset", [16, 24])
-def test_nothing_lies_behind_the_last_fragment(offset: int) -> None:
+def test_data_behind_last_fragment_is_rejected(offset: int) -> None:
     assembler = fragments.Assembler()
     assert assembler.add(piece(offset, bytes(8), more=True), 0.0) is None
     with pytest.raises(WireError, match="bad fragment"):
@@ -130,7 +130,7 @@ def test_nothing_lies_behind_the_last_fragment(offset: int) -> None:
     assert not assembler._partials
 
 
-def test_the_header_of_a_fragment_is_that_of_the_whole() -> None:
+def test_fragment_header_copies_original_header() -> None:
     packet = bytearray(ip.Packet(ip.PROTOCOL_UDP, A, B, bytes(3000)).encode())
     packet[:4], packet[7] = bytes.fromhex("60300000"), 9  # congestion experienced, some hops gone
     for part in fragments.split(bytes(packet), 1420, 7):
@@ -139,13 +139,13 @@ def test_the_header_of_a_fragment_is_that_of_the_whole() -> None:
 
 
 @pytest.mark.parametrize(("place", "size"), [(1, 1405), (0xFFF8, 1404)])
-def test_nonsense_is_not_cut_on(place: int, size: int) -> None:
+def test_malformed_fragment_is_not_split(place: int, size: int) -> None:
     body = bytes([17, 0]) + place.to_bytes(2, "big") + bytes(size)
     with pytest.raises(WireError, match="bad fragment"):
         fragments.split(ip.Packet(fragments.PROTOCOL, A, B, body).encode(), 1280, 1)
 
 
-def test_slow_readers_lose_datagrams_not_memory() -> None:
+def test_slow_reader_loses_datagrams_not_memory() -> None:
     stack = Stack([A], bytes)
     socket = stack.udp_bind(1)
     for _ in range(3000):
@@ -165,11 +165,11 @@ def test_ping_is_answered_and_reported() -> None:
 
 
 def too_big(packet: bytes, mtu: int, from_: Any = ROUTER) -> bytes:
-    """What a router says about a packet of A's."""
+    """Return a router's error about a packet of A's."""
     return icmp.Message(icmp.TOO_BIG, 0, mtu, packet[:1000]).encode(from_, A)
 
 
-def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minutes() -> None:
+def test_datagrams_shrink_to_router_mtu_for_ten_minutes() -> None:
     stack = Stack([A], bytes, mtu=1420)
     events: list[Any] = []
     stack.set_event_hook(events.append)
@@ -195,7 +195,7 @@ def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minute
     assert sizes() == [1348]
 
 
-def test_a_transfer_shrinks_to_what_a_router_takes() -> None:
+def test_transfer_shrinks_to_router_mtu() -> None:
     world = LinkedStacks(mtu=1420, settings=TcpSettings(skip_checksums=False))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(300_000), world.random)
@@ -213,8 +213,8 @@ def test_a_transfer_shrinks_to_what_a_router_takes() -> None:
     assert mine.stats.timeouts == 0
 
 
-def test_errors_about_packets_that_are_not_under_way_are_ignored() -> None:
-    """RFC 5927: whoever does not see our packets cannot quote a number that is outstanding."""
+def test_errors_about_unsent_packets_are_ignored() -> None:
+    """RFC 5927: an attacker off the path cannot quote an outstanding sequence number."""
     world = LinkedStacks(mtu=1420)
     mine, _ = world.connect()
     before = mine.mss
@@ -228,7 +228,7 @@ def test_errors_about_packets_that_are_not_under_way_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(("code", "refused"), [(0, False), (1, True), (3, False), (4, True)])
-def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code: int, refused: bool) -> None:
+def test_undeliverable_syn_fails_on_final_error(code: int, refused: bool) -> None:
     stack = Stack([A], bytes)
     socket = stack.tcp_connect(B, 80, 1.0)
     [(_, [syn])] = stack.take_output(1.0)
@@ -236,7 +236,7 @@ def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code: int
     assert (socket.error is not None and socket.error.code == "refused") == refused
 
 
-def test_errors_we_send_are_bounded() -> None:
+def test_sent_errors_are_limited() -> None:
     stack = Stack([A], bytes)
     packet = udp.Datagram(1, 4444, b"").encode(B, A)
     stack.input_batch([packet] * 500, 1.0)

@@ -1,4 +1,4 @@
-"""Flows behind a router: who begins, who may answer, what is forgotten and how much is remembered."""
+"""Flows behind a router: which side opens them, which answers enter, expiry and bounds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NOT_ANSWERS = {
 }
 
 
-def _all_begun() -> FlowTable:
+def _table_with_all_flows() -> FlowTable:
     table = FlowTable()
     for packet in SENT.values():
         table.sent(packet, 0.0)
@@ -70,7 +70,7 @@ def _all_begun() -> FlowTable:
 
 
 @pytest.mark.parametrize("name", SENT)
-def test_answers_enter_while_the_flow_lives_and_not_before(name: str) -> None:
+def test_answers_enter_only_during_flow(name: str) -> None:
     table = FlowTable()
     assert not table.may_enter(ANSWERS[name], 0.0)
     table.sent(SENT[name], 0.0)
@@ -83,8 +83,8 @@ def test_answers_enter_while_the_flow_lives_and_not_before(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NOT_ANSWERS)
-def test_nothing_else_enters(name: str) -> None:
-    assert not _all_begun().may_enter(NOT_ANSWERS[name], 1.0)
+def test_other_packets_do_not_enter(name: str) -> None:
+    assert not _table_with_all_flows().may_enter(NOT_ANSWERS[name], 1.0)
 
 
 @pytest.mark.parametrize("name", [name for name in SENT if name != "tcp in its middle"])
@@ -96,7 +96,7 @@ def test_errors_about_a_flow_enter(name: str) -> None:
     assert table.may_enter(error, 1.0)
 
 
-def test_fragments_follow_their_first() -> None:
+def test_fragments_follow_first_fragment() -> None:
     whole = _udp(OUTSIDE, INSIDE, (53, 5000), bytes(3000))
     pieces = fragments.split(whole, 1280, 7)
     table = FlowTable()
@@ -108,7 +108,7 @@ def test_fragments_follow_their_first() -> None:
     assert not table.may_enter(others[1], 0.0), "of another datagram"
 
 
-def test_errors_and_replies_from_inside_begin_nothing() -> None:
+def test_inner_errors_and_replies_open_no_flow() -> None:
     table = FlowTable()
     table.sent(_icmp(INSIDE, OUTSIDE, icmp.ECHO_REPLY, b"\0\7\0\1"), 0.0)
     table.sent(_icmp(INSIDE, OUTSIDE, icmp.UNREACHABLE, bytes(4) + ANSWERS["udp"]), 0.0)
@@ -116,7 +116,7 @@ def test_errors_and_replies_from_inside_begin_nothing() -> None:
     assert len(table) == 0
 
 
-def test_the_table_is_bounded_and_the_silent_go_first() -> None:
+def test_table_is_bounded_and_drops_idle_flows() -> None:
     table = FlowTable()
     for port in range(MAX_FLOWS):
         table.sent(_udp(INSIDE, OUTSIDE, (port, 53)), 0.0)
@@ -132,8 +132,8 @@ def test_the_table_is_bounded_and_the_silent_go_first() -> None:
 
 
 @given(st.binary(max_size=120), st.sampled_from([0, 6, 17, 44, 58, 132]))
-def test_any_payload_is_decided_about(payload: bytes, protocol: int) -> None:
-    table = _all_begun()
+def test_any_payload_is_decided(payload: bytes, protocol: int) -> None:
+    table = _table_with_all_flows()
     table.sent(ip.Packet(protocol, INSIDE, OUTSIDE, payload).encode(), 0.0)
     assert table.may_enter(ip.Packet(protocol, OTHER, INSIDE, payload).encode(), 0.0) in {True, False}
     assert not FlowTable().may_enter(ip.Packet(protocol, OUTSIDE, INSIDE, payload).encode(), 0.0)

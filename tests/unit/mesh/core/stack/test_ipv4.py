@@ -1,4 +1,4 @@
-"""IPv4 inside: the same host behind other headers."""
+"""IPv4 inside the tunnel: the same host with other headers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ A, B = ip4.address16(A4), ip4.address16(B4)
 
 def world(**options: object) -> LinkedStacks:
     made = LinkedStacks(addresses=(A4, B4), **options)  # type: ignore[arg-type]
-    made.filter = lambda _sender, packet: check(packet)
+    made.filter = lambda _sender, packet: is_valid_ipv4(packet)
     return made
 
 
-def check(packet: bytes) -> bool:
-    """What travels is IPv4 with right lengths and checksums."""
+def is_valid_ipv4(packet: bytes) -> bool:
+    """Check that the packets are IPv4 with right lengths and checksums."""
     assert packet[0] == 0x45
     assert ip.ones_sum(packet[:20]) == 0
     size = int.from_bytes(packet[2:4], "big")
@@ -47,7 +47,7 @@ def check(packet: bytes) -> bool:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
-def test_tcp_both_ways(loss: float) -> None:
+def test_tcp_in_both_directions(loss: float) -> None:
     random = Random(4)
     net = world(there=Link(loss=loss), back=Link(loss=loss), settings=TcpSettings(skip_checksums=False))
     mine, theirs = net.connect()
@@ -67,7 +67,7 @@ def test_tcp_both_ways(loss: float) -> None:
     assert mine.error is None and theirs.error is None
 
 
-def test_a_closed_port_is_refused() -> None:
+def test_closed_port_is_refused() -> None:
     net = world()
     socket = net.a.tcp_connect(B4, 81, net.now)
     net.run(lambda: socket.closed)
@@ -94,12 +94,12 @@ def test_echo_and_port_unreachable() -> None:
     net.a.set_event_hook(events.append)
     net.a.icmp_echo(B4, 7, 1, b"payload")
     net.settle(0.1)
-    net.a.udp_bind(9).send_nowait(b"anybody?", B, 4444)
+    net.a.udp_bind(9).send_nowait(b"hello?", B, 4444)
     net.settle(0.1)
     assert events == [EchoReply(B, 7, 1, b"payload"), Unreachable(B, 4444)]
 
 
-def test_a_large_echo_comes_back_in_fragments() -> None:
+def test_large_echo_is_answered_in_fragments() -> None:
     net = world()
     events: list[Any] = []
     net.a.set_event_hook(events.append)
@@ -108,7 +108,7 @@ def test_a_large_echo_comes_back_in_fragments() -> None:
     assert [len(n.payload) for n in events] == [5000]
 
 
-def test_a_router_says_too_big() -> None:
+def test_router_answers_too_big() -> None:
     net = world()
     events: list[object] = []
     net.a.set_event_hook(events.append)
@@ -118,7 +118,7 @@ def test_a_router_says_too_big() -> None:
     assert events == [TooBig(B, 1020)], "as large as the same packet would be with IPv6 headers"
 
 
-def test_a_host_of_both_families_answers_in_the_family_it_was_asked_in() -> None:
+def test_host_answers_in_family_of_request() -> None:
     stack = Stack([bytes.fromhex("fd00" + 28 * "0"), B4], Random(1).randbytes)
     socket = stack.udp_bind(5)
     socket.send_nowait(b"", A4, 6)
@@ -128,15 +128,15 @@ def test_a_host_of_both_families_answers_in_the_family_it_was_asked_in() -> None
     assert firsts[A] == 4
 
 
-def test_a_host_without_ipv4_is_deaf_to_it() -> None:
+def test_host_without_ipv4_ignores_ipv4() -> None:
     stack = Stack([bytes.fromhex("fd00" + 28 * "0")], Random(1).randbytes)
     request = icmp.Message(icmp.ECHO_REQUEST, 0, 1, b"").encode(A, B)
     stack.input_batch([ip4.from_ipv6(request)], 0.0)
     assert stack.take_output(0.0) == []
 
 
-def test_fragments_of_more_than_a_packet_can_be_are_refused() -> None:
-    """Put together they would be answered by an error that no IPv4 header has a length for."""
+def test_oversized_fragments_are_rejected() -> None:
+    """The reassembled packet would be answered by an error too long for any IPv4 header."""
     stack = Stack([B4], Random(1).randbytes)
     head = bytes((0, 5, 0, 6, 0xFF, 0xFF, 0, 0))
     body = head + bytes(0xFFFF - len(head))
@@ -154,7 +154,7 @@ def test_fragments_of_more_than_a_packet_can_be_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("largest", "destination"), [(65_507, A), (65_527, bytes.fromhex("fd00" + 27 * "0" + "1"))])
-def test_a_datagram_that_no_header_has_a_length_for_is_lost(largest: int, destination: bytes) -> None:
+def test_datagram_too_long_for_header_is_lost(largest: int, destination: bytes) -> None:
     stack = Stack([bytes.fromhex("fd00" + 28 * "0"), B4], Random(1).randbytes)
     socket = stack.udp_bind(5)
     socket.send_nowait(bytes(largest + 1), destination, 6)
@@ -164,7 +164,7 @@ def test_a_datagram_that_no_header_has_a_length_for_is_lost(largest: int, destin
     assert sum(map(len, packets)) > largest
 
 
-def test_tunnels_carry_ipv4_from_allowed_addresses_only() -> None:
+def test_tunnel_accepts_allowed_ipv4_sources_only() -> None:
     pair = Pair()
     for side, address in ((pair.a, A), (pair.b, B)):
         side.peer.device.set_allowed(side.peer.tunnel, [address, side.address])
@@ -177,7 +177,7 @@ def test_tunnels_carry_ipv4_from_allowed_addresses_only() -> None:
 
 
 @given(st.binary(max_size=120), st.integers(0, 15), st.sampled_from([1, 6, 17, 44]), st.integers(0, 0xFFFF))
-def test_foreign_bytes_become_packets_or_a_wire_error(data: bytes, ihl: int, protocol: int, place: int) -> None:
+def test_arbitrary_bytes_translate_or_raise(data: bytes, ihl: int, protocol: int, place: int) -> None:
     head = bytes((0x40 | ihl, 0)) + (20 + len(data)).to_bytes(2, "big") + bytes(2) + place.to_bytes(2, "big")
     stack = Stack([B4], Random(1).randbytes)
     for packet in (data, head + bytes((64, protocol, 0, 0)) + A4 + B4 + data):
@@ -192,19 +192,19 @@ def test_foreign_bytes_become_packets_or_a_wire_error(data: bytes, ihl: int, pro
 
 
 @given(st.binary(max_size=200), st.sampled_from([6, 17, 99]))
-def test_translation_and_back_is_the_same(payload: bytes, protocol: int) -> None:
+def test_translation_round_trips(payload: bytes, protocol: int) -> None:
     packet = ip.header(protocol, A, B, len(payload)) + payload
     assert ip4.to_ipv6_untrusted(ip4.from_ipv6(packet) + b"padding") == packet
 
 
 @given(st.sampled_from([icmp.ECHO_REQUEST, icmp.ECHO_REPLY]), st.integers(0, 2**32 - 1), st.binary(max_size=50))
-def test_echoes_and_back_are_the_same(kind: int, parameter: int, body: bytes) -> None:
+def test_echoes_round_trip(kind: int, parameter: int, body: bytes) -> None:
     packet = icmp.Message(kind, 0, parameter, body).encode(A, B)
     again = ip.parse_untrusted(ip4.to_ipv6_untrusted(ip4.from_ipv6(packet)))
     assert icmp.parse_untrusted(again.payload) == icmp.Message(kind, 0, parameter, body)
 
 
-def test_two_nodes_talk_ipv4_through_tunnel_relay_and_direct_path() -> None:
+def test_two_nodes_use_ipv4_over_tunnel() -> None:
     net = Network()
     one, two = acquainted(net, real=True)
     for machine, own in ((one, A4), (two, B4)):

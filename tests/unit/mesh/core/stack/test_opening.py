@@ -1,4 +1,4 @@
-"""Handshakes: both roles, both at once, refused, lost, held back."""
+"""Handshakes: both roles, simultaneous, refused, lost, held."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.kit.network.scripted_tcp_peer import MODERN, PEER, ScriptedTcpPeer
 from tests.kit.network.simulated_tcp_link import A, B, LinkedStacks, Transfer
 
 
-def test_syn_offers_what_modern_hosts_offer() -> None:
+def test_syn_offers_modern_options() -> None:
     peer = ScriptedTcpPeer()
     peer.stack.tcp_connect(PEER, 80, peer.now)
     (syn,) = peer.collect()
@@ -23,7 +23,7 @@ def test_syn_offers_what_modern_hosts_offer() -> None:
     assert options.same_stack == 32_768
 
 
-def test_answer_offers_only_what_was_asked_for() -> None:
+def test_syn_ack_offers_only_requested_options() -> None:
     peer = ScriptedTcpPeer(options=Options(mss=536))
     peer.stack.tcp_listen(22)
     (answer,) = peer.send(SYN, options=peer.options)
@@ -42,7 +42,7 @@ def test_data_flows_with_any_options(options: Options) -> None:
     assert max(len(s.payload) for s in segments) <= (options.mss or 536)
 
 
-def test_same_stack_peers_leave_checksums_out_and_strangers_get_them() -> None:
+def test_checksums_left_out_only_for_same_stack() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     assert mine.stats.skips_checksums
@@ -61,7 +61,7 @@ def test_simultaneous_open() -> None:
     assert b.read_nowait() == b"crossed"
 
 
-def test_connecting_to_a_closed_port_is_refused() -> None:
+def test_closed_port_refuses_connection() -> None:
     world = LinkedStacks()
     socket = world.a.tcp_connect(B, 9, world.now)
     world.run(lambda: socket.closed)
@@ -71,7 +71,7 @@ def test_connecting_to_a_closed_port_is_refused() -> None:
         socket.read_nowait()
 
 
-def test_silence_ends_in_a_timeout() -> None:
+def test_silence_ends_in_timeout() -> None:
     peer = ScriptedTcpPeer(TcpSettings(syn_retries=3))
     socket = peer.stack.tcp_connect(PEER, 9, peer.now)
     syns = peer.advance(100)
@@ -81,7 +81,7 @@ def test_silence_ends_in_a_timeout() -> None:
     assert not peer.stack.connections
 
 
-def test_nobody_answers_for_a_minute() -> None:
+def test_connect_times_out_after_a_minute() -> None:
     peer = ScriptedTcpPeer()
     peer.stack.tcp_connect(PEER, 9, peer.now)
     assert len(peer.advance(62)) == 6
@@ -90,7 +90,7 @@ def test_nobody_answers_for_a_minute() -> None:
     assert not peer.stack.connections
 
 
-def test_lost_answer_is_sent_again_when_the_syn_comes_again() -> None:
+def test_lost_syn_ack_is_retransmitted() -> None:
     peer = ScriptedTcpPeer()
     peer.stack.tcp_listen(22)
     (first,) = peer.send(SYN, options=MODERN)
@@ -112,12 +112,12 @@ def test_backlog_bounds_half_open_connections() -> None:
     assert listener.opening == 0
 
 
-def test_held_syn_is_answered_after_the_decision_only() -> None:
+def test_held_syn_is_answered_after_decision() -> None:
     peer = ScriptedTcpPeer()
     held: list[Any] = []
     peer.stack.set_tcp_fallback(held.append)
     assert peer.send(SYN, options=MODERN) == []
-    assert peer.send(SYN, options=MODERN, seq=5000) == []  # the retransmission asks nobody again
+    assert peer.send(SYN, options=MODERN, seq=5000) == []  # the retransmission does not reach the fallback again
     (pending,) = held
     assert (pending.source, pending.port) == (PEER, 22)
     socket = pending.accept()
@@ -129,7 +129,7 @@ def test_held_syn_is_answered_after_the_decision_only() -> None:
     assert pending.accept() is None
 
 
-def test_held_syn_can_be_refused_or_expires() -> None:
+def test_held_syn_is_refused_or_expires() -> None:
     peer = ScriptedTcpPeer()
     held: list[Any] = []
     peer.stack.set_tcp_fallback(held.append)
@@ -183,8 +183,8 @@ def test_ports() -> None:
     assert len(ports) == 50
 
 
-def test_ecn_is_tolerated_and_not_agreed_to() -> None:
-    """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments then mean nothing to us."""
+def test_ecn_is_tolerated_not_negotiated() -> None:
+    """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments have no effect here."""
     peer = ScriptedTcpPeer()
     listener = peer.stack.tcp_listen(22)
     (answer,) = peer.send(SYN | 0xC0, options=peer.options)
@@ -204,19 +204,19 @@ def test_ecn_is_tolerated_and_not_agreed_to() -> None:
     assert socket.recovery.cubic.window >= window
 
 
-def test_marked_packets_of_a_run_are_taken_like_others() -> None:
+def test_ecn_marked_packets_stay_in_run() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)
 
-    def mark(sender: Stack, packet: bytes) -> bool:
-        """A router that marks every third packet: congestion experienced."""
+    def mark_congestion(sender: Stack, packet: bytes) -> bool:
+        """Mark every third packet as a router does: congestion experienced."""
         if world.random.random() < 0.3:
             marked = bytes((packet[0], packet[1] | 0x30)) + packet[2:]
             world.other(sender).input_batch([marked], world.now)
             return False
         return True
 
-    world.filter = mark
+    world.filter = mark_congestion
     world.on_step = transfer.step
     world.run(lambda: transfer.done)

@@ -1,4 +1,4 @@
-"""Every part of the stack owns its variables: nobody else assigns to them."""
+"""Every part of the stack owns its variables: no other code assigns to them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import coder.mesh.core.stack
 FOLDER = Path(coder.mesh.core.stack.__file__).parent
 FILES = sorted(FOLDER.rglob("*.py"))
 LARGEST_CLASS = 40
-"""Attributes; a class with more has more than one idea."""
+"""Attributes; a larger class has several responsibilities."""
 
 
 def _slots(tree: ast.AST) -> dict[str, set[str]]:
-    """Class -> its own attributes, by __slots__ or by assignment in __init__."""
+    """Return class -> its own attributes, by __slots__ or by assignment in __init__."""
     found: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
@@ -34,8 +34,8 @@ def _name(node: ast.expr) -> str | None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_attributes_are_assigned_by_their_owner(path: Path) -> None:
-    """`x.attribute = ...` stands only in methods of the class (`self`) or in the file that defines it."""
+def test_attributes_are_assigned_by_owner_only(path: Path) -> None:
+    """`x.attribute = ...` is allowed only in methods of the class (`self`) or in the file that defines it."""
     tree = ast.parse(path.read_text())
     here = set().union(*_slots(tree).values())
     foreign = [
@@ -49,7 +49,7 @@ def test_attributes_are_assigned_by_their_owner(path: Path) -> None:
     assert not foreign
 
 
-def test_no_class_grows_beyond_one_idea() -> None:
+def test_classes_stay_small() -> None:
     sizes = {name: len(own) for path in FILES for name, own in _slots(ast.parse(path.read_text())).items()}
     assert {name: size for name, size in sizes.items() if size > LARGEST_CLASS} == {}
     assert {"TcpSocket", "Sender", "Receiver", "Recovery", "Timers", "Demux", "Transmitter", "Routes"} <= sizes.keys()

@@ -10,7 +10,7 @@ from tests.kit.network.simulated_tcp_link import Link, LinkedStacks, Transfer
 PLAIN = Options(mss=1220)
 
 
-def test_zero_window_is_probed_until_it_opens() -> None:
+def test_zero_window_is_probed_until_open() -> None:
     tcp_peer = ScriptedTcpPeer(options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=0)
@@ -23,7 +23,7 @@ def test_zero_window_is_probed_until_it_opens() -> None:
     assert sum(len(s.payload) for s in segments) == 3000
 
 
-def test_small_window_is_used_after_a_while_and_not_at_once() -> None:
+def test_small_window_is_used_after_probe() -> None:
     tcp_peer = ScriptedTcpPeer(options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=40_000)
@@ -34,7 +34,7 @@ def test_small_window_is_used_after_a_while_and_not_at_once() -> None:
     assert [len(s.payload) for s in segments if s.payload][:1] == [100]
 
 
-def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment() -> None:
+def test_second_segment_acked_immediately_single_delayed() -> None:
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     socket.receiver.quick_acks = 0
@@ -46,7 +46,7 @@ def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment() -> None:
     assert answer.ack == tcp_peer.seq
 
 
-def test_data_carries_the_acknowledgement() -> None:
+def test_data_carries_acknowledgement() -> None:
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     socket.receiver.quick_acks = 0
@@ -60,7 +60,7 @@ def test_data_carries_the_acknowledgement() -> None:
     assert tcp_peer.advance(1) == []
 
 
-def test_holes_are_reported_at_once_and_for_every_segment() -> None:
+def test_holes_are_reported_for_every_segment() -> None:
     tcp_peer = ScriptedTcpPeer()
     tcp_peer.accepted()
     base = tcp_peer.seq
@@ -76,7 +76,7 @@ def test_holes_are_reported_at_once_and_for_every_segment() -> None:
     assert duplicate.options.sack[0] == (base, base + 1000)  # RFC 2883
 
 
-def test_window_closes_with_unread_data_and_opens_again() -> None:
+def test_unread_data_closes_window() -> None:
     tcp_peer = ScriptedTcpPeer(TcpSettings(receive_buffer=10_000), options=PLAIN)
     socket = tcp_peer.accepted()
     for _ in range(10):
@@ -85,13 +85,13 @@ def test_window_closes_with_unread_data_and_opens_again() -> None:
     assert answer.window == 0
     assert socket.unread == 10_000
     socket.read_nowait(1000)
-    assert tcp_peer.collect() == []  # a thousand bytes are not worth a segment
+    assert tcp_peer.collect() == []  # a thousand bytes do not fill a segment
     socket.read_nowait(5000)
     (update,) = tcp_peer.collect()
     assert update.window == 6000
 
 
-def test_burst_limit_bounds_flight_and_window_on_fast_paths() -> None:
+def test_burst_limit_bounds_flight_on_fast_paths() -> None:
     world = LinkedStacks(there=Link(delay=0.0001), back=Link(delay=0.0001))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
@@ -108,7 +108,7 @@ def test_burst_limit_bounds_flight_and_window_on_fast_paths() -> None:
     assert peak <= 50_001
 
 
-def test_burst_limit_is_a_rate_on_slow_paths() -> None:
+def test_burst_limit_is_rate_on_slow_paths() -> None:
     world = LinkedStacks(there=Link(delay=0.05), back=Link(delay=0.05))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
@@ -119,7 +119,7 @@ def test_burst_limit_is_a_rate_on_slow_paths() -> None:
     assert world.now - begun < 1.5
 
 
-def test_keepalive_finds_a_dead_peer_and_spares_a_living_one() -> None:
+def test_keepalive_detects_dead_peer_only() -> None:
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     socket.set_keepalive(10, interval=1, probes=3)
@@ -133,8 +133,8 @@ def test_keepalive_finds_a_dead_peer_and_spares_a_living_one() -> None:
     assert socket.error.code == "timeout"
 
 
-def test_late_timers_do_not_turn_answered_probes_into_silence() -> None:
-    """The answer comes within a millisecond, the timer a little later than asked for: again and again."""
+def test_late_timers_keep_answered_probes() -> None:
+    """The answer comes within a millisecond, the timer a little later than requested: again and again."""
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     socket.set_keepalive(10, interval=10, probes=2)
@@ -151,7 +151,7 @@ def test_keepalive_probes_are_answered() -> None:
     assert (answer.flags, answer.ack) == (ACK, tcp_peer.seq)
 
 
-def test_a_peer_that_takes_small_packets_only() -> None:
+def test_peer_with_small_packets_only() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     world.a.set_mtu_to(mine.remote, 1280)
@@ -164,7 +164,7 @@ def test_a_peer_that_takes_small_packets_only() -> None:
     assert mine.mss == 1208
 
 
-def test_timers_of_busy_and_dead_connections_do_not_pile_up() -> None:
+def test_timers_of_connections_do_not_pile_up() -> None:
     world = LinkedStacks()
     for _ in range(30):
         mine, theirs = world.connect()
@@ -180,8 +180,8 @@ def test_timers_of_busy_and_dead_connections_do_not_pile_up() -> None:
     assert world.b.deadlines < 70
 
 
-def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_takes() -> None:
-    """A Linux peer short of memory forgets what it promised and drops every segment beyond the new edge."""
+def test_shrunk_window_blocks_neither_acks_nor_data() -> None:
+    """A Linux peer short of memory shrinks its advertised window and drops every segment beyond the new edge."""
     tcp_peer = ScriptedTcpPeer(options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=20_000)
@@ -189,14 +189,14 @@ def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_tak
     assert sum(len(s.payload) for s in tcp_peer.collect()) == 10_000
     tcp_peer.send(window=500)  # all ten thousand were dropped
     (answer,) = tcp_peer.send(payload=b"y" * 600, window=500)
-    assert answer.seq == tcp_peer.ack + 500, "the peer looks at nothing beyond its edge"
+    assert answer.seq == tcp_peer.ack + 500, "the peer ignores data beyond its edge"
     assert answer.ack == tcp_peer.seq
     again = [s for s in tcp_peer.advance(2) if s.payload]
     assert {(s.seq, len(s.payload)) for s in again} == {(tcp_peer.ack, 500)}
     tcp_peer.ack += 500
     tcp_peer.send(window=0)
     probes = [s for s in tcp_peer.advance(20) if s.payload]
-    assert probes and all(s.seq == tcp_peer.ack for s in probes), "the window's new edge is probed by what lies there"
+    assert probes and all(s.seq == tcp_peer.ack for s in probes), "the data at the window's new edge is its probe"
     assert socket.error is None
     received = 500
     for _ in range(50):
@@ -207,7 +207,7 @@ def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_tak
     assert received == 10_000
 
 
-def test_a_closed_window_that_answers_is_waited_for_however_long() -> None:
+def test_answered_closed_window_never_times_out() -> None:
     tcp_peer = ScriptedTcpPeer(settings=TcpSettings(give_up=60), options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=5000)
@@ -221,8 +221,8 @@ def test_a_closed_window_that_answers_is_waited_for_however_long() -> None:
 
 
 @pytest.mark.parametrize("size", [4, 600])
-def test_data_that_was_overtaken_brings_back_no_old_window(size: int) -> None:
-    """RFC 9293 section 3.10.7.4, SND.WL1: also on the quick ways, of a keystroke and of a run."""
+def test_overtaken_data_restores_no_old_window(size: int) -> None:
+    """RFC 9293 section 3.10.7.4, SND.WL1: also on the fast paths of a single segment and of a run."""
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     for _ in range(2):

@@ -1,6 +1,6 @@
-"""The timers and limits of the WireGuard paper as a table: what is lost, what is sent when, what must follow.
+"""The timers and limits of the WireGuard paper as a table: lost datagrams, sent data, expected datagrams.
 
-Each row is a story of two peers on a clock of its own. Interplay beyond these rules is test_conversation.py's.
+Each row is a scenario of two peers on its own clock. test_conversation.py covers interactions beyond these rules.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ JITTER = constants.REKEY_JITTER
 Loss = Callable[[Pair, str, bytes], bool]
 
 
-def nothing(_pair: Pair, _name: str, _datagram: bytes) -> bool:
+def lose_nothing(_pair: Pair, _name: str, _datagram: bytes) -> bool:
     return False
 
 
-def everything_after(moment: float) -> Loss:
+def lose_everything_after(moment: float) -> Loss:
     return lambda pair, _name, _datagram: pair.now > moment
 
 
-def all_of(name: str, *kinds: int, until: float = 1e9) -> Loss:
+def lose_kinds_of(name: str, *kinds: int, until: float = 1e9) -> Loss:
     return lambda pair, sender, datagram: sender == name and datagram[0] in kinds and pair.now < until
 
 
 @dataclass(frozen=True)
 class Row:
-    """One rule of the paper."""
+    """A rule of the paper."""
 
     rule: str
     sends: dict[str, tuple[float, ...]]
-    """When which side is given data."""
+    """When which side gets data to send."""
     until: float
     expect: dict[tuple[str, str], tuple[tuple[float, float], ...]]
-    """(sender, kind of datagram): the span in which each is sent, all of them and no other."""
-    lose: Loss = nothing
+    """(sender, kind of datagram): the time span in which each is sent, all of them and no other."""
+    lose: Loss = lose_nothing
     persistent: float = 0.0
 
 
-def at(moment: float, slack: float = JITTER) -> tuple[float, float]:
+def span(moment: float, slack: float = JITTER) -> tuple[float, float]:
     return (moment, moment + slack)
 
 
@@ -61,90 +61,90 @@ TABLE = [
         "5.1: one round trip, and the initiator's first transport message confirms",
         {"a": (0.0,)},
         5.0,
-        {("a", "initiation"): (at(0),), ("b", "response"): (at(0),), ("a", "data"): (at(0),)},
+        {("a", "initiation"): (span(0),), ("b", "response"): (span(0),), ("a", "data"): (span(0),)},
     ),
     Row(
         "6.5: silence after data gets one keepalive after KEEPALIVE-TIMEOUT, and a keepalive none",
         {"a": (0.0,)},
         60.0,
         {
-            ("a", "initiation"): (at(0),),
-            ("b", "response"): (at(0),),
-            ("a", "data"): (at(0),),
-            ("b", "keepalive"): (at(10, 0),),
+            ("a", "initiation"): (span(0),),
+            ("b", "response"): (span(0),),
+            ("a", "data"): (span(0),),
+            ("b", "keepalive"): (span(10, 0),),
         },
     ),
     Row(
-        "6.5: data in return makes the keepalive needless",
+        "6.5: data in return replaces the keepalive",
         {"a": (0.0,), "b": (9.0,)},
         18.0,
         {
-            ("a", "initiation"): (at(0),),
-            ("b", "response"): (at(0),),
-            ("a", "data"): (at(0),),
-            ("b", "data"): (at(9),),
+            ("a", "initiation"): (span(0),),
+            ("b", "response"): (span(0),),
+            ("a", "data"): (span(0),),
+            ("b", "data"): (span(9),),
         },
     ),
     Row(
         "6.2: REKEY-AFTER-TIME, by the initiator only, when it sends",
         {"a": SECONDS_OF_DATA},
         130.5,
-        {("a", "initiation"): (at(0), at(121, 1)), ("b", "response"): (at(0), at(121, 1))},
+        {("a", "initiation"): (span(0), span(121, 1)), ("b", "response"): (span(0), span(121, 1))},
     ),
     Row(
         "6.2: the responder does not renew before its keys are dead",
         {"a": (0.0,), "b": SECONDS_OF_DATA},
         119.0,
-        {("a", "initiation"): (at(0),), ("b", "initiation"): ()},
+        {("a", "initiation"): (span(0),), ("b", "initiation"): ()},
     ),
     Row(
         "6.4: REKEY-TIMEOUT with jitter, the same attempt until it is answered",
         {"a": (0.0,)},
         30.0,
         {
-            ("a", "initiation"): (at(0), at(5), at(10, 2 * JITTER), at(15, 3 * JITTER)),
-            ("b", "response"): (at(15, 3 * JITTER),),
+            ("a", "initiation"): (span(0), span(5), span(10, 2 * JITTER), span(15, 3 * JITTER)),
+            ("b", "response"): (span(15, 3 * JITTER),),
         },
-        lose=all_of("a", INITIATION, until=12.0),
+        lose=lose_kinds_of("a", INITIATION, until=12.0),
     ),
     Row(
         "6.4: REKEY-ATTEMPT-TIME: eighteen tries in ninety seconds, then silence",
         {"a": (0.0,)},
         400.0,
-        {("a", "initiation"): tuple(at(5 * n, JITTER * n + 0.01) for n in range(18)), ("b", "response"): ()},
+        {("a", "initiation"): tuple(span(5 * n, JITTER * n + 0.01) for n in range(18)), ("b", "response"): ()},
         lose=lambda *_: True,
     ),
     Row(
         "6.4: data resets the attempt",
         {"a": (0.0, 60.0)},
         160.0,
-        {("a", "initiation"): tuple(at(5 * n, JITTER * n + 0.01) for n in range(29))},
+        {("a", "initiation"): tuple(span(5 * n, JITTER * n + 0.01) for n in range(29))},
         lose=lambda *_: True,
     ),
     Row(
-        "6.3/6.4: data that nobody answers for KEEPALIVE-TIMEOUT + REKEY-TIMEOUT starts a handshake",
+        "6.3/6.4: data without an answer for KEEPALIVE-TIMEOUT + REKEY-TIMEOUT starts a handshake",
         {"a": (0.0, 20.0)},
         36.0,
-        {("a", "initiation"): (at(0), at(35))},
-        lose=everything_after(19.0),
+        {("a", "initiation"): (span(0), span(35))},
+        lose=lose_everything_after(19.0),
     ),
     Row(
         "6.5: persistent keepalives fill silence, and begin with a handshake",
         {},
         80.0,
         {
-            ("a", "initiation"): (at(0),),
-            ("b", "response"): (at(0),),
-            ("a", "keepalive"): (at(0), at(25), at(50), at(75)),
+            ("a", "initiation"): (span(0),),
+            ("b", "response"): (span(0),),
+            ("a", "keepalive"): (span(0), span(25), span(50), span(75)),
         },
         persistent=25.0,
     ),
     Row(
-        "5.1: a lost response is asked for again",
+        "5.1: a lost response is requested again",
         {"a": (0.0,)},
         9.0,
-        {("a", "initiation"): (at(0), at(5)), ("b", "response"): (at(0), at(5))},
-        lose=all_of("b", RESPONSE, until=3.0),
+        {("a", "initiation"): (span(0), span(5)), ("b", "response"): (span(0), span(5))},
+        lose=lose_kinds_of("b", RESPONSE, until=3.0),
     ),
 ]
 
@@ -172,7 +172,7 @@ def test_rule(row: Row) -> None:
             assert earliest <= moment <= latest, (name, kind, times)
 
 
-# -- limits no clock reaches in a test ---------------------------------------------------------------------------------
+# -- limits that no clock reaches in a test --------------------------------------------------------------------------
 
 
 def session(side: Side) -> keypairs.Keypair[Any]:
@@ -181,7 +181,7 @@ def session(side: Side) -> keypairs.Keypair[Any]:
     return current
 
 
-def test_rekey_after_messages_renews_on_either_side() -> None:
+def test_rekey_after_messages_on_either_side() -> None:
     for name in ("a", "b"):
         pair = Pair()
         pair.send(pair.a)
@@ -196,7 +196,7 @@ def test_rekey_after_messages_renews_on_either_side() -> None:
         assert session(side).counter < 10
 
 
-def test_reject_after_messages_stops_sealing_and_opening() -> None:
+def test_reject_after_messages_stops_keypair() -> None:
     pair = Pair()
     pair.send(pair.a)
     last = session(pair.a)
@@ -215,7 +215,7 @@ def test_reject_after_messages_stops_sealing_and_opening() -> None:
     assert pair.b.inbox[-1][40:48] == b"new keys"
 
 
-def test_reject_after_time_and_zero_after_three_times_that() -> None:
+def test_reject_after_time_then_zero_keys() -> None:
     pair = Pair()
     pair.send(pair.a)
     pair.lose = lambda *_: True
@@ -226,7 +226,7 @@ def test_reject_after_time_and_zero_after_three_times_that() -> None:
     assert KeysExpired(pair.a.tunnel.remote) in pair.a.events
 
 
-def test_a_cookie_is_good_for_two_minutes_on_both_sides() -> None:
+def test_cookie_is_valid_for_two_minutes() -> None:
     pair = Pair()
     pair.b.device.always_under_load = True
     pair.send(pair.a)
@@ -240,8 +240,8 @@ def test_a_cookie_is_good_for_two_minutes_on_both_sides() -> None:
     assert maker.cookie(b"source", 119.9) == first != maker.cookie(b"source", 120.0)
 
 
-def test_a_cookie_reply_is_stored_and_answered_by_nothing_before_the_retry() -> None:
-    """Section 6.6: else whoever can forge them makes us send."""
+def test_cookie_reply_triggers_nothing_before_retry() -> None:
+    """Section 6.6: otherwise an attacker with forged replies makes us send."""
     pair = Pair()
     pair.b.device.always_under_load = True
     pair.send(pair.a)
@@ -251,7 +251,7 @@ def test_a_cookie_reply_is_stored_and_answered_by_nothing_before_the_retry() -> 
     assert [kind_of(d) for _, _, d in pair.log] == ["initiation", "cookie", "initiation", "response", "data"]
 
 
-def test_indices_are_fresh_for_every_handshake_and_old_ones_name_nothing() -> None:
+def test_indices_are_fresh_for_every_handshake() -> None:
     pair = Pair()
     seen: list[int] = []
     for moment in (0.0, 200.0, 400.0):
@@ -268,8 +268,8 @@ def test_indices_are_fresh_for_every_handshake_and_old_ones_name_nothing() -> No
     assert pair.b.device.stats.unknown_receiver == unknown + 1
 
 
-def test_the_source_follows_genuine_datagrams_only() -> None:
-    """Section 2.1 (roaming): the last authenticated packet says where the peer is."""
+def test_source_follows_genuine_datagrams_only() -> None:
+    """Section 2.1 (roaming): the last authenticated packet determines the peer's address."""
     pair = Pair()
     pair.send(pair.a)
     (genuine,) = pair.a.tunnel.seal([pair.packet(pair.a)], 1.0)
@@ -280,11 +280,11 @@ def test_the_source_follows_genuine_datagrams_only() -> None:
         (genuine, ("198.51.100.3", 3), False),
     ):
         received = pair.b.device.receive_untrusted(datagram, place, 1.0)
-        assert (pair.b.tunnel.source == place) == follows, "a repeated datagram moves nobody"
+        assert (pair.b.tunnel.source == place) == follows, "a replayed datagram does not change the source"
         assert (Roamed(pair.b.tunnel.remote, place) in received.events) == follows
 
 
-def test_given_up_staged_packets_are_dropped_and_a_new_one_begins_again() -> None:
+def test_staged_packets_are_dropped_on_give_up() -> None:
     pair = Pair()
     pair.lose = lambda *_: pair.now < 100
     pair.send(pair.a, b"lost")
@@ -294,8 +294,8 @@ def test_given_up_staged_packets_are_dropped_and_a_new_one_begins_again() -> Non
     assert [packet[40:45] for packet in pair.b.inbox] == [b"fresh"]
 
 
-def test_a_clock_that_jumps_ends_sessions_and_nothing_else() -> None:
-    """A laptop sleeps for a day: keys are dead, the next packet makes new ones."""
+def test_clock_jump_only_expires_sessions() -> None:
+    """A laptop sleeps for a day: keys are expired, the next packet creates new ones."""
     pair = Pair()
     pair.send(pair.a)
     pair.now += 86_400

@@ -1,4 +1,4 @@
-"""Two devices talk on a simulated clock: keys renewed, datagrams lost, repeated, forged; peers that go away."""
+"""Two devices on a simulated clock: renewed keys, lost, repeated and forged datagrams, removed peers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pair() -> Pair:
     return Pair()
 
 
-def test_first_packet_makes_a_session_and_arrives(pair: Pair) -> None:
+def test_first_packet_opens_session_and_arrives(pair: Pair) -> None:
     pair.send(pair.a, b"hello")
     assert [d[0] for _, _, d in pair.log] == [INITIATION, RESPONSE, TRANSPORT]
     assert [p[40:45] for p in pair.b.inbox] == [b"hello"]
@@ -32,13 +32,13 @@ def test_first_packet_makes_a_session_and_arrives(pair: Pair) -> None:
     assert [p[40:42] for p in pair.a.inbox] == [b"hi"]
 
 
-def test_the_responder_does_not_send_before_the_initiator_confirmed(pair: Pair) -> None:
+def test_responder_sends_only_after_confirmation(pair: Pair) -> None:
     pair.lose = lambda name, d: name == "a" and d[0] == TRANSPORT
     pair.send(pair.a)
     assert pair.a.tunnel.is_ready(0.0) and not pair.b.tunnel.is_ready(0.0)
 
 
-def test_128_packets_wait_for_a_session_and_the_oldest_go_first(pair: Pair) -> None:
+def test_staging_keeps_newest_128_packets(pair: Pair) -> None:
     pair.lose = lambda *_: True
     for i in range(130):
         pair.carry(pair.a, pair.a.tunnel.seal([pair.packet(pair.a, bytes((i,)))], 0.0))
@@ -49,7 +49,7 @@ def test_128_packets_wait_for_a_session_and_the_oldest_go_first(pair: Pair) -> N
     assert pair.a.tunnel.stats.staged_lost == 2
 
 
-def test_both_starting_at_once_both_get_through(pair: Pair) -> None:
+def test_simultaneous_handshakes_both_complete(pair: Pair) -> None:
     ours = pair.a.tunnel.seal([pair.packet(pair.a, b"from a")], 0.0)
     theirs = pair.b.tunnel.seal([pair.packet(pair.b, b"from b")], 0.0)
     pair.carry(pair.a, ours)
@@ -62,7 +62,7 @@ def test_both_starting_at_once_both_get_through(pair: Pair) -> None:
         assert side.peer.inbox[-1][40:45] == b"again"
 
 
-def test_a_lost_initiation_is_repeated_after_five_seconds_and_a_bit(pair: Pair) -> None:
+def test_lost_initiation_is_repeated_after_five_seconds(pair: Pair) -> None:
     pair.lose = lambda name, d: d[0] == INITIATION and pair.now < 9
     pair.send(pair.a)
     pair.run(20.0)
@@ -72,33 +72,33 @@ def test_a_lost_initiation_is_repeated_after_five_seconds_and_a_bit(pair: Pair) 
     assert len(pair.b.inbox) == 1
 
 
-def test_an_initiation_that_nobody_was_there_to_take_is_repeated_soon(pair: Pair) -> None:
+def test_undelivered_initiation_is_repeated_soon(pair: Pair) -> None:
     pair.lose = lambda *_: True
     pair.send(pair.a)
     pair.a.tunnel.undelivered(0.0)
-    pair.a.tunnel.undelivered(0.1)  # of the same initiation, about something else that was sent there
+    pair.a.tunnel.undelivered(0.1)  # a second report for the same initiation
     pair.lose = lambda *_: False
     pair.run(0.5)
     assert pair.sent("a", INITIATION) == [0.0, 0.25]
     assert len(pair.b.inbox) == 1
 
 
-def test_whoever_says_so_without_end_gains_five_initiations(pair: Pair) -> None:
+def test_endless_undelivered_reports_gain_five_initiations(pair: Pair) -> None:
     pair.lose = lambda *_: True
     pair.send(pair.a)
-    for tick in range(1, 800):  # it is given up after ninety seconds, and what begins then is new
+    for tick in range(1, 800):  # it times out after ninety seconds, and the next handshake is a new one
         pair.a.tunnel.undelivered(pair.now)
         pair.send(pair.a)
         pair.run(tick / 10)
     sent = pair.sent("a", INITIATION)
     gaps = [later - earlier for earlier, later in pairwise(sent)]
     for gap, pause in zip(gaps, (0.25, 0.5, 1.0, 2.0, 4.0), strict=False):
-        assert pause <= round(gap, 3) <= pause + 0.1, "counted from when it was said"
+        assert pause <= round(gap, 3) <= pause + 0.1, "counted from the report"
     assert min(gaps[5:]) >= 5.0 - 1e-9, gaps
     assert len(gaps) > 12
 
 
-def test_nothing_is_hastened_when_nothing_was_begun(pair: Pair) -> None:
+def test_undelivered_without_initiation_does_nothing(pair: Pair) -> None:
     pair.a.tunnel.undelivered(0.0)
     assert pair.a.device.next_wake() is None
     pair.send(pair.a)
@@ -107,7 +107,7 @@ def test_nothing_is_hastened_when_nothing_was_begun(pair: Pair) -> None:
     assert pair.sent("a", INITIATION) == [0.0]
 
 
-def test_an_unanswered_handshake_is_given_up_after_ninety_seconds(pair: Pair) -> None:
+def test_unanswered_handshake_times_out_after_ninety_seconds(pair: Pair) -> None:
     pair.lose = lambda *_: True
     pair.send(pair.a)
     pair.run(80.0)
@@ -125,7 +125,7 @@ def test_an_unanswered_handshake_is_given_up_after_ninety_seconds(pair: Pair) ->
     assert len(pair.b.inbox) == 1
 
 
-def test_keys_are_renewed_by_the_initiator_when_it_sends_after_120_seconds(pair: Pair) -> None:
+def test_initiator_renews_on_send_after_120_seconds(pair: Pair) -> None:
     pair.send(pair.a)
     for second in range(1, 400):
         pair.run(float(second))
@@ -136,26 +136,26 @@ def test_keys_are_renewed_by_the_initiator_when_it_sends_after_120_seconds(pair:
     assert len(pair.b.inbox) == 400 and len(pair.a.inbox) == 399
 
 
-def test_keys_are_renewed_by_an_initiator_that_only_receives(pair: Pair) -> None:
+def test_receiving_initiator_renews_keys(pair: Pair) -> None:
     pair.send(pair.a)
     for second in range(1, 200):
         pair.run(float(second))
         pair.send(pair.b)
-    # the keepalives of a receiver are sending, too: they renew at the first one past 120 s
+    # the keepalives of a receiver count as sending, too: they renew at the first one past 120 s
     assert 120.0 < pair.sent("a", INITIATION)[1] <= 166.0
     assert len(pair.a.inbox) == 199
 
 
-def test_renewal_on_receive_waits_for_165_seconds(pair: Pair) -> None:
+def test_renewal_on_receive_waits_165_seconds(pair: Pair) -> None:
     pair.send(pair.a)
     for second in (100.0, 119.0, 164.0, 166.0):
-        # let nothing but data be seen, so that a's keepalives do not renew first
+        # deliver data only, so that a's keepalives do not renew first
         pair.now = second
         pair.send(pair.b)
     assert pair.sent("a", INITIATION) == [0.0, 166.0]
 
 
-def test_a_responder_waits_for_the_initiator_and_renews_only_dead_keys(pair: Pair) -> None:
+def test_responder_renews_only_dead_keys(pair: Pair) -> None:
     pair.send(pair.a)
     pair.lose = lambda name, d: name == "a" and d[0] == INITIATION
     pair.now = 179.0
@@ -166,7 +166,7 @@ def test_a_responder_waits_for_the_initiator_and_renews_only_dead_keys(pair: Pai
     assert pair.sent("b", INITIATION) == [185.0]
 
 
-def test_keys_of_180_seconds_neither_seal_nor_open(pair: Pair) -> None:
+def test_keys_of_180_seconds_are_unusable(pair: Pair) -> None:
     pair.send(pair.a)
     late = pair.a.tunnel.seal([pair.packet(pair.a)], 179.0)
     assert not pair.a.tunnel.is_ready(180.0)
@@ -174,7 +174,7 @@ def test_keys_of_180_seconds_neither_seal_nor_open(pair: Pair) -> None:
     assert received.deliveries == [] and pair.b.device.stats.unknown_receiver == 1
 
 
-def test_previous_keys_still_open_what_was_under_way(pair: Pair) -> None:
+def test_previous_keys_open_packets_in_flight(pair: Pair) -> None:
     pair.send(pair.a)
     late = pair.a.tunnel.seal([pair.packet(pair.a, b"late")], 120.0)
     pair.now = 121.0
@@ -185,18 +185,18 @@ def test_previous_keys_still_open_what_was_under_way(pair: Pair) -> None:
     assert pair.b.inbox[-1][40:44] == b"late"
 
 
-def test_an_idle_peer_holds_no_keys_and_asks_for_no_wake_up(pair: Pair) -> None:
+def test_idle_peer_holds_no_keys_or_timers(pair: Pair) -> None:
     pair.send(pair.a)
     pair.run(181.0)
     assert pair.a.device._sessions == {} == pair.b.device._sessions
     pair.run(600.0)
     assert pair.a.events[-1] == KeysExpired(pair.a.tunnel.remote)
     assert pair.a.device.next_wake() is None and pair.b.device.next_wake() is None
-    # b answered with one keepalive for the data it got, and nothing else was said
+    # b answered with one keepalive for the data it got, and sent nothing else
     assert [name for at, name, _ in pair.log if at > 0] == ["b"]
 
 
-def test_data_is_acknowledged_by_a_keepalive_after_ten_silent_seconds(pair: Pair) -> None:
+def test_data_gets_keepalive_after_ten_seconds(pair: Pair) -> None:
     pair.send(pair.a)
     pair.run(5.0)
     pair.send(pair.a)
@@ -207,7 +207,7 @@ def test_data_is_acknowledged_by_a_keepalive_after_ten_silent_seconds(pair: Pair
     assert all(len(d) == 32 for _, name, d in pair.log if name == "b" and d[0] == TRANSPORT)
 
 
-def test_silence_after_data_starts_a_handshake_after_fifteen_seconds(pair: Pair) -> None:
+def test_unanswered_data_starts_handshake_after_fifteen_seconds(pair: Pair) -> None:
     pair.send(pair.a)
     pair.lose = lambda *_: True
     pair.run(11.0)
@@ -219,7 +219,7 @@ def test_silence_after_data_starts_a_handshake_after_fifteen_seconds(pair: Pair)
     assert 15.0 <= first <= 15.4
 
 
-def test_persistent_keepalives_keep_silence_below_their_interval() -> None:
+def test_persistent_keepalives_bound_silence() -> None:
     pair = Pair(persistent_keepalive=25.0)
     pair.run(300.0)
     assert "HandshakeCompleted" in pair.a.kinds() and "HandshakeCompleted" in pair.b.kinds()
@@ -231,14 +231,14 @@ def test_persistent_keepalives_keep_silence_below_their_interval() -> None:
     assert pair.a.device.next_wake() is None
 
 
-def test_a_repeated_datagram_is_delivered_once(pair: Pair) -> None:
+def test_repeated_datagram_is_delivered_once(pair: Pair) -> None:
     pair.send(pair.a)
     [datagram] = pair.a.tunnel.seal([pair.packet(pair.a)], 1.0)
     pair.carry(pair.a, [datagram, datagram])
     assert len(pair.b.inbox) == 2
 
 
-def test_datagrams_out_of_order_are_all_delivered(pair: Pair) -> None:
+def test_out_of_order_datagrams_are_delivered(pair: Pair) -> None:
     pair.send(pair.a)
     packets = [pair.packet(pair.a, bytes((i,))) for i in range(50)]
     datagrams = pair.a.tunnel.seal(packets, 1.0)
@@ -258,14 +258,14 @@ def test_forged_datagrams_change_nothing(pair: Pair) -> None:
     assert len(pair.b.inbox) == 2
 
 
-def test_a_replayed_initiation_is_refused(pair: Pair) -> None:
+def test_replayed_initiation_is_rejected(pair: Pair) -> None:
     pair.send(pair.a)
     initiation = pair.log[0][2]
     received = pair.b.device.receive_untrusted(initiation, pair.a.place, 30.0)
     assert received.sends == [] and pair.b.device.stats.refused == 1
 
 
-def test_a_second_initiation_within_20_ms_is_refused(pair: Pair) -> None:
+def test_second_initiation_within_20_ms_is_rejected(pair: Pair) -> None:
     key, other = PrivateKey.generate(Seeded(b"k")), PrivateKey.generate(Seeded(b"o"))
     responder = Device(key, Seeded(b"r"), wall_offset=WALL)
     responder.add_peer(other.public, 0.0)
@@ -278,7 +278,7 @@ def test_a_second_initiation_within_20_ms_is_refused(pair: Pair) -> None:
     assert answers == [1, 0, 1]
 
 
-def test_strangers_leave_no_trace(pair: Pair) -> None:
+def test_strangers_leave_no_state(pair: Pair) -> None:
     stranger = Device(PrivateKey.generate(Seeded(b"stranger")), Seeded(b"s"), wall_offset=WALL)
     tunnel = stranger.add_peer(pair.b.device.local.public, 0.0)
     [initiation] = tunnel.start_handshake(0.0)
@@ -290,7 +290,7 @@ def test_strangers_leave_no_trace(pair: Pair) -> None:
     assert pair.b.device._sessions == {}
 
 
-def test_packets_from_addresses_a_peer_does_not_own_are_dropped(pair: Pair) -> None:
+def test_packets_from_foreign_addresses_are_dropped(pair: Pair) -> None:
     pair.send(pair.a)
     other = b"\xfd" + bytes(15)
     v4 = b"\x45" + bytes(7) + pair.a.address + bytes(20)
@@ -299,7 +299,7 @@ def test_packets_from_addresses_a_peer_does_not_own_are_dropped(pair: Pair) -> N
     assert [p[40:42] for p in pair.b.inbox] == [b"da", b"ok"]
 
 
-def test_plaintexts_are_padded_but_not_beyond_the_mtu(pair: Pair) -> None:
+def test_plaintexts_are_padded_within_mtu(pair: Pair) -> None:
     pair.send(pair.a)
     sizes = {
         size: len(pair.a.tunnel.seal([pair.packet(pair.a, bytes(size - 40))], 1.0)[0]) - 32
@@ -308,7 +308,7 @@ def test_plaintexts_are_padded_but_not_beyond_the_mtu(pair: Pair) -> None:
     assert sizes == {40: 48, 41: 48, 48: 48, 49: 64, 1265: 1280, 1279: 1280, 1280: 1280, 1281: 1281, 1300: 1300}
 
 
-def test_a_new_source_is_reported_and_only_when_genuine(pair: Pair) -> None:
+def test_new_genuine_source_is_reported(pair: Pair) -> None:
     pair.send(pair.a)
     pair.b.events.clear()
     pair.a.place = ("198.51.100.7", 7)
@@ -317,7 +317,7 @@ def test_a_new_source_is_reported_and_only_when_genuine(pair: Pair) -> None:
     assert pair.b.events == [Roamed(pair.b.tunnel.remote, ("198.51.100.7", 7))]
 
 
-def test_under_load_a_handshake_takes_a_cookie_and_one_more_try(pair: Pair) -> None:
+def test_handshake_under_load_needs_cookie(pair: Pair) -> None:
     pair.b.device.always_under_load = True
     pair.send(pair.a)
     assert [d[0] for _, _, d in pair.log] == [INITIATION, COOKIE]
@@ -327,7 +327,7 @@ def test_under_load_a_handshake_takes_a_cookie_and_one_more_try(pair: Pair) -> N
     assert len(pair.b.inbox) == 1
 
 
-def test_a_cookie_of_one_address_is_no_good_at_another(pair: Pair) -> None:
+def test_cookie_is_bound_to_address(pair: Pair) -> None:
     pair.b.device.always_under_load = True
     pair.send(pair.a)
     pair.a.place = ("192.0.2.1", 1001)
@@ -344,23 +344,23 @@ def test_relayed_senders_get_cookies_too(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(("place", "limited"), [("2001:db8::{:x}", 3), ("2001:db8:0:{:x}::1", 0), ("10.0.0.{}", 0)])
-def test_a_network_of_ipv6_is_one_source(pair: Pair, place: str, limited: int) -> None:
-    """Whoever has one has 2**64 addresses, and can prove each of them by cookie."""
+def test_ipv6_network_counts_as_one_source(pair: Pair, place: str, limited: int) -> None:
+    """The owner of a network has 2**64 addresses, and can prove each of them by cookie."""
     device, handshaker = pair.b.device, pair.a.tunnel._handshaker
     device.always_under_load = True
     for number in range(1, 9):
         source = (place.format(number), 7)
         first = handshaker.initiate(number, WALL + number, 0.0)
         [reply] = device.receive_untrusted(first, source, 0.0).replies
-        told = wireguard.parse_untrusted(reply)
-        assert isinstance(told, wireguard.CookieReply)
-        handshaker.jar.accept_reply_untrusted(told.nonce, told.cookie, 0.0)
+        reply_message = wireguard.parse_untrusted(reply)
+        assert isinstance(reply_message, wireguard.CookieReply)
+        handshaker.jar.accept_reply_untrusted(reply_message.nonce, reply_message.cookie, 0.0)
         device.receive_untrusted(handshaker.initiate(number, WALL + number, 0.0), source, 0.0)
         handshaker.jar.slept(1000.0)
     assert (device.stats.cookies_sent, device.stats.limited) == (8, limited)
 
 
-def test_a_flood_of_handshakes_is_answered_with_cookies_and_then_limited_per_source(pair: Pair) -> None:
+def test_handshake_flood_is_limited_per_source(pair: Pair) -> None:
     [initiation] = pair.a.tunnel.start_handshake(0.0)
     device = pair.b.device
     for _ in range(300):
@@ -375,12 +375,12 @@ def test_a_flood_of_handshakes_is_answered_with_cookies_and_then_limited_per_sou
         device.receive_untrusted(datagram, pair.a.place, 0.5)
     assert device.stats.cookies_sent == before
     assert device.stats.limited == 3
-    # a quiet second later nobody is asked for anything
+    # a quiet second later no cookie is required
     device.receive_untrusted(handshaker.initiate(2000, WALL + 30, 3.0)[:-16] + bytes(16), pair.a.place, 3.0)
     assert device.stats.cookies_sent == before
 
 
-def test_a_superbuffer_is_sealed_in_place_and_opened_in_one_go(pair: Pair) -> None:
+def test_superbuffer_is_sealed_in_place(pair: Pair) -> None:
     pair.send(pair.a)
     txbuf = TxBuf(1280)
     packets = [pair.packet(pair.a, bytes((i,)) * 1240) for i in range(43)] + [pair.packet(pair.a, b"last" * 2)]
@@ -395,7 +395,7 @@ def test_a_superbuffer_is_sealed_in_place_and_opened_in_one_go(pair: Pair) -> No
     assert pair.a.tunnel.stats.tx_bytes == sum(len(d) for _, n, d in pair.log if n == "a") + total
 
 
-def test_a_superbuffer_without_a_session_is_staged_and_asks_for_a_handshake_at_once(pair: Pair) -> None:
+def test_superbuffer_without_session_is_staged(pair: Pair) -> None:
     txbuf = TxBuf(1280)
     packet = pair.packet(pair.a, b"12345678")
     txbuf.buf[16:64] = packet
@@ -406,7 +406,7 @@ def test_a_superbuffer_without_a_session_is_staged_and_asks_for_a_handshake_at_o
     assert pair.b.inbox == [packet]
 
 
-def test_a_batch_of_mixed_peers_and_garbage_is_sorted_out() -> None:
+def test_batch_of_mixed_peers_is_dispatched() -> None:
     hub = Device(PrivateKey.generate(Seeded(b"hub")), Seeded(b"h"), wall_offset=WALL)
     spokes = []
     for i in range(3):
@@ -445,7 +445,7 @@ def test_peers_come_and_go(pair: Pair) -> None:
     assert pair.a.inbox[-1][40:44] == b"data"
 
 
-def test_an_address_belongs_to_one_peer() -> None:
+def test_address_belongs_to_one_peer() -> None:
     hub = Device(PrivateKey.generate(Seeded(b"hub")), Seeded(b"h"), wall_offset=WALL)
     x, y = bytes(15) + b"x", bytes(15) + b"y"
     one = hub.add_peer(PrivateKey.generate(Seeded(b"1")).public, 0.0, allowed=[x, y])
@@ -455,7 +455,7 @@ def test_an_address_belongs_to_one_peer() -> None:
     assert hub.tunnel_to(y) is None and hub.tunnel_to(x) is one
 
 
-def test_a_peer_with_an_unusable_key_is_refused() -> None:
+def test_peer_with_unusable_key_is_rejected() -> None:
     from coder.mesh.core.crypto.keys import PublicKey
 
     hub = Device(PrivateKey.generate(Seeded(b"hub")), Seeded(b"h"), wall_offset=WALL)
@@ -466,8 +466,8 @@ def test_a_peer_with_an_unusable_key_is_refused() -> None:
 
 @pytest.mark.parametrize("slept", [30.0, 600.0, 100_000.0])
 @pytest.mark.parametrize("keepalive", [0.0, 25.0])
-def test_the_first_word_after_sleep_arrives(slept: float, keepalive: float) -> None:
-    """A machine that slept thinks its keys fresh, and its peer has dropped them."""
+def test_first_packet_after_sleep_arrives(slept: float, keepalive: float) -> None:
+    """A machine that slept considers its keys fresh, and its peer has dropped them."""
     pair = Pair()
     pair.send(pair.a)
     pair.send(pair.b)
@@ -486,8 +486,8 @@ def test_the_first_word_after_sleep_arrives(slept: float, keepalive: float) -> N
     assert len(pair.a.inbox) == before[0] + 1
 
 
-def test_who_slept_is_found_by_its_keepalive() -> None:
-    """Nobody has anything to say, and yet the peer that stayed awake can reach it again."""
+def test_peer_after_sleep_is_found_by_keepalive() -> None:
+    """No data is queued, and yet the peer that stayed awake can reach it again."""
     pair = Pair()
     pair.send(pair.a)
     pair.a.tunnel.set_persistent_keepalive(25.0, pair.now)

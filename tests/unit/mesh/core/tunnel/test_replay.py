@@ -1,4 +1,4 @@
-"""The replay window against the plainest model there is."""
+"""The replay window against the simplest model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_the_window_is_a_set_of_seen_counters(deltas: list[int]) -> None:
+def test_window_matches_set_of_counters(deltas: list[int]) -> None:
     window, seen, newest = ReplayWindow(), set[int](), -1
     for delta in deltas:
         counter = max(0, newest + delta)
@@ -32,7 +32,7 @@ def test_the_window_is_a_set_of_seen_counters(deltas: list[int]) -> None:
         assert window.newest == newest
 
 
-def test_the_edge_of_the_window() -> None:
+def test_window_edge() -> None:
     window = ReplayWindow()
     window.accept(0)
     window.accept(10_000)
@@ -41,7 +41,7 @@ def test_the_edge_of_the_window() -> None:
     assert not window.is_new(10_000)
 
 
-def test_steady_loss_does_not_grow_the_window() -> None:
+def test_steady_loss_keeps_window_small() -> None:
     window = ReplayWindow()
     for counter in range(0, 200_000, 3):
         assert window.is_new(counter)

@@ -1,4 +1,4 @@
-"""Nothing is remembered of a sender before its message authentication code is right."""
+"""No state is kept about a sender before its message authentication code is right."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.kit.network.wireguard_devices import WALL, Pair, Seeded
 FLOOD = 2000
 
 
-def weight(root: object) -> int:
-    """How much is held: elements of all containers and bytes of all strings reachable from an object of ours."""
+def held_size(root: object) -> int:
+    """Return the amount of held data: elements of all containers and bytes of all strings reachable from the object."""
     seen: set[int] = set()
     total = 0
     queue = [root]
@@ -54,12 +54,12 @@ def noise(random: Random, size: int, kind: int) -> bytes:
 
 
 def with_mac1(device: Device, message: bytes) -> bytes:
-    """What anybody can make who knows our public key."""
+    """Return a message that any sender with our public key can create."""
     return message[:-32] + mac16(mac1_key(device.local.public), message[:-32]) + bytes(16)
 
 
 def initiation_of_a_stranger(device: Device, number: int) -> bytes:
-    """Genuine in every respect, from a key we do not know."""
+    """Return an initiation that is genuine in every respect, from an unknown key."""
     stranger = Device(PrivateKey.generate(Seeded(str(number).encode())), Seeded(b"s"), wall_offset=WALL)
     tunnel = stranger.add_peer(device.local.public, 0.0)
     (datagram,) = tunnel.start_handshake(0.0)
@@ -79,40 +79,40 @@ FLOODS: dict[str, Callable[[Device, Random, int], bytes]] = {
 
 @pytest.mark.parametrize("kind", FLOODS)
 @pytest.mark.parametrize("under_load", [False, True])
-def test_a_flood_from_everywhere_leaves_nothing_behind(kind: str, under_load: bool) -> None:
+def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
     device.always_under_load = under_load
     random = Random(1)
-    # The secret behind cookies is made once, whoever asks first.
+    # The secret of cookies is drawn once, for the first request.
     device.receive_untrusted(with_mac1(device, noise(random, 148, 1)), ("192.0.2.9", 1), 0.0)
-    before = weight(device)
+    before = held_size(device)
     for number in range(FLOOD if "mac1" not in kind else FLOOD // 10):
         datagram = FLOODS[kind](device, random, number)
         received = device.receive_untrusted(datagram, (f"10.{number >> 8 & 255}.{number & 255}.1", 1 + number), 1.0)
         assert not received.deliveries and not received.sends and not received.events
-    assert weight(device) == before
+    assert held_size(device) == before
     pair.now = 2.0
     device.always_under_load = False
     pair.send(pair.a, b"still here")
     assert pair.b.inbox[-1][40:50] == b"still here"
 
 
-def test_strangers_with_keys_of_their_own_leave_nothing_behind() -> None:
+def test_strangers_with_keys_leave_no_state() -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
-    before = weight(device)
+    before = held_size(device)
     for number in range(60):
         received = device.receive_untrusted(initiation_of_a_stranger(device, number), (f"10.0.0.{number}", 1), 1.0)
         assert not received.sends and not received.replies
-    assert weight(device) == before
+    assert held_size(device) == before
     assert device.stats.refused == 60
 
 
-def test_a_whole_node_remembers_no_stranger() -> None:
-    """Disco, WireGuard and noise by UDP and by relay, from addresses and keys nobody introduced."""
+def test_whole_node_keeps_no_stranger_state() -> None:
+    """Disco, WireGuard and noise by UDP and by relay, from unknown addresses and keys."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -145,7 +145,7 @@ def test_a_whole_node_remembers_no_stranger() -> None:
         endpoint._actions._waiting_calls,
         endpoint._relay._paused,
     ]
-    before = weight(parts)
+    before = held_size(parts)
     sent = two.sent_udp + two.sent_relay
     for number in range(1400):
         datagram = makers[number % len(makers)]()
@@ -153,13 +153,14 @@ def test_a_whole_node_remembers_no_stranger() -> None:
         endpoint.receive_udp(bytearray(datagram), len(datagram), len(datagram), source, world.now)
         endpoint.receive_relay(7, random.randbytes(32), [datagram], world.now)
         endpoint.flush(world.now)
-    assert weight(parts) == before
+    assert held_size(parts) == before
     assert two.sent_udp + two.sent_relay == sent, "and gets no answer"
 
 
 @pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
-def test_from_where_a_peer_is_only_what_it_signed_is_read(size: int, kind: int) -> None:
-    """Forged handshakes end at their mac1; answers of a STUN server, which begin alike, are not taken for such."""
+def test_peer_source_needs_authenticated_data(size: int, kind: int) -> None:
+    """Forged handshakes are rejected by mac1; answers of a STUN server, which begin alike, do not count as
+    handshakes."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -175,7 +176,7 @@ def test_from_where_a_peer_is_only_what_it_signed_is_read(size: int, kind: int) 
             endpoint.receive_udp(bytearray(datagram), size, size, source, world.now)
     assert heard == [answer, answer]
     assert (endpoint.device.stats.malformed, endpoint.dropped_strangers) == (before[0] + 1, before[1] + 1)
-    world.run(200.0)  # the keys are old
+    world.run(200.0)  # the keys are expired
     one.say(two, b"again")
     world.run(202.0)
     assert two.heard()[-1] == b"again", "a genuine initiation from there is answered"

@@ -19,12 +19,12 @@ def packet(name: str) -> ip.Packet:
     return ip.parse_untrusted(bytes.fromhex(RECORDED[name]))
 
 
-def test_ping_matches_the_recording() -> None:
+def test_ping_matches_recording() -> None:
     assert tsmp.TsmpPing(TOKEN).encode(SOURCE, DESTINATION).hex() == RECORDED["ping"]
     assert tsmp.parse_untrusted(packet("ping").payload) == tsmp.TsmpPing(TOKEN)
 
 
-def test_pong_matches_the_recording() -> None:
+def test_pong_matches_recording() -> None:
     assert tsmp.TsmpPong(TOKEN).encode(DESTINATION, SOURCE).hex() == RECORDED["pong"]
     assert tsmp.parse_untrusted(packet("pong").payload) == tsmp.TsmpPong(TOKEN)
 
@@ -36,7 +36,7 @@ def test_reject_is_understood() -> None:
     )
 
 
-def test_echo_matches_the_recording() -> None:
+def test_echo_matches_recording() -> None:
     body = bytes.fromhex(RECORDED["icmp6_payload"])
     parameter = int(RECORDED["icmp6_id_seq"], 16)
     request = icmp.Message(icmp.ECHO_REQUEST, 0, parameter, body)
@@ -47,6 +47,6 @@ def test_echo_matches_the_recording() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"p1234567", b"x12345678", b"!123"])
-def test_foreign_bytes_are_refused(payload: bytes) -> None:
+def test_foreign_bytes_are_rejected(payload: bytes) -> None:
     with pytest.raises(WireError):
         tsmp.parse_untrusted(payload)

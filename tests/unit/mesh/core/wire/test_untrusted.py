@@ -1,4 +1,4 @@
-"""Whatever strangers send, parsers return a value or raise WireError; what we write, we can read."""
+"""Parsers return a value or raise WireError for arbitrary bytes; encoding and parsing round-trip."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_wireguard_parser_survives_anything(data: bytes) -> None:
 
 
 @given(st.integers(0, 5), st.sampled_from([31, 32, 64, 92, 148]), st.binary(min_size=148, max_size=148))
-def test_wireguard_parser_survives_likely_things(kind: int, size: int, body: bytes) -> None:
+def test_wireguard_parser_survives_likely_datagrams(kind: int, size: int, body: bytes) -> None:
     test_wireguard_parser_survives_anything.hypothesis.inner_test((bytes((kind, 0, 0, 0)) + body)[:size])  # type: ignore[attr-defined]
 
 
@@ -60,7 +60,7 @@ def test_disco_parsers_survive_anything(data: bytes) -> None:
         st.builds(disco.CallMeMaybe, st.lists(endpoints, max_size=5).map(tuple)),
     )
 )
-def test_disco_messages_survive_the_journey(message: disco.Message) -> None:
+def test_disco_messages_round_trip(message: disco.Message) -> None:
     assert disco.open_untrusted(BOX, disco.seal(BOX, KEY.public, NONCE, message)) == message
 
 
@@ -76,7 +76,7 @@ def test_stun_parsers_survive_anything(data: bytes, kind: int, tx_id: bytes) -> 
 
 
 @given(tx_ids, endpoints)
-def test_stun_messages_survive_the_journey(tx_id: bytes, source: UdpAddress) -> None:
+def test_stun_messages_round_trip(tx_id: bytes, source: UdpAddress) -> None:
     request, response = stun.BindingRequest(tx_id), stun.BindingResponse(tx_id, source)
     assert stun.parse_request_untrusted(request.encode()) == request
     assert stun.parse_response_untrusted(response.encode()) == response
@@ -115,7 +115,7 @@ def test_derp_infos_survive_anything(text: bytes, key: PublicKey) -> None:
 @pytest.mark.parametrize(
     "text", [rb'{"meshKey":"\ud800"}', rb'{"meshKey":"a\n"}', b'{"meshKey":7}', b'{"meshKey":["a"]}']
 )
-def test_a_mesh_key_is_printable_ascii(text: bytes) -> None:
+def test_mesh_key_is_printable_ascii(text: bytes) -> None:
     with pytest.raises(WireError):
         derp_info.open_client_info_untrusted(
             BOX, derp.SealedClientInfo(PublicKey(bytes(range(32))), NONCE, BOX.seal(NONCE, text))
@@ -123,7 +123,7 @@ def test_a_mesh_key_is_printable_ascii(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"[]", b"{", b'{"version":"2"}', b'{"version":true}', b"\xff", b"[" * 100_000])
-def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
+def test_malformed_infos_are_rejected(text: bytes) -> None:
     with pytest.raises(WireError):
         derp_info.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, text)))
 
@@ -137,12 +137,12 @@ def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
         (derp.PING, 1 << 31),
     ],
 )
-def test_a_frame_that_is_too_long_is_refused_before_it_arrives(kind: int, size: int) -> None:
+def test_oversized_frame_is_rejected_early(kind: int, size: int) -> None:
     with pytest.raises(WireError):
         derp_reader.FrameReader().feed_untrusted(derp.HEADER.pack(kind, size))
 
 
-def test_the_longest_packet_passes() -> None:
+def test_longest_packet_passes() -> None:
     frame = derp.encode_send_packet(KEY.public, bytes(65_536))
     [(kind, body)] = derp_reader.FrameReader().feed_untrusted(frame)
     assert derp_reader.parse_untrusted(kind, body).encode() == frame
@@ -157,7 +157,7 @@ def test_endpoint_texts_survive_anything(text: str) -> None:
 
 
 @given(endpoints)
-def test_endpoints_survive_the_journey(place: UdpAddress) -> None:
+def test_endpoints_round_trip(place: UdpAddress) -> None:
     assert parse_endpoint_untrusted(str(place)) == place
     assert endpoint_of_bytes(place.ip16, place.port) == place
     assert len(place.wire) == 18
@@ -170,6 +170,6 @@ def test_sockets_report_addresses_in_many_forms() -> None:
 
 
 @pytest.mark.parametrize("text", ["1.2.3.4", "1.2.3.4:65536", "::1:80", "[1.2.3.4]:80", "[::1]:", "1.2.3.4:٣", ":1"])
-def test_texts_that_are_no_endpoint(text: str) -> None:
+def test_invalid_endpoint_texts_are_rejected(text: str) -> None:
     with pytest.raises(WireError):
         parse_endpoint_untrusted(text)

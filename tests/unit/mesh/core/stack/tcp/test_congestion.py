@@ -3,7 +3,7 @@
 from coder.mesh.core.stack.tcp.congestion import Cubic
 
 
-def test_cubic_falls_to_seventy_percent_and_comes_back() -> None:
+def test_cubic_reduces_to_seventy_percent_and_recovers() -> None:
     cubic = Cubic(1000)
     cubic.ssthresh = cubic.window = 100_000
     cubic.lost(100_000)
@@ -22,7 +22,7 @@ def test_cubic_falls_to_seventy_percent_and_comes_back() -> None:
     assert cubic.window == 70_000
 
 
-def test_slow_start_ends_when_the_queue_grows() -> None:
+def test_slow_start_ends_when_queue_grows() -> None:
     cubic = Cubic(1000)
     sent = acked = 0
     for round_number in range(30):
@@ -36,25 +36,25 @@ def test_slow_start_ends_when_the_queue_grows() -> None:
     assert cubic.window < 1_000_000
 
 
-def grown(cubic: Cubic) -> int:
-    """The window after a second of full use; round trips of 50 ms."""
+def window_after_second(cubic: Cubic) -> int:
+    """Return the window after a second of full use; round trips of 50 ms."""
     for step in range(20):
         cubic.acked(cubic.window, step * 0.05, 0.05)
     return cubic.window
 
 
-def test_after_a_timeout_the_curve_begins_where_slow_start_ends() -> None:
-    """RFC 9438 section 4.8: K is zero; after a fast repair the old maximum is aimed at instead."""
+def test_curve_restarts_at_slow_start_end() -> None:
+    """RFC 9438 section 4.8: K is zero; after a fast repair the target is the old maximum instead."""
     repaired, silent = Cubic(1000), Cubic(1000)
     repaired.ssthresh = repaired.window = silent.ssthresh = silent.window = 100_000
     repaired.lost(100_000)
     silent.timed_out(100_000)
     silent.window = silent.ssthresh
     assert repaired.window == silent.window == 70_000
-    assert grown(silent) < 82_000 < grown(repaired)
+    assert window_after_second(silent) < 82_000 < window_after_second(repaired)
 
 
-def test_reno_is_followed_slowly_up_to_the_window_before_the_loss() -> None:
+def test_reno_is_slow_below_prior_window() -> None:
     """RFC 9438 section 4.3: also where fast convergence has put the maximum below that window."""
     cubic = Cubic(1000)
     cubic.ssthresh = cubic.window = 100_000
@@ -68,7 +68,7 @@ def test_reno_is_followed_slowly_up_to_the_window_before_the_loss() -> None:
     assert rounds >= 20 / (3 * 0.3 / 1.7) - 1
 
 
-def test_a_later_slow_start_ends_where_the_loss_says_and_not_at_a_delay() -> None:
+def test_later_slow_start_ignores_delay() -> None:
     """RFC 9406 section 4.3: HyStart++ is for the first one."""
     cubic = Cubic(1000)
     cubic.timed_out(100_000)

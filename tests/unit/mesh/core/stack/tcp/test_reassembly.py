@@ -1,4 +1,4 @@
-"""Bytes that arrive in any order leave in theirs."""
+"""Bytes that arrive in any order are delivered in sequence."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ DATA = bytes(range(256)) * 40
 
 @given(st.lists(st.tuples(st.integers(0, 6000), st.integers(1, 1500), st.booleans()), max_size=60))
 @settings(max_examples=150, deadline=None)
-def test_reassembly_gives_every_byte_once_and_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
+def test_reassembly_delivers_bytes_once_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
     rx = Reassembly(0)
     have: set[int] = set()
     out = b""
@@ -40,21 +40,21 @@ def test_reassembly_gives_every_byte_once_and_in_order(arrivals: list[tuple[int,
 
 
 class Watched(list[int]):
-    """Counts how often a number is looked at."""
+    """Counts how often a number is compared."""
 
-    looks = 0
+    accesses = 0
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        self.looks += 1
+        self.accesses += 1
         return super().__getitem__(index)
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         for number in super().__iter__():
-            self.looks += 1
+            self.accesses += 1
             yield number
 
 
-def test_a_byte_between_many_holes_is_found_by_halving() -> None:
+def test_hole_search_uses_bisection() -> None:
     rx = Reassembly(0)
     for hole in range(HOLES):
         rx.insert(1 + 4 * hole, b"x")
@@ -65,11 +65,11 @@ def test_a_byte_between_many_holes_is_found_by_halving() -> None:
     for hole in range(100):
         rx.insert(3 + 4 * hole * 29, b"y")
         assert rx.blocks[0] == (3 + 4 * hole * 29, 4 + 4 * hole * 29)
-    looks = sum(getattr(rx, name).looks for name in ("_lefts", "_rights", "_starts"))
-    assert looks <= 100 * 3 * (HOLES.bit_length() + 4)
+    accesses = sum(getattr(rx, name).accesses for name in ("_lefts", "_rights", "_starts"))
+    assert accesses <= 100 * 3 * (HOLES.bit_length() + 4)
 
 
-def test_older_blocks_are_reported_when_newer_ones_are_delivered() -> None:
+def test_older_blocks_reported_after_delivery() -> None:
     rx = Reassembly(0)
     for hole in range(20, 0, -1):
         rx.insert(2 * hole, b"x")

@@ -1,4 +1,4 @@
-"""Losses, found and repaired."""
+"""Detection and repair of losses."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ from tests.kit.network.simulated_tcp_link import B, Link, LinkedStacks, Transfer
 SEGMENT = 1208
 
 
-def sending(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]:
-    """A peer that was sent ten segments, one round trip of 50 ms ago."""
+def peer_with_flight(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]:
+    """Return a peer that was sent ten segments, one round trip of 50 ms ago."""
     peer = ScriptedTcpPeer() if options is None else ScriptedTcpPeer(options=options)
     socket = peer.accepted()
     socket.write_nowait(b"a" * 100)
@@ -34,8 +34,8 @@ def sending(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]
     return peer, socket
 
 
-def test_three_segments_beyond_a_hole_make_it_lost() -> None:
-    peer, socket = sending()
+def test_three_later_segments_mark_hole_lost() -> None:
+    peer, socket = peer_with_flight()
     base = peer.ack
     assert peer.send(sack=((base + SEGMENT, base + 2 * SEGMENT),)) == []
     assert socket.recovery.phase is Phase.OPEN
@@ -48,27 +48,27 @@ def test_three_segments_beyond_a_hole_make_it_lost() -> None:
     assert socket.stats.retransmitted == SEGMENT
 
 
-def test_only_the_holes_are_sent_again() -> None:
-    peer, _ = sending()
+def test_only_holes_are_retransmitted() -> None:
+    peer, _ = peer_with_flight()
     base = peer.ack
     sack = ((base + SEGMENT, base + 4 * SEGMENT), (base + 6 * SEGMENT, base + 9 * SEGMENT))
     sent = peer.send(sack=sack)
     assert [(s.seq - base) // SEGMENT for s in sent] == [0, 4, 5]
 
 
-def test_reordering_within_a_quarter_round_trip_is_no_loss() -> None:
-    peer, socket = sending()
+def test_reordering_within_quarter_rtt_is_no_loss() -> None:
+    peer, socket = peer_with_flight()
     base = peer.ack
     peer.send(sack=((base + SEGMENT, base + 3 * SEGMENT),))
     peer.now += 0.005
     peer.ack = base + 10 * SEGMENT
     peer.send()
     assert socket.stats.retransmitted == 0
-    assert socket.recovery.scoreboard.reordered
+    assert socket.recovery.scoreboard.reordering_seen
 
 
-def test_tail_loss_is_probed_before_the_timeout() -> None:
-    peer, socket = sending()
+def test_tail_loss_is_probed_before_rto() -> None:
+    peer, socket = peer_with_flight()
     base = peer.ack
     peer.ack = base + 8 * SEGMENT
     peer.send()
@@ -79,9 +79,9 @@ def test_tail_loss_is_probed_before_the_timeout() -> None:
     assert [s.seq for s in repaired] == [base + 8 * SEGMENT]
 
 
-def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not() -> None:
+def test_only_repairing_probe_reduces_window() -> None:
     for needless in (False, True):
-        peer, socket = sending()
+        peer, socket = peer_with_flight()
         window = socket.recovery.cubic.window
         assert peer.last is not None and peer.last.options.timestamps is not None
         echo = peer.last.options.timestamps[0]
@@ -95,17 +95,17 @@ def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not()
         assert socket.recovery.phase is Phase.OPEN
 
 
-def test_silence_is_answered_with_ever_slower_retransmissions() -> None:
-    peer, socket = sending()
+def test_retransmissions_back_off_in_silence() -> None:
+    peer, socket = peer_with_flight()
     sent = peer.advance(60)
     assert len(sent) == 9
-    assert sent[0].seq == peer.ack + 9 * SEGMENT  # the probe of the tail
+    assert sent[0].seq == peer.ack + 9 * SEGMENT  # the tail loss probe
     assert all(s.seq == peer.ack for s in sent[1:])
     assert socket.recovery.cubic.window == SEGMENT
     assert socket.stats.timeouts == 8
 
 
-def test_unanswered_data_ends_in_a_timeout() -> None:
+def test_unanswered_data_times_out() -> None:
     peer = ScriptedTcpPeer(TcpSettings(give_up=100))
     socket = peer.accepted()
     socket.write_nowait(b"x")
@@ -115,7 +115,7 @@ def test_unanswered_data_ends_in_a_timeout() -> None:
 
 
 def test_spurious_timeout_is_undone() -> None:
-    peer, socket = sending()
+    peer, socket = peer_with_flight()
     first = socket.recovery.cubic.window
     assert peer.last is not None and peer.last.options.timestamps is not None
     echo = peer.last.options.timestamps[0]
@@ -128,8 +128,8 @@ def test_spurious_timeout_is_undone() -> None:
     assert socket.recovery.cubic.window >= first
 
 
-def test_reno_peer_recovers_by_duplicate_acknowledgements() -> None:
-    peer, socket = sending(Options(mss=1220))
+def test_reno_peer_recovers_by_duplicate_acks() -> None:
+    peer, socket = peer_with_flight(Options(mss=1220))
     base, mss = peer.ack, socket.mss
     assert peer.send() == []
     assert peer.send() == []
@@ -143,8 +143,8 @@ def test_reno_peer_recovers_by_duplicate_acknowledgements() -> None:
     assert socket.recovery.phase is Phase.OPEN
 
 
-def test_receiver_that_forgets_its_reports_is_survived() -> None:
-    peer, socket = sending()
+def test_receiver_reneging_is_survived() -> None:
+    peer, socket = peer_with_flight()
     base = peer.ack
     peer.send(sack=((base, base + 2 * SEGMENT),))  # reneging: the first byte is reported but never acknowledged
     sent = peer.advance(5)
@@ -154,7 +154,7 @@ def test_receiver_that_forgets_its_reports_is_survived() -> None:
     assert socket.recovery.scoreboard.runs == []
 
 
-def test_path_change_ends_the_wait_at_once() -> None:
+def test_path_change_retransmits_immediately() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     dark = {"on": True}
@@ -169,7 +169,7 @@ def test_path_change_ends_the_wait_at_once() -> None:
     assert world.now - before < 0.05
 
 
-def test_loss_of_one_percent_keeps_most_of_the_rate() -> None:
+def test_one_percent_loss_keeps_most_throughput() -> None:
     world = LinkedStacks(5, Link(delay=0.01, loss=0.001, rate=12.5e6), Link(delay=0.01))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(10_000_000), world.random)
@@ -182,7 +182,7 @@ def test_loss_of_one_percent_keeps_most_of_the_rate() -> None:
 
 
 def test_corrupt_sizes_never_confuse_prediction() -> None:
-    """A run of full segments, one of them shorter by its header: the careful way takes it."""
+    """A run of full segments, one of them shorter by its header: it takes the slow path."""
     world = LinkedStacks()
     mine, theirs = world.connect()
     cut: list[Any] = []
@@ -203,7 +203,7 @@ def test_corrupt_sizes_never_confuse_prediction() -> None:
     assert ip.HEADER_SIZE == 40
 
 
-def test_hours_of_sleep_are_no_silence() -> None:
+def test_sleep_does_not_count_as_silence() -> None:
     """A laptop wakes after two hours and finds its network half a minute later: the connection is still there."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
@@ -221,8 +221,9 @@ def test_hours_of_sleep_are_no_silence() -> None:
 
 
 @pytest.mark.parametrize("options", [MODERN, Options(mss=1220)], ids=["timestamps", "neither timestamps nor SACK"])
-def test_a_path_slower_than_its_timeout_is_measured(options: Options) -> None:
-    """RFC 6298 section 5 and RFC 7323 section 4.1: else each segment would be sent again before its answer can come."""
+def test_rtt_above_rto_is_measured(options: Options) -> None:
+    """RFC 6298 section 5 and RFC 7323 section 4.1: otherwise each segment would be retransmitted before its answer can
+    come."""
     peer = ScriptedTcpPeer(options=options)
     socket = peer.accepted()
     copies = []
@@ -239,7 +240,7 @@ def test_a_path_slower_than_its_timeout_is_measured(options: Options) -> None:
     assert not any(copies[-3:])
 
 
-def test_a_lost_syn_makes_the_first_data_patient() -> None:
+def test_lost_syn_raises_first_rto() -> None:
     """RFC 6298 section 5, rule 5.7."""
     peer = ScriptedTcpPeer()
     socket = peer.stack.tcp_connect(PEER, peer.own_port, peer.now, source_port=peer.port)
@@ -251,13 +252,13 @@ def test_a_lost_syn_makes_the_first_data_patient() -> None:
     assert socket.recovery.rtt.timeout() == 3.0
     socket.write_nowait(b"x" * 100)
     peer.collect()
-    (probe,) = peer.advance(1.1)  # RFC 8985 section 7.2: a second where nothing was measured
+    (probe,) = peer.advance(1.1)  # RFC 8985 section 7.2: a second where no round trip was measured
     assert bytes(probe.payload) == b"x" * 100
     assert socket.stats.timeouts == 1, "the SYN's"
 
 
-def test_a_syn_that_went_out_twice_measures_nothing() -> None:
-    """RFC 6298 section 3: the peer's own repetition, not a timeout of ours, had us answer once more."""
+def test_retransmitted_syn_gives_no_sample() -> None:
+    """RFC 6298 section 3: we answered twice because the peer repeated its SYN, not after a timeout."""
     peer = ScriptedTcpPeer()
     peer.stack.tcp_listen(22)
     (answer,) = peer.send(SYN, options=MODERN)
@@ -268,16 +269,16 @@ def test_a_syn_that_went_out_twice_measures_nothing() -> None:
     peer.send()
     (socket,) = peer.stack.connections
     assert socket.connected
-    assert socket.recovery.rtt.smoothed == 0.0
+    assert socket.recovery.rtt.srtt == 0.0
     assert socket.recovery.rtt.timeout() == 1.0
     assert socket.recovery.cubic.window == 10 * SEGMENT, "nothing was lost"
 
 
-def test_patience_ends_sixteen_repairs_after_the_last_duplicate() -> None:
+def test_reordering_window_shrinks_after_sixteen_recoveries() -> None:
     """RFC 8985 section 6.2, step 4."""
     board, rtt = Scoreboard(), RoundTrip(TcpSettings())
     rtt.sample(0.1, 0.0)
-    board.reordered = True
+    board.reordering_seen = True
     window = ReorderingWindow(board, rtt)
     window.duplicate(10, 20)
     window.duplicate(30, 40)
@@ -288,9 +289,9 @@ def test_patience_ends_sixteen_repairs_after_the_last_duplicate() -> None:
     assert window.size(True, 1000) == pytest.approx(0.025)
 
 
-def test_copies_of_a_needless_timeout_are_no_loss() -> None:
+def test_spurious_timeout_duplicates_are_no_loss() -> None:
     """RFC 6582 section 3.2, step 2: each brings a duplicate acknowledgement, from a peer without SACK."""
-    peer, socket = sending(Options(mss=1220))
+    peer, socket = peer_with_flight(Options(mss=1220))
     mss = socket.mss
     peer.advance(1)
     assert socket.recovery.phase is Phase.LOSS

@@ -1,4 +1,4 @@
-"""Measured round trips and the timeout that follows from them."""
+"""Round-trip samples and the timeout derived from them."""
 
 from coder.mesh.core.stack.settings import TcpSettings
 from coder.mesh.core.stack.tcp.rtt import RoundTrip
@@ -18,13 +18,13 @@ def test_round_trip_follows_rfc_6298() -> None:
     assert rtt.minimum == 0.5  # a route that became longer
 
 
-def test_only_a_measurement_ends_the_backoff() -> None:
-    """RFC 6298 section 5: progress may be the doing of a copy, and the next segment would time out as early."""
+def test_only_sample_ends_backoff() -> None:
+    """RFC 6298 section 5: progress may come from a copy, and the next segment would time out as early."""
     rtt = RoundTrip(TcpSettings())
     rtt.sample(0.1, 0.0)
     rtt.back_off()
     rtt.back_off()
-    rtt.progressed()
+    rtt.on_progress()
     assert rtt.timeout() == 4 * rtt.rto
     rtt.sample(1.0, 2.0)
     assert rtt.timeout() == rtt.rto

@@ -1,4 +1,4 @@
-"""What was written and not acknowledged, by sequence number."""
+"""The send queue: unacknowledged bytes by sequence number."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from coder.mesh.core.stack.tcp.sendqueue import SendQueue
 
 @given(st.lists(st.integers(0, 20_000), max_size=30), st.lists(st.tuples(st.integers(0, 40_000), st.integers(0, 3000))))
 @settings(max_examples=100, deadline=None)
-def test_send_queue_is_one_long_string(sizes: list[int], slices: list[tuple[int, int]]) -> None:
+def test_send_queue_is_contiguous(sizes: list[int], slices: list[tuple[int, int]]) -> None:
     queue = SendQueue(1000)
     whole = b""
     for number, size in enumerate(sizes):

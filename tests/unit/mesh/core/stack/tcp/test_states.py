@@ -1,4 +1,4 @@
-"""The table itself."""
+"""The table of state transitions."""
 
 import pytest
 
@@ -6,16 +6,16 @@ from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.tcp.states import TABLE, TcpEvent, TcpState, step
 
 
-def test_every_state_can_be_reached() -> None:
+def test_every_state_is_reachable() -> None:
     assert set(TABLE.values()) == set(TcpState)
 
 
-def test_every_state_can_be_left_for_closed() -> None:
+def test_every_state_reaches_closed() -> None:
     for state in TcpState:
         assert step(state, TcpEvent.DIED) is TcpState.CLOSED
 
 
-def test_what_is_not_in_the_table_is_an_error() -> None:
+def test_missing_transition_raises() -> None:
     with pytest.raises(StackError, match="cannot take"):
         step(TcpState.TIME_WAIT, TcpEvent.FIN_SENT)
 
@@ -28,7 +28,7 @@ def test_what_is_not_in_the_table_is_an_error() -> None:
         ([TcpEvent.FIN_ARRIVED, TcpEvent.FIN_SENT, TcpEvent.FIN_ACKED], "close-wait last-ack closed"),
     ],
 )
-def test_the_three_ways_to_close(facts: list[TcpEvent], path: str) -> None:
+def test_three_ways_to_close(facts: list[TcpEvent], path: str) -> None:
     state = TcpState.ESTABLISHED
     seen = []
     for fact in facts:
