@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from coder.agent.disk import MOST_FOLDERS, THREADS, FolderThreads, Held, Threads, on_disk
+from coder.agent.disk import MAX_FOLDERS, THREADS, FolderThreads, OpenDescriptor, Threads, on_disk
 from coder.agent.reports import resources
 from coder.agent.reports.flight_file import FlightFile
 from coder.agent.reports.volumes import read_volumes
@@ -45,7 +45,7 @@ async def test_what_a_look_raises_is_raised() -> None:
 
 def test_what_nobody_holds_any_more_is_closed_and_nothing_twice(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    for kind in (Held, FlightFile):
+    for kind in (OpenDescriptor, FlightFile):
         held = kind(os.open(path, os.O_RDWR | os.O_CREAT))
         number = held.descriptor
         held.close()
@@ -76,7 +76,7 @@ async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
         assert await read_volumes([Path("/")]) == {Path("/"): (None, None)}
         async with script_log(Path("/proc/none"), 100) as kept:
             kept.write(b"what a script says")
-            await kept.keep_up()
+            await kept.wait_for_room()
 
 
 def test_a_thread_that_outlives_its_run_costs_the_next_none() -> None:
@@ -103,8 +103,8 @@ async def test_folders_nobody_waits_for_are_forgotten_and_those_that_are_silent_
     threads = FolderThreads(1)
     silent = threads.of(Path("/silent"))
     silent.acquire_on_behalf_of_nowait("a look")
-    for number in range(3 * MOST_FOLDERS):
+    for number in range(3 * MAX_FOLDERS):
         threads.of(Path(f"/{number}"))
-    assert len(threads._run.get()) <= MOST_FOLDERS
+    assert len(threads._run.get()) <= MAX_FOLDERS
     assert threads.of(Path("/silent")) is silent
     silent.release_on_behalf_of("a look")

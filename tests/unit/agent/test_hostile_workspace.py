@@ -83,7 +83,7 @@ async def test_a_pipe_nobody_reads_costs_the_file_and_holds_up_nobody(tmp_path: 
 
 
 async def test_gigabytes_of_output_are_a_bounded_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_log, "MOST", 1 << 20)
+    monkeypatch.setattr(script_log, "MAX_SIZE", 1 << 20)
     runner = Runner(tmp_path, tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert await runner.run("head -c 200000000 /dev/zero | tr '\\0' y; echo; echo end", "out.log") == Status.OK

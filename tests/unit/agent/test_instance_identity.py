@@ -122,7 +122,7 @@ async def test_every_dial_takes_a_new_token(tmp_path: Path) -> None:
     policy = DialPolicy("http://127.0.0.1:1", proxies={})
     agent = AgentRole(AgentConfig(policy, Secret(""), tmp_path, tmp_path, "coder", exchange=next_token))
     for token in ("first", "second"):
-        await agent.renew_token()
+        await agent.exchange_token()
         assert agent.state.token == token
         assert agent.config.token.reveal() == token
         assert agent.config.policy.request_headers() == [("Coder-Session-Token", token)]

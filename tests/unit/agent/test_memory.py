@@ -18,7 +18,7 @@ async def test_once_after_what_ended_together(
     monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(memory.stay_small, activity)
+        nursery.start_soon(memory.trim_memory, activity)
         begun = trio.current_time()
         with activity.of("scripts"), activity.of("SSH connections"):
             await trio.sleep(3600)
@@ -41,7 +41,7 @@ async def test_what_ends_while_another_settles_is_given_back_too(
     monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(memory.stay_small, activity)
+        nursery.start_soon(memory.trim_memory, activity)
         begun = trio.current_time()
         with activity.of("SSH connections"):
             with activity.of("scripts"):

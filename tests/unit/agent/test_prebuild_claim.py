@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from coder.agent import prebuild_claim
-from coder.agent.prebuild_claim import is_claim, wait_until_given
+from coder.agent.prebuild_claim import has_claim_event, wait_until_claimed
 from coder.net.policy import DialPolicy
 
 EVENT = b'event: data\ndata: {"workspace_id":"x","reason":"prebuild_claimed","owner_id":"y"}\n\n'
@@ -31,7 +31,7 @@ NEVER = b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}"
     ],
 )
 def test_which_event_counts(text: bytes, found: bool) -> None:
-    assert is_claim(text) is found
+    assert has_claim_event(text) is found
 
 
 @asynccontextmanager
@@ -54,11 +54,11 @@ async def server(*answers: bytes) -> AsyncIterator[DialPolicy]:
 
 async def test_most_workspaces_wait_for_nobody() -> None:
     async with server(NEVER) as policy:
-        assert await wait_until_given(policy) is False
+        assert await wait_until_claimed(policy) is False
 
 
 async def test_the_event_ends_the_wait_though_connections_break(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prebuild_claim, "_FIRST_DELAY", 0.001)
     monkeypatch.setattr(prebuild_claim, "_LAST_DELAY", 0.001)
     async with server(HEAD + b"event: ping\n\n", b"", HEAD + EVENT[:20], HEAD + EVENT) as policy:
-        assert await wait_until_given(policy) is True
+        assert await wait_until_claimed(policy) is True

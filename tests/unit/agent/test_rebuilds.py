@@ -41,11 +41,11 @@ async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path, monk
 
         await eventually(ready)
 
-        async def told() -> bool:
+        async def reported() -> bool:
             lights = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
             return bool(lights["host"]["values"][0]["at"])
 
-        await eventually(told)
+        await eventually(reported)
         found = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()
         assert found == [], "being sent away for a newer build is no accident"
         await eventually(reached)

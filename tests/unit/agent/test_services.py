@@ -15,7 +15,7 @@ import trio.testing
 
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.network.http_api import HttpApi
-from coder.agent.network.reconnecting_pty import PtyService, _messages, _read_init
+from coder.agent.network.reconnecting_pty import PtyService, _read_init, _split_messages
 from coder.agent.network.speedtest import serve_speedtest
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import find_identity
@@ -162,7 +162,7 @@ async def test_recorded_terminal_messages_are_understood(case: dict[str, str]) -
         assert rest == b"rest"
     else:
         text = bytes.fromhex(case["hex"]).decode() if "hex" in case else case["json"]
-        assert _messages(json.JSONDecoder(), text) == ([json.loads(case["json"])], "")
+        assert _split_messages(json.JSONDecoder(), text) == ([json.loads(case["json"])], "")
 
 
 def init_message(**fields: object) -> bytes:
@@ -346,7 +346,7 @@ class _Counted(str):
 
 def test_thirty_thousand_small_messages_are_not_copied_each_time() -> None:
     _Counted.copied = 0
-    found, rest = _messages(json.JSONDecoder(), _Counted(" {} " * 10_000 + '{"data":'))
+    found, rest = _split_messages(json.JSONDecoder(), _Counted(" {} " * 10_000 + '{"data":'))
     assert (len(found), rest, _Counted.copied) == (10_000, '{"data":', len(' {"data":'))
 
 
@@ -391,7 +391,7 @@ async def test_a_cron_line_that_is_none_is_told_and_costs_its_script_alone(tmp_p
             await ran.wait()
             runner.end_cron()
     said = [entry.output for _, entry in queue._lines]
-    assert said == ["script does not run by its cron line: end of range (25) above maximum (23): 25"]
+    assert said == ["the cron line is invalid: end of range (25) above maximum (23): 25"]
 
 
 async def test_lifecycle_only_moves_forward_and_hands_out_every_state() -> None:
@@ -419,7 +419,7 @@ async def test_states_that_were_not_confirmed_are_told_by_the_next_program(
     for _ in range(reported or 0):
         before.confirm()
     assert before.reported == (reported or 0)
-    after.resume(before.told(), reported)
+    after.resume(before.history(), reported)
     assert len(after) == len(told) and after.current == State.READY
     for state in told:
         assert (await after.next_unreported()).state == state

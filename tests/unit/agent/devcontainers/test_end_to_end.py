@@ -33,10 +33,10 @@ async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, mo
         async with running_agent(view, DialPolicy(view.world.url), tmp_path / "agent", **settings):
             child = await eventually(lambda: _child(view))
             assert (child["name"], child["directory"]) == ("api", "/workspaces/api")
-            assert [one["display_name"] for one in child["apps"]] == ["Docs"]
+            assert [item["display_name"] for item in child["apps"]] == ["Docs"]
             shown = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/containers")).json()
-            (one,) = shown["devcontainers"]
-            assert (one["status"], one["agent"]["id"]) == ("running", child["id"])
+            (item,) = shown["devcontainers"]
+            assert (item["status"], item["agent"]["id"]) == ("running", child["id"])
             assert [row["id"] for row in shown["containers"]] == engine.ids()
             assert (await view.agent())["lifecycle_state"] == "ready"
             inside = await view.world.get(f"/api/v2/workspaceagents/{child['id']}/containers")
@@ -79,8 +79,8 @@ async def test_a_new_build_below_the_same_process_gets_an_agent_in_the_container
         assert (await view.world.post(path, {"transition": "start"})).status_code == 201
 
         async def other() -> Any:
-            found = await _child(view)
-            return found if found is not None and found["id"] != before["id"] else None
+            result = await _child(view)
+            return result if result is not None and result["id"] != before["id"] else None
 
         after = await eventually(other)
         assert (after["name"], engine.ids()) == (before["name"], containers)
@@ -89,4 +89,4 @@ async def test_a_new_build_below_the_same_process_gets_an_agent_in_the_container
 async def _child(view: AgentWorld) -> Any:
     build = (await view.world.get(f"/api/v2/workspaces/{view.workspace['id']}")).json()["latest_build"]
     agents = [agent for resource in build["resources"] for agent in resource.get("agents") or ()]
-    return next((one for one in agents if one["parent_id"] and one["status"] == "connected"), None)
+    return next((item for item in agents if item["parent_id"] and item["status"] == "connected"), None)

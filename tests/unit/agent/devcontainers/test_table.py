@@ -54,13 +54,13 @@ async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Plac
     place.server.have("left by the agent before")
     async with place.running() as built:
         assert built
-        found = await place.one(lambda one: "agent" in one)
+        result = await place.one(lambda item: "agent" in item)
         (ident,) = place.engine.ids()
         codec.decode(await _body(place), WorkspaceAgentListContainersResponse)
         ((made, request),) = place.server.agents.items()
-        assert found["agent"] == {"id": str(made), "name": "api", "directory": "/workspaces/api"}
-        assert (found["id"], found["status"], found["dirty"]) == (str(ID), "running", False)
-        assert found["container"]["id"] == ident and "error" not in found
+        assert result["agent"] == {"id": str(made), "name": "api", "directory": "/workspaces/api"}
+        assert (result["id"], result["status"], result["dirty"]) == (str(ID), "running", False)
+        assert result["container"]["id"] == ident and "error" not in result
         assert (request.operating_system, request.architecture) == ("linux", ARCHITECTURES[platform.machine().lower()])
         assert [app.slug for app in request.apps] == ["docs"]
         given = dict(line.partition("=")[::2] for line in await place.begun(ident))
@@ -85,10 +85,10 @@ async def test_without_the_devcontainer_command_it_says_what_to_install(place: P
     place.declare("api")
     async with place.running() as built:
         assert not built
-        found = await place.one(lambda one: one["status"] == "error")
-    assert "npm install --global @devcontainers/cli" in found["error"]
-    assert place.lines() == [found["error"]]
-    assert found["error"].startswith("api is not started: the devcontainer command is not installed")
+        result = await place.one(lambda item: item["status"] == "error")
+    assert "npm install --global @devcontainers/cli" in result["error"]
+    assert place.lines() == [result["error"]]
+    assert result["error"].startswith("api was not started: the devcontainer command is not installed")
 
 
 async def test_without_an_engine_the_list_says_so(place: Place) -> None:
@@ -109,27 +109,27 @@ async def test_a_build_that_fails_is_told_with_its_output_and_can_be_tried_again
     place.engine.describe(folder, fails="no such image")
     async with place.running() as built:
         assert not built
-        found = await place.one(lambda one: one["status"] == "error")
-        assert found["error"] == "devcontainer up failed: no such image"
+        result = await place.one(lambda item: item["status"] == "error")
+        assert result["error"] == "devcontainer up failed: no such image"
         assert place.lines() == ["building api", "it does not compile", "devcontainer up failed: no such image"]
         assert not place.server.agents
         place.engine.describe(folder)
         assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
-        assert "error" not in await place.one(lambda one: "agent" in one)
+        assert "error" not in await place.one(lambda item: "agent" in item)
 
 
 async def test_building_anew_replaces_container_and_agent(place: Place) -> None:
     place.template()
     async with place.running():
-        before = await place.one(lambda one: "agent" in one)
+        before = await place.one(lambda item: "agent" in item)
         await place.begun(before["container"]["id"])
         path = f"/devcontainers/{ID}/recreate"
         reply = await place.ask("POST", path)
         assert (reply.status, json.loads(reply.body)["message"]) == (202, "Devcontainer recreation initiated")
         refused = await place.ask("POST", path)
-        assert (refused.status, json.loads(refused.body)["message"]) == (409, "The dev container is starting already.")
+        assert (refused.status, json.loads(refused.body)["message"]) == (409, "The dev container is already starting.")
         assert (await place.ask("DELETE", f"/devcontainers/{ID}")).status == 409
-        after = await place.one(lambda one: "agent" in one and one["agent"] != before["agent"])
+        after = await place.one(lambda item: "agent" in item and item["agent"] != before["agent"])
         assert place.engine.ids() == [after["container"]["id"]] != [before["container"]["id"]]
         assert [str(ident) for ident in place.server.agents] == [after["agent"]["id"]]
 
@@ -139,39 +139,39 @@ async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place
     async with place.running():
         _, ident = await place.with_agent()
         place.engine.stop(ident)
-        stopped = await place.one(lambda one: one["status"] == "stopped")
+        stopped = await place.one(lambda item: item["status"] == "stopped")
         assert stopped["container"]["status"] == "exited"
-        assert place.lines()[-1] == "The container of api does not run any more."
+        assert place.lines()[-1] == "The container of api has stopped."
         with trio.fail_after(60):
             while place.given(ident)[-1] != "stopped":
                 await trio.sleep(0.01)
         place.engine.drop(ident)
-        gone = await place.one(lambda one: "container" not in one)
+        gone = await place.one(lambda item: "container" not in item)
         assert gone["status"] == "stopped", "the template declares it: it can be started again"
         assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
-        await place.one(lambda one: one["status"] == "running" and "agent" in one)
+        await place.one(lambda item: item["status"] == "running" and "agent" in item)
 
 
 async def test_an_engine_that_does_not_answer_ends_nobodys_agent(place: Place) -> None:
     place.template()
     async with place.running():
-        found = await place.one(lambda one: "agent" in one)
-        await place.begun(found["container"]["id"])
+        result = await place.one(lambda item: "agent" in item)
+        await place.begun(result["container"]["id"])
         place.engine.break_down()
         for _ in range(3):
             listing = json.loads(await _body(place))
             assert listing["warnings"] == ["Listing containers failed: Cannot connect to the Docker daemon"]
-            assert listing["devcontainers"][0]["agent"] == found["agent"]
-        assert place.given(found["container"]["id"])[-1] != "stopped"
+            assert listing["devcontainers"][0]["agent"] == result["agent"]
+        assert place.given(result["container"]["id"])[-1] != "stopped"
 
 
 async def test_a_dev_container_can_be_removed(place: Place) -> None:
     place.template()
     async with place.running():
-        await place.one(lambda one: "agent" in one)
+        await place.one(lambda item: "agent" in item)
         assert (await place.ask("DELETE", f"/devcontainers/{ID}")).status == 204
-        found = await place.one(lambda one: one["status"] == "stopped")
-        assert "container" not in found and "agent" not in found
+        result = await place.one(lambda item: item["status"] == "stopped")
+        assert "container" not in result and "agent" not in result
         assert not place.engine.ids() and not place.server.agents
         for path, status in ((f"/devcontainers/{uuid4()}", 404), ("/devcontainers/none", 400)):
             assert (await place.ask("DELETE", path)).status == status
@@ -184,11 +184,11 @@ async def test_one_that_somebody_built_by_hand_gets_an_agent_and_goes_with_its_c
     place.server.taken = {"work-main"}
     await trio.run_process(["devcontainer", "up", "--workspace-folder", str(folder)], capture_stdout=True)
     async with place.running():
-        found = await place.one(lambda one: "agent" in one)
-        assert found["agent"]["name"] == "main-2", "main is the agent outside, work-main another's"
-        place.engine.drop(found["container"]["id"])
+        result = await place.one(lambda item: "agent" in item)
+        assert result["agent"]["name"] == "main-2", "main is the agent outside, work-main another's"
+        place.engine.drop(result["container"]["id"])
         with trio.fail_after(60):
-            while place.table.as_known()["devcontainers"]:
+            while place.table.cached_listing()["devcontainers"]:
                 await place.table.next_change().wait()
         await place.settled(lambda: not place.server.agents)
 
@@ -197,7 +197,7 @@ async def test_what_asks_for_no_agent_gets_none(place: Place) -> None:
     place.engine.add_builder()
     place.engine.describe(place.declare("api"), customizations={"coder": {"ignore": True}})
     async with place.running():
-        await place.one(lambda one: one["status"] == "running")
+        await place.one(lambda item: item["status"] == "running")
         for _ in range(3):
             await place.table.next_change().wait()
         assert not place.server.agents
@@ -211,8 +211,8 @@ async def test_an_agent_that_does_not_stay_is_told_with_its_last_words(place: Pl
     (ident,) = place.engine.ids()
     (place.engine.containers / ident / "fails").touch()
     async with place.running():
-        found = await place.one(lambda one: "error" in one)
-        assert (found["status"], found["error"]) == ("running", "The agent inside ended: refused by the server")
+        result = await place.one(lambda item: "error" in item)
+        assert (result["status"], result["error"]) == ("running", "The agent inside exited: refused by the server")
         assert len(place.server.agents) == 1, "it is tried again as the same"
 
 
@@ -222,8 +222,8 @@ async def test_a_container_of_another_machine_is_refused_in_words(
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     place.template()
     async with place.running():
-        found = await place.one(lambda one: "error" in one)
-    assert found["error"].startswith("The container is made for ") and "agent" not in found
+        result = await place.one(lambda item: "error" in item)
+    assert result["error"].startswith("The container's architecture is ") and "agent" not in result
 
 
 async def test_the_templates_own_agent_is_filled_rather_than_made(place: Place) -> None:
@@ -232,8 +232,8 @@ async def test_the_templates_own_agent_is_filled_rather_than_made(place: Place) 
     place.server.have("left by the agent before")
     place.engine.describe(place.declare("api", subagent_id=preset.bytes))
     async with place.running():
-        found = await place.one(lambda one: "agent" in one)
-        assert found["agent"]["id"] == found["subagent_id"] == str(preset)
+        result = await place.one(lambda item: "agent" in item)
+        assert result["agent"]["id"] == result["subagent_id"] == str(preset)
         assert place.server.agents.keys() == {preset}
 
 
@@ -246,12 +246,12 @@ async def test_projects_are_shown_and_built_where_they_ask_for_it(
     place.engine.describe(place.work, customizations={"coder": {"autoStart": True}})
     (place.work / ".git").mkdir()
     async with place.running():
-        found = await place.one(lambda one: one["status"] == ("running" if autostart else "stopped"))
-        assert found["workspace_folder"] == str(place.work)
-        assert found["config_path"] == str(place.work / ".devcontainer/devcontainer.json")
-        os.utime(found["config_path"], (2**32, 2**32))
+        result = await place.one(lambda item: item["status"] == ("running" if autostart else "stopped"))
+        assert result["workspace_folder"] == str(place.work)
+        assert result["config_path"] == str(place.work / ".devcontainer/devcontainer.json")
+        os.utime(result["config_path"], (2**32, 2**32))
         if autostart:
-            assert (await place.one(lambda one: one["dirty"]))["status"] == "running"
+            assert (await place.one(lambda item: item["dirty"]))["status"] == "running"
 
 
 async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(place: Place) -> None:
@@ -259,7 +259,7 @@ async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(
     place.manifest.scripts.add(id=ID.bytes, log_source_id=b"s" * 16)
     other = uuid4()
     async with place.running():
-        before = await place.one(lambda one: "agent" in one)
+        before = await place.one(lambda item: "agent" in item)
         await place.begun(before["container"]["id"])
         place.server.agents.clear()  # they went with the old build, and their names and numbers with them
         place.server.presets.clear()
@@ -269,22 +269,22 @@ async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(
         manifest.devcontainers.add(id=other.bytes, name="new", workspace_folder=folder, subagent_id=preset.bytes)
         manifest.scripts.add(id=other.bytes, log_source_id=b"t" * 16)
         place.state.manifest = manifest
-        place.table.begin_anew()
-        after = await place.one(lambda one: one.get("agent", before["agent"]) != before["agent"])
+        place.table.reset_sub_agents()
+        after = await place.one(lambda item: item.get("agent", before["agent"]) != before["agent"])
         assert (after["id"], after["name"], after["subagent_id"]) == (str(other), "new", str(preset))
         assert (after["agent"]["id"], after["container"]) == (str(preset), before["container"])
         assert list(place.server.agents) == [preset]
         assert (await place.ask("POST", f"/devcontainers/{other}/recreate")).status == 202
-        await place.one(lambda one: one.get("container", before["container"]) != before["container"])
+        await place.one(lambda item: item.get("container", before["container"]) != before["container"])
         assert [source for source, _ in place.logs._lines] == [b"s" * 16, b"t" * 16], "each build's own log"
 
 
 async def test_of_a_build_that_comes_while_scripts_run_only_the_latest_manifest_counts(place: Place) -> None:
     place.template(subagent_id=uuid4().bytes)
-    place.table.begin_anew()
+    place.table.reset_sub_agents()
     place.state.manifest = agent_pb2.Manifest(agent_name="main")
     async with place.running():
-        assert place.table.as_known()["devcontainers"] == []
+        assert place.table.cached_listing()["devcontainers"] == []
 
 
 async def test_who_watches_sees_every_change(place: Place) -> None:
@@ -300,12 +300,12 @@ async def test_who_watches_sees_every_change(place: Place) -> None:
                 seen: list[dict[str, Any]] = []
                 while not seen or "agent" not in seen[-1]:
                     message = await socket.receive_message()
-                    (one,) = json.loads(message)["devcontainers"]  # type: ignore[arg-type]
-                    seen.append(one)
-        assert len({json.dumps(one) for one in seen}) == len(seen), "nothing is told twice"
+                    (item,) = json.loads(message)["devcontainers"]  # type: ignore[arg-type]
+                    seen.append(item)
+        assert len({json.dumps(item) for item in seen}) == len(seen), "nothing is told twice"
 
 
-@pytest.mark.parametrize("step", ["_list", "_discover", "_look_for_dev_containers", "_is_dirty"])
+@pytest.mark.parametrize("step", ["_list", "_discover", "_poll_dev_containers", "_is_dirty"])
 async def test_a_defect_of_ours_ends_no_agent(step: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = trio.Event()
 
@@ -342,21 +342,21 @@ async def test_another_program_goes_on_with_what_this_one_has_built(place: Place
         return users.count(user)
 
     async with place.running():
-        before = await place.one(lambda one: "agent" in one)
+        before = await place.one(lambda item: "agent" in item)
         await place.settled(lambda: entered_as("dev") == 1)
         place.engine.mount(before["container"]["id"], "/var/lib/docker/volumes/api/_data")
-        left = place.table.left()
+        left = place.table.handover_state()
     nothing: list[KeptContainer] = []
     for kept in (nothing, left):
         place.table = Devcontainers(place.state, place.logs, DevcontainerSettings())
         async with place.running(kept):
             await place.table.refresh()
-            shown = place.table.as_known()
+            shown = place.table.cached_listing()
             assert ("warnings" in shown, "container" in shown["devcontainers"][0]) == (not kept, bool(kept))
             if kept:
                 await place.settled(lambda: entered_as("dev") == 2)
-                found = await place.one(lambda one: "agent" in one)
-                assert found["agent"]["directory"] == "/workspaces/api"
+                result = await place.one(lambda item: "agent" in item)
+                assert result["agent"]["directory"] == "/workspaces/api"
 
 
 async def test_what_was_kept_is_left_again_as_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,14 +365,14 @@ async def test_what_was_kept_is_left_again_as_it_was(place: Place, monkeypatch: 
     description = "/work/api/.devcontainer/x/devcontainer.json"
     kept = [KeptContainer("/work/api", "c1", "dev", "/workspaces/api", description)]
     async with place.running(kept):
-        assert place.table.left() == kept
+        assert place.table.handover_state() == kept
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"x" * 9, b"\n", b"y" * 30]), max_size=30))
 def test_what_a_builder_says_is_told_in_lines_and_no_part_is_lost(chunks: list[bytes]) -> None:
     async def main() -> None:
-        logs, one = LogQueue(lambda: datetime.now(UTC)), Devcontainer(ID, "api", "/api")
-        lines = table._Lines(logs, one)
+        logs, item = LogQueue(lambda: datetime.now(UTC)), Devcontainer(ID, "api", "/api")
+        lines = table._Lines(logs, item)
         for chunk in chunks:
             await lines.take(chunk)
             assert len(lines._rest) <= 16
@@ -408,12 +408,12 @@ def test_folders_of_the_template_lie_at_home_in_the_workspace_or_anywhere() -> N
     manifest = agent_pb2.Manifest()
     for place in places:
         manifest.devcontainers.add(workspace_folder=place)
-    found = [one.folder for one in declared(manifest, Path("/w"), Path("/h"))]
-    assert found == list(dict.fromkeys(places.values()))
+    result = [item.folder for item in declared(manifest, Path("/w"), Path("/h"))]
+    assert result == list(dict.fromkeys(places.values()))
 
 
 async def test_before_it_is_open_nothing_is_busy_for_ever(place: Place) -> None:
     place.declare("api")
-    place.table._known |= {one.folder: one for one in declared(place.manifest, place.work, place.work)}
+    place.table._known |= {item.folder: item for item in declared(place.manifest, place.work, place.work)}
     assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 409
-    assert [one.busy for one in place.table._known.values()] == [""]
+    assert [item.busy for item in place.table._known.values()] == [""]

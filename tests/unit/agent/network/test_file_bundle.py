@@ -53,8 +53,8 @@ async def test_files_folders_and_what_cannot_be_read(tmp_path: Path) -> None:
     assert manifest["requested"] == asked and manifest["truncated"] is False and manifest["limits"]["files"] == 2000
     assert [one["archive_path"] for one in manifest["files"]] == list(found)
     assert {one["path"]: one["error"] for one in manifest["errors"]} == {
-        "pipe": "no regular file",
-        "/dev/zero": "no regular file",
+        "pipe": "not a regular file",
+        "/dev/zero": "not a regular file",
         str(tmp_path / "none"): "No such file or directory",
     }
 
@@ -107,7 +107,7 @@ async def test_what_is_no_file_is_never_opened(tmp_path: Path, monkeypatch: pyte
     plain = os.open
     monkeypatch.setattr(os, "open", lambda path, *rest: opens.append(str(path)) or plain(path, *rest))
     _, manifest = opened(await bundled(tmp_path, ["pipe", "link", "/dev/null", str(tmp_path)]))
-    assert [one["error"] for one in manifest["errors"]] == ["no regular file"] * 5
+    assert [one["error"] for one in manifest["errors"]] == ["not a regular file"] * 5
     assert not [path for path in opens if "pipe" in path or "null" in path]
 
 

@@ -63,8 +63,8 @@ def test_an_edit_must_be_clear() -> None:
     assert edited("a b a", [{"search": "a", "replace": "x", "replace_all": True}], "f") == "x b x"
     for edits, said in (
         ([], "at least one"),
-        ([{"search": "", "replace": "x"}], "nothing to search"),
-        ([{"search": "z", "replace": "x"}], "not there"),
+        ([{"search": "", "replace": "x"}], "search must not be empty"),
+        ([{"search": "z", "replace": "x"}], "not found"),
         ([{"search": "a", "replace": "x"}], "2 times"),
     ):
         with pytest.raises(EditError, match=said):
@@ -88,7 +88,7 @@ async def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
         }
 
     refused = await ask("POST", "edit-files", files("absent"))
-    assert refused.status == 400 and b"not there" in refused.body
+    assert refused.status == 400 and b"not found" in refused.body
     assert one.read_bytes() == b"alpha\r\nbeta\r\n"
     done = await ask("POST", "edit-files", files("gamma"))
     assert done.status == 200
@@ -143,5 +143,5 @@ async def test_what_somebody_else_wrote_meanwhile_is_not_lost(tmp_path: Path, mo
     monkeypatch.setattr(file_edits, "edited", slow)
     body = {"files": [{"path": str(path), "edits": [{"search": "two", "replace": "2"}]}]}
     reply = await ask("POST", "edit-files", body)
-    assert reply.status == 400 and b"changed meanwhile" in reply.body
+    assert reply.status == 400 and b"changed by another program" in reply.body
     assert path.read_text() == "one two three"

@@ -14,7 +14,7 @@ import trio.testing
 from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig
 from coder.agent.network import http_api
-from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, PIECE, TIMEOUT, HttpApi
+from coder.agent.network.http_api import CHUNK, DEBUG_ROUTES, METRICS_ROUTES, TIMEOUT, HttpApi
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes
 from coder.agent.state import AgentState, Identity
 from coder.base.secret import Secret
@@ -22,7 +22,7 @@ from coder.net.policy import DialPolicy
 from tests.kit.free_ports import free_port
 
 STATE = AgentState(identity=Identity("me", Path("/"), "/bin/sh"), token="t", url="http://x", executable="coder")
-LARGE = bytes(range(256)) * (5 * PIECE // 256) + b"end"
+LARGE = bytes(range(256)) * (5 * CHUNK // 256) + b"end"
 
 
 async def _large(_state: AgentState, _request: HttpRequest) -> HttpReply:
@@ -81,7 +81,7 @@ async def test_a_slow_reader_gets_all_of_a_large_reply_in_pieces(autojump_clock:
     line = Line(delay=TIMEOUT * 0.9)
     reply, took = await line.exchange(request("GET", "/large"))
     assert reply.endswith(b"\r\n\r\n" + LARGE) and took > 3 * TIMEOUT
-    assert max(line.sizes) <= PIECE, "the reply is not joined in memory"
+    assert max(line.sizes) <= CHUNK, "the reply is not joined in memory"
 
 
 async def test_a_reader_that_takes_nothing_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
@@ -137,7 +137,7 @@ BAD_TARGETS = ["//[", "http://[", "//[::1", "http://]/", "//x]y"]
 @pytest.mark.parametrize("target", BAD_TARGETS)
 async def test_a_target_that_is_none_is_the_peers_mistake(target: str) -> None:
     reply, _ = await Line().exchange(request("GET", target))
-    assert reply.startswith(b"HTTP/1.1 400") and b"target cannot be read" in reply
+    assert reply.startswith(b"HTTP/1.1 400") and b"target could not be parsed" in reply
 
 
 BODIES = [b"[" * 100_000, b'{"n":' + b"[" * 100_000, b"\xff", b"[]", b"1" * 5000, b'{"n":1e999}', b"", b'"\\ud800"']
@@ -192,7 +192,7 @@ async def test_a_line_to_the_debug_listener_ends_no_agent(tmp_path: Path) -> Non
     policy = DialPolicy("http://127.0.0.1:1", token=token)
     agent = AgentRole(AgentConfig(policy, token, tmp_path, tmp_path, "coder", debug_address=address))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(agent._look_after_listeners)
+        nursery.start_soon(agent._serve_listeners)
         reply = b""
         for target in (*BAD_TARGETS, "/debug/prometheus"):
             async with await _dialled(address) as stream:

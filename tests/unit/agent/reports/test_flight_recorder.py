@@ -14,7 +14,7 @@ import trio.testing
 
 from coder.agent.reports import flight_file, flight_recorder
 from coder.agent.reports.flight_file import SLOT, FlightFile
-from coder.agent.reports.flight_recorder import INTERVAL, KEPT, FlightRecorder, default_folder, look_around
+from coder.agent.reports.flight_recorder import INTERVAL, MAX_EVENTS, FlightRecorder, default_folder, read_machine
 from coder.domain.agents.flight_events import Look
 from tests.kit.event_loop_probes import no_threads
 
@@ -37,7 +37,7 @@ class Machine:
 def goes_on(machine: Machine, recorder: FlightRecorder, seconds: float) -> None:
     for _ in range(int(seconds / INTERVAL)):
         machine.passes(INTERVAL)
-        recorder.waiting()
+        recorder.unsent()
 
 
 async def opened(recorder: FlightRecorder, name: str = "w-main") -> None:
@@ -46,7 +46,7 @@ async def opened(recorder: FlightRecorder, name: str = "w-main") -> None:
 
 
 def kinds(recorder: FlightRecorder) -> list[str]:
-    return [event.kind for event in recorder.waiting()]
+    return [event.kind for event in recorder.unsent()]
 
 
 async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
@@ -62,23 +62,23 @@ async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
     second.note("dial_failed", how="refused")
     await opened(second)
     assert kinds(second) == ["started", "connected", "disconnected", "started", "dial_failed"]
-    told = second.waiting()
+    told = second.unsent()
     assert told[0].data == {"previous": "none"}
     assert told[3].data == {"previous": "died", "same_boot": True, "last_alive": 1_000_000.0, "oom_kills": 1}
-    second.told(told[:4])
+    second.mark_sent(told[:4])
     assert kinds(second) == ["dial_failed"]
     await second.stop()
     third = FlightRecorder(tmp_path, machine)
     await opened(third)
     assert kinds(third) == ["dial_failed", "stopped", "started"]
-    assert third.waiting()[-1].data["previous"] == "stopped"
+    assert third.unsent()[-1].data["previous"] == "stopped"
     await third.stop("upgraded")
     fourth = FlightRecorder(tmp_path, machine)
     await opened(fourth)
-    assert fourth.waiting()[-1].data["previous"] == "upgraded"
+    assert fourth.unsent()[-1].data["previous"] == "upgraded"
     other = FlightRecorder(tmp_path, machine)
     await opened(other, "w-other")
-    assert other.waiting()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"
+    assert other.unsent()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"
 
 
 async def test_a_process_that_stood_still_says_so_before_it_says_that_it_was_cut_off() -> None:
@@ -90,7 +90,7 @@ async def test_a_process_that_stood_still_says_so_before_it_says_that_it_was_cut
     machine.passes(INTERVAL, clock=-3600)
     assert kinds(recorder)[-1] == "clock_jumped"
     machine.passes(600, asleep=598)
-    assert recorder.waiting()[-1].data == {"seconds": 600, "machine_slept": True}
+    assert recorder.unsent()[-1].data == {"seconds": 600, "machine_slept": True}
 
 
 async def test_what_the_machine_did_explains_a_disconnect_that_is_noticed_later() -> None:
@@ -100,17 +100,17 @@ async def test_what_the_machine_did_explains_a_disconnect_that_is_noticed_later(
     recorder.note("connected")
     machine.passes(5)
     machine.now = replace(machine.now, addresses=("10.9.9.9",))
-    recorder.told(recorder.waiting())
+    recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == ["network_changed"]
     goes_on(machine, recorder, 40)
     recorder.note("disconnected", how="closed")
     assert kinds(recorder) == ["network_changed", "disconnected"]
-    recorder.told(recorder.waiting())
+    recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == ["network_changed"]
     goes_on(machine, recorder, 60)
-    recorder.told(recorder.waiting())
+    recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == []
-    assert recorder._found_at == {}
+    assert recorder._detected_at == {}
 
 
 async def test_what_a_connection_has_survived_explains_no_later_disconnect() -> None:
@@ -122,12 +122,12 @@ async def test_what_a_connection_has_survived_explains_no_later_disconnect() -> 
     before = recorder.moves
     machine.passes(40)
     machine.now = replace(machine.now, addresses=("10.8.8.8",))
-    events = recorder.waiting()
+    events = recorder.unsent()
     assert [event.kind for event in events] == ["network_changed", "disconnected", "stood_still", "network_changed"]
-    recorder.survived(before, recorder.moves)
+    recorder.mark_survived(before, recorder.moves)
     assert ["survived" in event.data for event in events] == [False, False, True, True]
-    recorder.told(events)
-    assert [event.data.get("after") for event in recorder.waiting()] == ["10.9.9.9"], (
+    recorder.mark_sent(events)
+    assert [event.data.get("after") for event in recorder.unsent()] == ["10.9.9.9"], (
         "that one explains what is told now"
     )
 
@@ -168,7 +168,7 @@ async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock)
         machine.now = replace(machine.now, addresses=("10.9.9.9",))
         for _ in range(20):  # notes must not keep it from looking
             recorder.note("dial_failed", how="refused")
-            recorder.told(recorder.waiting()[1:])
+            recorder.mark_sent(recorder.unsent()[1:])
             await trio.sleep(1)
         nursery.cancel_scope.cancel()
     assert kinds(recorder)[0] == "network_changed"
@@ -177,15 +177,15 @@ async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock)
 async def test_memory_is_bounded_and_so_is_the_file(tmp_path: Path) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
     await opened(recorder)
-    for number in range(KEPT * 3):
+    for number in range(MAX_EVENTS * 3):
         recorder.note("dial_failed", how=f"{number} " + "x" * 500)
     await recorder._write()
-    assert len(recorder.waiting()) == KEPT
+    assert len(recorder.unsent()) == MAX_EVENTS
     path = tmp_path / "w-main.flight"
     assert path.stat().st_size == 2 * SLOT
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = FlightFile.open_file(path).read()["events"]
-    assert kept[-1]["data"]["how"].startswith(f"{KEPT * 3 - 1} "), "the newest stay"
+    assert kept[-1]["data"]["how"].startswith(f"{MAX_EVENTS * 3 - 1} "), "the newest stay"
 
 
 async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
@@ -265,7 +265,7 @@ async def test_a_disk_that_does_not_answer_holds_up_nothing(
     machine = Machine()
     recorder = FlightRecorder(tmp_path, machine)
     monkeypatch.setattr(flight_recorder, "INTERVAL", 0.02)
-    monkeypatch.setattr(flight_recorder, "LAST_WORDS", 0.1)
+    monkeypatch.setattr(flight_recorder, "CLOSE_TIMEOUT", 0.1)
     asked, answer = threading.Event(), threading.Event()
 
     def silent(*_: object) -> None:
@@ -299,7 +299,7 @@ async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:
 
 
 def test_this_machine_can_be_looked_at() -> None:
-    first, second = look_around(), look_around()
+    first, second = read_machine(), read_machine()
     assert second.running >= first.running and second.boot_id == first.boot_id
     assert all(not address.startswith("127.") for address in first.addresses)
 

@@ -8,14 +8,18 @@ import trio
 import trio.testing
 
 from coder.agent.lifecycle import Lifecycle, State
-from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.ordered_reports import OrderedReports
 from coder.agent.reports.outbox import Outbox
 from coder.agent.workspace.logs import LogQueue
 from coder.rpc.proto import agent_pb2
 
 
 async def test_it_is_quiet_when_every_kind_is_told() -> None:
-    logs, life, results = LogQueue(lambda: datetime.now(UTC)), Lifecycle(lambda: datetime.now(UTC)), InOrder[int](9)
+    logs, life, results = (
+        LogQueue(lambda: datetime.now(UTC)),
+        Lifecycle(lambda: datetime.now(UTC)),
+        OrderedReports[int](9),
+    )
     outbox = Outbox({"log lines": logs, "states": life, "script results": results})
     assert outbox.describe() == ""
     await outbox.wait_quiet()

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from coder.agent.disk import LOOK_TIME, THREADS
+from coder.agent.disk import DISK_TIMEOUT, THREADS
 from coder.agent.reports import volumes
 from coder.agent.reports.resources import Configuration, push_loop, read
 from coder.rpc.proto import agent_pb2
@@ -41,7 +41,7 @@ async def test_a_volume_that_does_not_answer_is_left_out(
         while here.borrowed_tokens or THREADS.limiter().borrowed_tokens:
             await trio.lowlevel.checkpoint()
         await trio.testing.wait_all_tasks_blocked()
-        mock_clock.jump(LOOK_TIME)
+        mock_clock.jump(DISK_TIMEOUT)
 
     def usage(folder: Path) -> tuple[int, int]:
         if folder != tmp_path / "away":

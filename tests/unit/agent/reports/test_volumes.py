@@ -22,12 +22,12 @@ async def test_a_disk_that_does_not_answer_is_unknown_and_holds_one_thread(
         return 1, 2
 
     monkeypatch.setattr(volumes, "disk_usage", silent)
-    monkeypatch.setattr(volumes, "LOOK_TIME", 0.05)
+    monkeypatch.setattr(volumes, "DISK_TIMEOUT", 0.05)
     try:
         for _ in range(20):
             assert await read_volumes([tmp_path]) == {tmp_path: (None, None)}
         assert asked == [tmp_path]
     finally:
         answer.set()
-    monkeypatch.setattr(volumes, "LOOK_TIME", 30)
+    monkeypatch.setattr(volumes, "DISK_TIMEOUT", 30)
     assert await read_volumes([tmp_path]) == {tmp_path: (1, 2)}

@@ -73,7 +73,7 @@ async def test_a_pipe_nobody_writes_to_holds_up_nobody(server: Server, tmp_path:
 
 
 async def test_a_folder_of_many_is_listed_whole(server: Server, tmp_path: Path) -> None:
-    names = {f"f{number:04}" for number in range(3 * sftp.NAMES + 1)}
+    names = {f"f{number:04}" for number in range(3 * sftp.NAMES_PER_READ + 1)}
     (tmp_path / "many").mkdir()
     for name in names:
         (tmp_path / "many" / name).touch()
@@ -171,7 +171,7 @@ async def test_pieces_that_follow_each_other_go_to_the_disk_together(
     (tmp_path / "large").write_bytes(os.urandom(4 << 20))
     await transfer(server, f"put {tmp_path}/large there")
     assert (tmp_path / "there").read_bytes() == (tmp_path / "large").read_bytes()
-    assert max(together) > 1 and max(together) <= sftp.PIECES
+    assert max(together) > 1 and max(together) <= sftp.MAX_BUFFERS
 
 
 @pytest.mark.parametrize(
@@ -186,12 +186,12 @@ async def test_pieces_that_follow_each_other_go_to_the_disk_together(
 )
 def test_runs_of_writes(tmp_path: Path, writes: list[tuple[int, bytes]], runs: list[tuple[int, list[bytes]]]) -> None:
     with (tmp_path / "f").open("wb") as file:
-        assert list(sftp._runs([(file, *write) for write in writes])) == [(file, *run) for run in runs]
+        assert list(sftp._adjacent_runs([(file, *write) for write in writes])) == [(file, *run) for run in runs]
 
 
 def test_a_run_ends_with_its_file(tmp_path: Path) -> None:
     with (tmp_path / "f").open("wb") as one, (tmp_path / "g").open("wb") as other:
-        assert list(sftp._runs([(one, 0, b"a"), (other, 1, b"b")])) == [(one, 0, [b"a"]), (other, 1, [b"b"])]
+        assert list(sftp._adjacent_runs([(one, 0, b"a"), (other, 1, b"b")])) == [(one, 0, [b"a"]), (other, 1, [b"b"])]
 
 
 async def test_whoever_reads_after_a_write_reads_it(server: Server) -> None:
@@ -243,7 +243,7 @@ def test_every_operation_of_the_library_is_in_a_thread() -> None:
     }
     harmless = {"exit", "format_longname"}
     later = {"lock", "unlock", "open56"}  # of version 4 of the protocol and later, which is not spoken here
-    assert operations - harmless - later == {*sftp.IN_THREADS, "close", "open", "read", "write"}
+    assert operations - harmless - later == {*sftp.THREADED_OPERATIONS, "close", "open", "read", "write"}
 
 
 def test_of_the_extensions_of_the_library_none_looks_at_a_file_by_itself() -> None:
@@ -263,7 +263,7 @@ def test_of_the_extensions_of_the_library_none_looks_at_a_file_by_itself() -> No
     assert {name for name, _ in kind._extensions} == through_operations | of_no_file
     handled = {name for name in kind._packet_handlers if isinstance(name, bytes)}
     assert handled - later == (through_operations | of_no_file) - {b"newline", b"vendor-id"}
-    assert not handled & sftp.NOT_OFFERED
+    assert not handled & sftp.REMOVED_EXTENSIONS
 
 
 @asynccontextmanager

@@ -49,9 +49,9 @@ def cleaned_and_broken(folder: Path) -> None:
 
 SINCE: dict[Callable[[Path], None], tuple[type[Exception], str] | None] = {
     nothing: None,
-    changed: (UpgradeNotNowError, "not what was verified"),
+    changed: (UpgradeNotNowError, "bytes have changed"),
     gone: (FileNotFoundError, "program"),
-    opened: (UpgradeNotNowError, "can be written by others"),
+    opened: (UpgradeNotNowError, "is writable by other users"),
     cleaned: (UpgradeNotNowError, "no room to unpack"),
     cleaned_and_broken: (UpgradeNotNowError, "no room to unpack"),
 }

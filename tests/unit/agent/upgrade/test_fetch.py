@@ -62,7 +62,7 @@ class Shelf:
 
     @asynccontextmanager
     async def stream(self, _method: str, _path: str, *, head_timeout: float) -> AsyncIterator[Answer]:
-        assert head_timeout == fetch.SILENCE
+        assert head_timeout == fetch.STALL_TIMEOUT
         self.fetched += 1
         yield Answer(self.program, headers=self.headers)
 
@@ -97,8 +97,8 @@ VERDICTS: dict[str, tuple[Shelf, str]] = {
 }
 """What stays so for these bytes on this machine."""
 PASSING: dict[str, tuple[Shelf, str]] = {
-    "another checksum": (Shelf(checksum=f"{'0' * 64}  {NAME}\n"), "its checksum is not the one"),
-    "no checksum": (Shelf(checksum="<html>sign in</html>"), "checksum is none"),
+    "another checksum": (Shelf(checksum=f"{'0' * 64}  {NAME}\n"), "its checksum differs"),
+    "no checksum": (Shelf(checksum="<html>sign in</html>"), "checksum is malformed"),
     "too large": (Shelf(b"#!/bin/sh\n" * 100), "larger than"),
     "another version": (Shelf(GOOD.replace(b"v9.0.0", b"v8.0.0")), "it is v8.0.0, and the server is v9.0.0"),
     "too slow": (Shelf(b"#!/bin/sh\nexec sleep 60\n"), "no answer within 1 s"),
@@ -115,7 +115,7 @@ async def test_unfit_programs_are_refused_or_left_for_later_and_leave_nothing_ha
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf, reason = (VERDICTS | PASSING)[what]
-    monkeypatch.setattr(fetch, "MOST", 500)
+    monkeypatch.setattr(fetch, "MAX_SIZE", 500)
     monkeypatch.setattr(checks, "FIRST_START", 1.0 if what == "too slow" else 60.0)
     kind: type[CoderError] = UpgradeRefusedError if what in VERDICTS else UpgradeNotNowError
     with pytest.raises(kind, match=reason):
@@ -141,19 +141,19 @@ class Trickle(Answer):
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while True:
-            await trio.sleep(fetch.SILENCE * 0.9)
+            await trio.sleep(fetch.STALL_TIMEOUT * 0.9)
             yield b"#"
 
 
 async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async def look(do: Any, *arguments: Any) -> Any:  # the clock would not wait for a thread
+    async def check_now(do: Any, *arguments: Any) -> Any:  # the clock would not wait for a thread
         await trio.lowlevel.checkpoint()
         return do(*arguments)
 
     for module in (checks, fetch, folder_of_programs):
-        monkeypatch.setattr(module, "on_disk", look)
+        monkeypatch.setattr(module, "on_disk", check_now)
     shelf = Shelf()
 
     @asynccontextmanager
@@ -162,9 +162,9 @@ async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_ta
 
     shelf.stream = stream  # type: ignore[method-assign]
     began = trio.current_time()
-    with pytest.raises(NetError, match="did not come within"):
+    with pytest.raises(NetError, match="was not downloaded within"):
         await fetched(shelf, tmp_path)
-    assert trio.current_time() - began == pytest.approx(fetch.DOWNLOAD, abs=1)
+    assert trio.current_time() - began == pytest.approx(fetch.DOWNLOAD_TIMEOUT, abs=1)
     assert [one.name for one in tmp_path.iterdir()] == [".lock"]
 
 
@@ -182,7 +182,7 @@ async def test_no_call_on_a_file_is_made_on_the_event_loop(program: bytes, tmp_p
 
 
 async def test_two_agents_of_one_name_do_not_write_one_file(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent is at work"):
+    with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent is using"):
         await fetched(Shelf(), tmp_path)
     assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD
 

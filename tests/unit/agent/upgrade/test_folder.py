@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from coder.agent.upgrade.folder import link_others, locked, make_own
+from coder.agent.upgrade.folder import ensure_private, link_others, locked
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users and modes of POSIX")
-MODES = {0o700: "", 0o755: "", 0o770: "can be written by others", 0o702: "can be written by others"}
-MODES_ABOVE = {0o700: "", 0o755: "", 0o775: "", 0o1777: "", 0o777: "can be written by anybody", 0o703: "by anybody"}
+MODES = {0o700: "", 0o755: "", 0o770: "is writable by other users", 0o702: "is writable by other users"}
+MODES_ABOVE = {0o700: "", 0o755: "", 0o775: "", 0o1777: "", 0o777: "is writable by everyone", 0o703: "by everyone"}
 
 
 @pytest.mark.parametrize("mode", MODES, ids=oct)
 def test_a_folder_that_others_may_write_is_not_used(mode: int, tmp_path: Path) -> None:
     folder = tmp_path / "state" / "upgrade"
-    make_own(folder)
+    ensure_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
     folder.chmod(mode)
     _expect(folder, MODES[mode])
@@ -37,26 +37,26 @@ def test_nor_one_that_others_may_rename(mode: int, tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives folders away")
 def test_nor_what_belongs_to_somebody_else(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "upgrade"
-    make_own(folder)
+    ensure_private(folder)
     os.chown(folder, 1234, -1)
-    _expect(folder, "belongs to somebody else")
+    _expect(folder, "belongs to another user")
     os.chown(folder, 0, -1)
     os.chown(folder.parent, 1234, -1)
-    _expect(folder, "belongs to somebody else")
+    _expect(folder, "belongs to another user")
 
 
 def test_a_link_in_its_place_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir(mode=0o700)
     (tmp_path / "upgrade").symlink_to(tmp_path / "other")
-    _expect(tmp_path / "upgrade", "is no directory")
+    _expect(tmp_path / "upgrade", "is not a directory")
 
 
 def _expect(folder: Path, reason: str) -> None:
     if not reason:
-        make_own(folder)
+        ensure_private(folder)
         return
     with pytest.raises(UpgradeNotNowError, match=re.escape(reason)):
-        make_own(folder)
+        ensure_private(folder)
 
 
 def test_one_works_there_at_a_time(tmp_path: Path) -> None:

@@ -64,12 +64,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         raise Started
 
     @contextmanager
-    def told() -> Iterator[int]:  # execve closes its writing end, and nothing else
+    def notified() -> Iterator[int]:  # execve closes its writing end, and nothing else
         reading, writing = os.pipe()
         os.close(writing)
         yield reading
 
-    monkeypatch.setattr(handover_module, "told_to_a_pipe", told)
+    monkeypatch.setattr(handover_module, "signals_to_pipe", notified)
     monkeypatch.setattr(os, "execve", execve)
     yield calls
     signals.release()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import coder
-from coder.agent.upgrade.signals import ENDING, hold, release, take_told, told_to_a_pipe
+from coder.agent.upgrade.signals import ENDING, hold, release, replay_signals, signals_to_pipe
 
 COMMON = """
 import os, signal, sys, threading, time
@@ -77,7 +77,7 @@ def test_what_another_thread_was_given_last_is_in_the_pipe(waits: bool) -> None:
         for number in ENDING:
             signal.signal(number, lambda found, _: heard.append(found))
         hold()
-        with told_to_a_pipe() as reading:
+        with signals_to_pipe() as reading:
             thread = threading.Thread(target=_given, args=(signal.SIGTERM,))
             thread.start()
             thread.join()
@@ -86,7 +86,7 @@ def test_what_another_thread_was_given_last_is_in_the_pipe(waits: bool) -> None:
         heard.clear()
         if waits:
             signal.raise_signal(signal.SIGTERM)
-        take_told(left)
+        replay_signals(left)
         assert heard == [] and signal.SIGTERM in signal.sigpending()
         release()
         assert heard == [signal.SIGTERM]

@@ -16,12 +16,12 @@ import trio
 import trio.testing
 
 from coder.agent.activity import Activity
-from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.ordered_reports import OrderedReports
 from coder.agent.reports.outbox import Outbox
 from coder.agent.upgrade import upgrader
 from coder.agent.upgrade.folder import locked
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
-from coder.agent.upgrade.records import KEPT, TRIES, Records
+from coder.agent.upgrade.records import MAX_ATTEMPTS, MAX_RECORDS, Records
 from coder.agent.upgrade.upgrader import NewProgram, Upgrader
 from coder.net.errors import NetError
 from coder.net.http1 import HttpResponse
@@ -32,11 +32,11 @@ from coder.net.policy import DialPolicy
 def _in_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that jumps would not wait for another."""
 
-    async def look(do: Any, *arguments: Any) -> Any:
+    async def check_now(do: Any, *arguments: Any) -> Any:
         await trio.lowlevel.checkpoint()
         return do(*arguments)
 
-    monkeypatch.setattr(upgrader, "on_disk", look)
+    monkeypatch.setattr(upgrader, "on_disk", check_now)
 
 
 class Server:
@@ -89,7 +89,7 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.activity = Activity()
-        self.sent = InOrder[int](9)
+        self.sent = OrderedReports[int](9)
         self.upgrader = Upgrader(DialPolicy("http://x"), folder, (self.activity, Outbox({"numbers": self.sent})))
         self.found: NewProgram | None = None
 
@@ -97,7 +97,7 @@ class Running:
         self.found = await self.upgrader.run()
 
     async def connect(self) -> None:
-        self.upgrader.look()
+        self.upgrader.check_now()
         await trio.testing.wait_all_tasks_blocked()
 
 
@@ -125,7 +125,7 @@ async def test_what_the_server_has_not_heard_puts_it_off(
     """What comes after would never be told."""
     async with running(tmp_path) as made:
         made.sent.add(1)
-        made.upgrader.look()
+        made.upgrader.check_now()
         await trio.sleep(3600)  # there is no connection
         assert made.found is None and server.fetched == 1
         told: list[int] = []
@@ -186,7 +186,7 @@ async def test_what_may_pass_is_looked_at_again_and_no_sooner_for_new_connection
     server.outcome = [problem, problem, problem, None]
     async with running(tmp_path) as made:
         while made.found is None:
-            made.upgrader.look()  # a connection that comes and goes
+            made.upgrader.check_now()  # a connection that comes and goes
             await trio.sleep(1)
     first = upgrader.FIRST_DELAY
     gaps = [later - earlier for earlier, later in pairwise(server.times)]
@@ -219,7 +219,7 @@ async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, t
 
 async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(server: Server, tmp_path: Path) -> None:
     """Replicas of two versions answer in turn."""
-    programs = [str(number).encode() for number in range(KEPT + 1)]
+    programs = [str(number).encode() for number in range(MAX_RECORDS + 1)]
     server.outcome = [UpgradeRefusedError("no")] * len(programs)
     async with running(tmp_path) as made:
         for server.program in programs * 2:
@@ -251,7 +251,7 @@ async def test_no_document_no_end(
     tries: list[float] = []
     monkeypatch.setattr(upgrader, "rehearse", refused)
     async with running(tmp_path) as made:
-        made.upgrader.look()
+        made.upgrader.check_now()
         while made.found is None:
             await trio.sleep(1)
     assert len(tries) == 3
@@ -291,7 +291,7 @@ async def test_what_has_waited_is_checked_again_before_anything_ends(
 ) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("SSH connections"):
-            made.upgrader.look()
+            made.upgrader.check_now()
             await trio.sleep(3 * 24 * 3600)
             assert server.checked == []
             server.check_outcome = [UpgradeNotNowError("it does not run here: no space")]
@@ -308,10 +308,10 @@ async def test_agents_take_turns_and_one_that_connects_anew_keeps_its_own(
     monkeypatch.setattr(random, "uniform", lambda low, high: (low + high) / 2)
     async with running(tmp_path) as made:
         began = trio.current_time()
-        made.upgrader.look()
+        made.upgrader.check_now()
         for _ in range(4):
             await trio.sleep(100)
-            made.upgrader.look()
+            made.upgrader.check_now()
             assert server.fetched == 0
         await trio.sleep(100)
         assert [at - began for at in server.times] == [pytest.approx(450)]
@@ -321,15 +321,15 @@ async def test_a_program_that_did_not_last_is_left_alone(
     server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     """It takes over, breaks, and the service manager starts the old one."""
-    for number in range(TRIES + 1):
+    for number in range(MAX_ATTEMPTS + 1):
         async with running(tmp_path) as made:
-            made.upgrader.look()
+            made.upgrader.check_now()
             await trio.sleep(1)
-            assert (made.found is not None) is (number < TRIES)
+            assert (made.found is not None) is (number < MAX_ATTEMPTS)
     made = Running(tmp_path)
-    await made.upgrader.prove(server.digest)  # an attempt that lasts
+    await made.upgrader.confirm_takeover(server.digest)  # an attempt that lasts
     async with running(tmp_path) as made:
-        made.upgrader.look()
+        made.upgrader.check_now()
         await trio.sleep(1)
         assert made.found is not None
 
@@ -342,12 +342,12 @@ async def test_who_has_taken_over_gets_the_names_and_has_lasted_after_a_while(
     for path in (own, before):
         path.write_text(path.name)
     monkeypatch.setenv("CODER_SELF", str(own))
-    Records(tmp_path).begin("x", "v9")
+    Records(tmp_path).record_attempt("x", "v9")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Running(tmp_path).upgrader.prove, "x")
-        await trio.sleep(upgrader.PROVEN / 2)
+        nursery.start_soon(Running(tmp_path).upgrader.confirm_takeover, "x")
+        await trio.sleep(upgrader.PROVEN_AFTER / 2)
         assert before.read_text() == own.name and "x" in (tmp_path / "attempts.json").read_text()
-        await trio.sleep(upgrader.PROVEN)
+        await trio.sleep(upgrader.PROVEN_AFTER)
         assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
 
 
@@ -356,12 +356,12 @@ async def test_who_has_lasted_has_though_another_agent_is_at_work_in_the_folder(
 ) -> None:
     """Two agents of one name on a machine: one gets its program, which may take two hours."""
     tmp_path.chmod(0o700)
-    Records(tmp_path).begin("x", "v9")
+    Records(tmp_path).record_attempt("x", "v9")
     with locked(tmp_path):
-        await Running(tmp_path).upgrader.prove("x")
+        await Running(tmp_path).upgrader.confirm_takeover("x")
     assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
 
 
 async def test_what_cannot_be_tidied_ends_nothing(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     (tmp_path / "file").touch()
-    await Running(tmp_path / "file").upgrader.prove("x")
+    await Running(tmp_path / "file").upgrader.confirm_takeover("x")

@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.workspace.children import UNKNOWN_STATUS, Child, children, collect, end_group
+from coder.agent.workspace.children import UNKNOWN_STATUS, Child, children, end_group, reap
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -51,7 +51,7 @@ async def test_children_that_nobody_follows_are_collected() -> None:
     pids = [spawned("exit 0") for _ in range(3)]
     assert {pid for pid, _ in pids} <= set(children())
     with trio.fail_after(60):
-        await collect([pid for pid, _ in pids])
+        await reap([pid for pid, _ in pids])
     assert not {pid for pid, _ in pids} & set(children())
     for _, descriptor in pids:
         os.close(descriptor)

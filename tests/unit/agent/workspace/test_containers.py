@@ -88,7 +88,11 @@ async def test_a_terminal_inside_is_a_terminal(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("name", "user", "why"),
-    [("--privileged", "", "no name of a container"), ("web", "-u", "no name of a user"), ("a;b", "", "no name of")],
+    [
+        ("--privileged", "", "not a valid container name"),
+        ("web", "-u", "not a valid user name"),
+        ("a;b", "", "not a valid"),
+    ],
 )
 async def test_what_is_no_name_is_refused(place: Place, name: str, user: str, why: str) -> None:
     done = await place.ssh("true", CODER_CONTAINER=name, CODER_CONTAINER_USER=user)

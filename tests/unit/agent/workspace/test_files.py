@@ -31,7 +31,7 @@ from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.agent.ssh import sessions
 from coder.agent.state import AgentState, Identity
 from coder.agent.workspace import files, git_changes, mcp_servers, script_log, secret_files
-from coder.agent.workspace.files import ASKED_AT_ONCE, NotRegularError, open_regular, read_regular, workdir
+from coder.agent.workspace.files import THREADS_PER_FOLDER, NotRegularError, open_regular, read_regular, workdir
 from coder.agent.workspace.mcp_servers import ToolServers
 from coder.agent.workspace.secret_files import write_secret_files
 from coder.rpc.proto import agent_pb2
@@ -47,7 +47,7 @@ def state_of(home: Path) -> AgentState:
 
 
 def odd_things(folder: Path) -> list[Path]:
-    """What can have a name and is no regular file, and links to it."""
+    """What can have a name and is not a regular file, and links to it."""
     os.mkfifo(folder / "pipe")
     (folder / "folder").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -67,7 +67,7 @@ def test_only_regular_files_are_opened(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "open", lambda path, *rest: opened.append(str(path)) or plain(path, *rest))
     for thing in things:
         for flags in (os.O_RDONLY, os.O_WRONLY | os.O_CREAT):
-            with pytest.raises(NotRegularError, match="no regular file"):
+            with pytest.raises(NotRegularError, match="not a regular file"):
                 open_regular(thing, flags)
     assert opened == []
 
@@ -86,7 +86,7 @@ def test_one_that_became_another_while_it_was_opened_is_refused(
 
 
 def test_files_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PIECE", 3)
+    monkeypatch.setattr(files, "READ_SIZE", 3)
     (tmp_path / "f").write_bytes(b"0123456789")
     (tmp_path / "l").symlink_to("f")
     for limit, offset, wanted in ((4, 0, b"0123"), (1 << 62, 7, b"789"), (0, 0, b""), (-2, 0, b""), (5, 99, b"")):
@@ -111,7 +111,7 @@ async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch
         return await in_thread(look, limiter=limiter) if look.__self__ == state.directory else look()
 
     monkeypatch.setattr(files, "on_disk", on_disk)
-    monkeypatch.setattr(files, "LOOK_TIME", 0.1)
+    monkeypatch.setattr(files, "DISK_TIMEOUT", 0.1)
     monkeypatch.setattr(Path, "is_dir", lambda self: plain(self) if self != state.directory else answer.wait())
     try:
         assert await workdir(state) == state.identity.home
@@ -166,14 +166,14 @@ async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
         asked.append(folder)
         return answer.wait(60)
 
-    monkeypatch.setattr(files, "LOOK_TIME", 0.05)
+    monkeypatch.setattr(files, "DISK_TIMEOUT", 0.05)
     monkeypatch.setattr(Path, "is_dir", look)
     state = state_of(tmp_path)
     try:
         async with trio.open_nursery() as nursery:
-            for _ in range(3 * ASKED_AT_ONCE):
+            for _ in range(3 * THREADS_PER_FOLDER):
                 nursery.start_soon(workdir, state)
-        assert len(asked) <= ASKED_AT_ONCE * len(state.workdirs())
+        assert len(asked) <= THREADS_PER_FOLDER * len(state.workdirs())
         assert THREADS.limiter().borrowed_tokens == 0
     finally:
         answer.set()
@@ -187,8 +187,8 @@ async def test_what_is_looked_at_again_and_again_leaves_threads_to_others(
     look, owner, function = LOOKS[name]
     state, held = state_of(tmp_path), THREADS.limiter().borrowed_tokens
     for times in (files, secret_files, script_log, volumes):
-        monkeypatch.setattr(times, "LOOK_TIME", 0.05)
-    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.05)
+        monkeypatch.setattr(times, "DISK_TIMEOUT", 0.05)
+    monkeypatch.setattr(git_changes, "COMMAND_TIMEOUT", 0.05)
     with away(owner, function, monkeypatch) as waiting:
         async with trio.open_nursery() as nursery:
             for _ in range(3 * int(THREADS.limiter().total_tokens)):
@@ -238,8 +238,8 @@ LOOKS: dict[str, tuple[Look, Any, str]] = {
     "mcp/call-tool": (ask("POST", "mcp/call-tool", {"tool_name": "a__b"}), mcp_servers, "read_regular"),
     "git/watch": (lambda state: git_changes.scan(state.workdirs()[0], {}), git_changes, "find_repositories"),
     "workdir": (workdir, Path, "is_dir"),
-    "a secret's file": (lambda state: write_secret_files(state, SECRETS), secret_files, "open_to_write"),
-    "a script's log": (kept, script_log, "open_to_write"),
+    "a secret's file": (lambda state: write_secret_files(state, SECRETS), secret_files, "open_for_writing"),
+    "a script's log": (kept, script_log, "open_for_writing"),
     "message of the day": (lambda state: sessions._message_of_the_day(Path("/"), Path("/f")), sessions, "read_regular"),
     "volumes": (lambda state: volumes.read_volumes([state.workdirs()[0]]), volumes, "disk_usage"),
     "flight recorder": (recorded, FlightFile, "open_file"),
@@ -295,7 +295,7 @@ async def _look_or_be_refused(look: Look, state: AgentState) -> None:
     try:
         found: Any = await look(state)
     except git_changes.GitError as error:
-        assert "was not searched" in str(error)
+        assert "could not be searched" in str(error)
     else:
         assert getattr(found, "status", 500) == 500 or b"no room for another thread" in found.body
 
@@ -373,12 +373,12 @@ async def test_a_tool_file_that_is_none_is_an_error(tmp_path: Path) -> None:
         (folder / ".mcp.json").symlink_to(thing)
         with trio.fail_after(60):
             found: Any = await ask("GET", "mcp/tools")(state_of(folder))
-        assert found.status == 500 and b"no regular file" in found.body
+        assert found.status == 500 and b"not a regular file" in found.body
 
 
 async def test_a_look_that_takes_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_servers, "READ_TIME", 0.1)
-    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.1)
+    monkeypatch.setattr(mcp_servers, "READ_TIMEOUT", 0.1)
+    monkeypatch.setattr(git_changes, "COMMAND_TIMEOUT", 0.1)
     with away(mcp_servers, "read_regular", monkeypatch):
         found: Any = await ask("GET", "mcp/tools")(state_of(tmp_path))
         assert found.status == 500 and b"was not read within" in found.body
@@ -411,7 +411,7 @@ def test_a_system_without_the_flags_opens_files_as_bytes(tmp_path: Path) -> None
         os.open = lambda path, flags, *mode: asked.append(flags) or plain(path, flags & ~os.O_BINARY, *mode)
         from coder.agent.workspace import files
         path = Path(sys.argv[1])
-        with os.fdopen(files.open_to_write(path, os.O_TRUNC, 0o600), "wb") as out:
+        with os.fdopen(files.open_for_writing(path, os.O_TRUNC, 0o600), "wb") as out:
             out.write(b"a")
         assert files.read_regular(path, 9) == b"a" and [bool(one & os.O_BINARY) for one in asked[-2:]] == [True] * 2
     """

@@ -119,7 +119,7 @@ async def test_a_repository_that_does_not_answer_leaves_the_others(
     async def time_passes() -> None:
         while not (tmp_path / "stands").exists():
             await trio.to_thread.run_sync(time.sleep, 0.01)
-        mock_clock.jump(git_changes.COMMAND_TIME)
+        mock_clock.jump(git_changes.COMMAND_TIMEOUT)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(time_passes)
@@ -232,7 +232,7 @@ async def test_filters_that_cannot_be_switched_off_leave_the_repository_unread(
     with (folder / ".git/config").open("a") as config:
         config.writelines(f'[filter "{name}"]\n\tclean = false\n' for name in names)
     found = await scan(folder, ENV)
-    assert not found.repositories and "cannot be switched off" in found.errors[str(folder)]
+    assert not found.repositories and "cannot be disabled" in found.errors[str(folder)]
 
 
 async def test_before_git_knew_scopes_every_filter_is_switched_off(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ async def test_all_of_a_command_that_takes_too_long_is_ended(
     async def time_passes() -> None:
         await trio.lowlevel.wait_readable(reading)
         assert os.read(reading, 1) == b"\n"
-        mock_clock.jump(git_changes.COMMAND_TIME)
+        mock_clock.jump(git_changes.COMMAND_TIMEOUT)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(time_passes)

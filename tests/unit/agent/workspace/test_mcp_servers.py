@@ -123,17 +123,17 @@ async def test_what_goes_wrong_is_said_and_the_next_call_works(tmp_path: Path, m
     async with asking(tmp_path) as ask:
         for tool, status, said in (
             ("project__other", 502, "no such tool"),
-            ("project__end", 502, "it has ended"),
+            ("project__end", 502, "it has exited"),
             ("none__say", 404, "There is no tool"),
             ("say", 404, "There is no tool"),
         ):
             found = await ask.call(tool)
             assert found[0] == status and said in json.dumps(found[1])
         assert (await ask.call("project__say", text="x"))[0] == 200
-        monkeypatch.setattr(mcp_servers, "CALL_TIME", 0.2)
+        monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 0.2)
         status, told = await ask.call("project__sleep")
         assert status == 502 and "no answer to tools/call" in told["detail"]
-        monkeypatch.setattr(mcp_servers, "CALL_TIME", 30.0)
+        monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 30.0)
         assert (await ask.call("project__say", text="x"))[0] == 200
         odd_ones: list[Any] = [{}, {"tool_name": 1}, {"tool_name": "a", "arguments": [1]}, [], None]
         for odd in odd_ones:
@@ -145,7 +145,7 @@ async def test_without_a_file_there_are_no_tools_and_a_bad_one_is_told(tmp_path:
         assert await ask("GET", "tools") == (200, {"tools": []})
         (tmp_path / ".mcp.json").write_text("[]")
         status, told = await ask("GET", "tools")
-        assert status == 500 and ".mcp.json is not what it should be" in told["detail"]
+        assert status == 500 and ".mcp.json is not a valid server list" in told["detail"]
 
 
 @pytest.mark.parametrize(
@@ -172,20 +172,20 @@ async def test_the_wait_for_others_is_timed_and_does_not_end_their_server(
     configure(tmp_path, project=good(tmp_path))
     async with asking(tmp_path) as ask:
         first = (await ask.call("project__say", text="x"))[1]
-        asking_now, ended = ask.servers._running["project"].asking, trio.Event()
+        asking_now, ended = ask.servers._running["project"].call_lock, trio.Event()
 
         async def call_long(task_status: trio.TaskStatus[None]) -> None:
             async with asking_now:
                 task_status.started()
                 await ended.wait()
 
-        monkeypatch.setattr(mcp_servers, "CALL_TIME", 0.2)
+        monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 0.2)
         async with trio.open_nursery() as nursery:
             await nursery.start(call_long)
             status, told = await ask.call("project__say", text="x")
             ended.set()
         assert status == 502 and "busy with other calls" in told["detail"]
-        monkeypatch.setattr(mcp_servers, "CALL_TIME", 30.0)
+        monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 30.0)
         assert (await ask.call("project__say", text="x"))[1] == first, "by the same process"
 
 
@@ -232,7 +232,7 @@ async def test_servers_that_are_taken_out_of_the_file_end(tmp_path: Path) -> Non
         gone = ask.servers._running["b"].process
         configure(tmp_path, a=good(tmp_path))
         assert (await ask.call("a__say", text="x"))[0] == 200
-        assert set(ask.servers._running) == set(ask.servers._changing) == {"a"} and gone.returncode is not None
+        assert set(ask.servers._running) == set(ask.servers._locks) == {"a"} and gone.returncode is not None
         (tmp_path / ".mcp.json").write_text("{")
         assert (await ask("GET", "tools"))[0] == 500
         assert set(ask.servers._running) == {"a"}, "a file that is being written says nothing"

@@ -90,7 +90,7 @@ async def test_a_running_one_is_signalled_with_its_children() -> None:
 
 
 async def test_a_child_that_keeps_the_pipe_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "LAST_WORDS", 0.05)
+    monkeypatch.setattr(processes, "DRAIN_TIMEOUT", 0.05)
     async with asking() as ask:
         ident = await ask.started("echo early; sleep 600 & exit 0")
         found = await ask.ended(ident)
@@ -117,7 +117,7 @@ async def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         commands = [row["command"] for row in (await ask("GET", "list"))["processes"]]
         assert commands == ["sleep 600", "echo 3", "echo 2"]
         refused = await ask("POST", "start", {"command": "true"}, status=400)
-        assert "are running already" in refused["detail"]
+        assert "are already running" in refused["detail"]
 
 
 def test_the_first_and_the_last_of_much_output_are_kept() -> None:
@@ -152,9 +152,9 @@ async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path
             going = await ask.started(f"echo one; while [ ! -e {go} ]; do sleep 0.05; done; echo two; exit 5")
             while "one" not in (await ask("GET", f"{going}/output"))["output"]:
                 await trio.sleep(0.01)
-            before.let_go()
+            before.release()
             nursery.cancel_scope.cancel()
-        left, after = before.left(), Processes(state)
+        left, after = before.handover_state(), Processes(state)
         state.processes = after
         async with trio.open_nursery() as nursery:
             nursery.start_soon(after.run, left)
@@ -177,9 +177,9 @@ async def test_a_command_left_to_this_same_program_is_waited_for_once(tmp_path: 
             nursery.start_soon(before.run)
             await trio.testing.wait_all_tasks_blocked()
             made = await before.start(f"while [ ! -e {go} ]; do sleep 0.05; done; exit 5", "", {}, background=True)
-            before.let_go()
+            before.release()
             nursery.cancel_scope.cancel()
-        left = before.left()
+        left = before.handover_state()
         del before, made
         gc.collect()
         go.touch()
@@ -204,7 +204,7 @@ def test_without_descriptors_one_commands_output_is_lost(monkeypatch: pytest.Mon
     child = Child(os.getpid(), reading)
     made = processes.StartedProcess("a", "x", "/", False, child, 1.0)
     monkeypatch.setattr(os, "dup", none_left)
-    left = made.left()
+    left = made.handover_state()
     assert (left.ident, left.output, left.exited) == ("a", None, None)
     assert child.stdout is not None
     os.close(writing)
@@ -245,7 +245,7 @@ async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
         process = await open_process(*arguments, **options)
         begun.append(process)
         if end == "hands over":
-            table.let_go()
+            table.release()
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
             await trio.testing.wait_all_tasks_blocked()
@@ -266,5 +266,5 @@ async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
             nursery.start_soon(table.run)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(start)
-    assert refused == ["the agent is ending"]
+    assert refused == ["the agent is shutting down"]
     assert [process.returncode for process in begun] == [-9]

@@ -50,7 +50,7 @@ async def test_a_disk_that_does_not_answer_costs_no_other(tmp_path: Path, monkey
         plain(path, mode, parents, exist_ok)
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    monkeypatch.setattr(secret_files, "LOOK_TIME", 0.05)
+    monkeypatch.setattr(secret_files, "DISK_TIMEOUT", 0.05)
     state = AgentState(identity=Identity("me", tmp_path, "/bin/sh"), token="t", url="http://x", executable="coder")
     secrets = [agent_pb2.WorkspaceSecret(file_path=path, value=b"s") for path in ("~/away/one", "~/there/two")]
     try:

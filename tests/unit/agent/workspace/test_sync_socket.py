@@ -47,7 +47,7 @@ async def test_a_script_waits_for_another(tmp_path: Path) -> None:
         await sync(made.path, tmp_path, "ping")
         await sync(made.path, tmp_path, "want app db repo")
         refused = await sync(made.path, tmp_path, "start app --timeout 10ms", code=1)
-        assert 'unit "app" still waits for: db, repo' in refused.stderr
+        assert 'unit "app" is still waiting for: db, repo' in refused.stderr
         shown = (await sync(made.path, tmp_path, "status app")).stdout
         assert shown.startswith(
             "Unit: app\nStatus: pending\nReady: false\n\nDependencies:\nDEPENDS ON  REQUIRED STATUS"
@@ -155,9 +155,9 @@ async def test_units_and_path_stay_for_the_next_program_of_this_process(tmp_path
         await trio.testing.wait_all_tasks_blocked()
         await sync(first.path, tmp_path, "want app db")
         await sync(first.path, tmp_path, "start db")
-        first.let_go()
+        first.release()
         nursery.cancel_scope.cancel()
-    second = SyncSocket(kept=first.left())
+    second = SyncSocket(kept=first.handover_state())
     assert second.path == first.path and second.path.exists()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(second.run)
@@ -193,7 +193,7 @@ async def test_a_models_report_goes_through_the_socket_where_no_token_is_known(t
             raise CoderError("refused", "No app found")
 
     path = tmp_path / "agent.sock"
-    made = SyncSocket(path, tell=tell)
+    made = SyncSocket(path, report=tell)
     calls = [
         {
             "jsonrpc": "2.0",

@@ -49,7 +49,7 @@ async def _lost() -> None:
 async def test_what_is_made_by_a_call_whose_end_nobody_hears_is_removed(
     answer: Callable[[], Awaitable[None]], place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sub_agents, "MAKE_TIME", 0.1)
+    monkeypatch.setattr(sub_agents, "CREATE_TIMEOUT", 0.1)
     place.template()
     place.server.answers.append(answer)
     async with place.running():
@@ -67,7 +67,7 @@ async def test_what_a_server_makes_after_everybody_has_gone_is_removed_too(
     place.template()
     place.server.answers.append(_lost)
     async with place.running():
-        await place.one(lambda one: "agent" in one)
+        await place.one(lambda item: "agent" in item)
         await place.only_one()
         place.server.have("late")
         await place.only_one()
@@ -76,10 +76,10 @@ async def test_what_a_server_makes_after_everybody_has_gone_is_removed_too(
 async def test_in_no_doubt_nothing_is_removed_that_another_may_have_made(place: Place) -> None:
     place.template()
     async with place.running():
-        await place.one(lambda one: "agent" in one)
-        await place.settled(lambda: not place.table.calls.is_doubtful)
+        await place.one(lambda item: "agent" in item)
+        await place.settled(lambda: not place.table.calls.is_stale)
         others = place.server.have("of a second process")
-        await place.table._in_step.compare()
+        await place.table._reconciler.reconcile()
         assert others in place.server.agents
 
 
@@ -104,13 +104,13 @@ async def test_one_that_has_another_token_goes_on_with_that(place: Place) -> Non
 async def test_what_is_gone_already_need_not_be_removed(place: Place) -> None:
     place.template()
     async with place.running():
-        found = await place.one(lambda one: "agent" in one)
+        result = await place.one(lambda item: "agent" in item)
         await place.table.calls.delete(uuid4())
-        assert [str(ident) for ident in place.server.agents] == [found["agent"]["id"]]
+        assert [str(ident) for ident in place.server.agents] == [result["agent"]["id"]]
 
 
 async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, asked = sub_agents.SubAgentCalls(), []
+    calls, asked = sub_agents.SubAgentClient(), []
 
     async def answer(name: str, request: Any, _reply: Any) -> Any:
         asked.append(request.name)
@@ -130,5 +130,5 @@ async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("ident", "token"), [(bytes(15), bytes(16)), (bytes(16), b"")])
 def test_an_agent_without_a_good_id_or_token_is_refused(ident: bytes, token: bytes) -> None:
-    with pytest.raises(CommandError, match="without a good id"):
+    with pytest.raises(CommandError, match="without a valid id"):
         SubAgent.of(agent_pb2.SubAgent(name="a", id=ident, auth_token=token))

@@ -10,7 +10,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from coder.agent.network import http_api
-from coder.agent.network.http_door import HttpDoor
+from coder.agent.network.lazy_http_api import LazyHttpApi
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 
@@ -35,7 +35,7 @@ async def test_the_first_streams_load_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(http_api, "HttpApi", Counted)
     state = AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
-    door = HttpDoor(state)
+    door = LazyHttpApi(state)
     pairs = [memory_stream_pair() for _ in range(3)]
     answers: list[bytes] = []
 

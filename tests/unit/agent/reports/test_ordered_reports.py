@@ -6,12 +6,12 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.ordered_reports import OrderedReports
 from coder.rpc.errors import RpcError
 
 
 async def test_each_is_told_once_whatever_happens_to_connections() -> None:
-    queue = InOrder[int](10)
+    queue = OrderedReports[int](10)
     for number in range(6):
         assert queue.add(number)
     told: list[int] = []
@@ -38,6 +38,6 @@ async def test_each_is_told_once_whatever_happens_to_connections() -> None:
 
 
 async def test_too_many_are_not_kept() -> None:
-    queue = InOrder[int](2)
+    queue = OrderedReports[int](2)
     assert [queue.add(number) for number in range(3)] == [True, True, False]
     assert len(queue) == 2

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.shared_look import SharedLook
+from coder.agent.shared_poll import SharedPoll
 
 
 class Looks:
@@ -26,7 +26,7 @@ class Looks:
 async def test_whoever_waits_gets_a_look_that_began_after_they_asked(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shared, looks, answers = SharedLook[int](), Looks(), list[int]()
+    shared, looks, answers = SharedPoll[int](), Looks(), list[int]()
 
     async def ask(delay: float) -> None:
         await trio.sleep(delay)
@@ -44,7 +44,7 @@ async def test_whoever_waits_gets_a_look_that_began_after_they_asked(
 async def test_who_leaves_in_the_middle_holds_up_nobody_and_the_last_takes_the_memory_along(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shared, looks = SharedLook[int](), Looks()
+    shared, looks = SharedPoll[int](), Looks()
     with shared.watched():
         with trio.move_on_after(0.5):
             await shared.after(-1, looks)
@@ -56,7 +56,7 @@ async def test_who_leaves_in_the_middle_holds_up_nobody_and_the_last_takes_the_m
 
 
 async def test_a_look_that_fails_is_taken_again() -> None:
-    shared = SharedLook[int]()
+    shared = SharedPoll[int]()
 
     async def fails() -> int:
         raise ValueError("no")
