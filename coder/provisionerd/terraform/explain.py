@@ -1,4 +1,4 @@
-"""Prints what is made of a plan, a state or a template's files: the tool behind scripts/explain-template.
+"""Command that prints the extracted content of a plan, a state or a template's files, behind scripts/explain-template.
 
 The output has the form of the recorded expectations in tests/data/terraform: protojson with proto field names, empty
 fields written out, absent messages as null.
@@ -32,7 +32,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 
 def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
-    """The `plan` part of an expectation."""
+    """Return the `plan` part of an expectation."""
     complete = pb.PlanComplete(
         dailyCost=changes.daily_cost(plan),
         ai_task_count=changes.ai_task_count(plan),
@@ -48,24 +48,24 @@ def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
 
 
 def explain_state(state: dict[str, Any], dot: str) -> dict[str, Any]:
-    """The `state` part of an expectation."""
+    """Return the `state` part of an expectation."""
     return _extracted(extract_state, state, dot)
 
 
 def _extracted(extract: Any, document: dict[str, Any], dot: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     try:
-        found = extract(document, dot)
-        result["graph_complete"], warnings = dump(found.complete), found.warnings
-    except ExtractError as problem:
-        result["error"], warnings = problem.message, problem.warnings
+        extracted = extract(document, dot)
+        result["graph_complete"], warnings = dump(extracted.complete), extracted.warnings
+    except ExtractError as error:
+        result["error"], warnings = error.message, error.warnings
     if warnings:
         result["log"] = [{"level": "WARN", "message": one.message, **one.fields} for one in warnings]
     return result
 
 
 def explain_files(folder: Path) -> dict[str, Any]:
-    """The `parse_complete` part of an expectation."""
+    """Return the `parse_complete` part of an expectation."""
     template = template_of.read_template(folder)
     return {
         "parse_complete": {
@@ -76,7 +76,7 @@ def explain_files(folder: Path) -> dict[str, Any]:
 
 
 def explain_parameters(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """What an expectation of dynamic parameters holds, for the requests in `asked` (inputs.json)."""
+    """Return the expectation of dynamic parameters for the requests in `inputs` (inputs.json)."""
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -119,19 +119,19 @@ def _render(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any
 
 
 def _build_values(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    given = GivenValues(
+    options = GivenValues(
         build=entry.get("build") or {},
         previous=entry.get("previous") or {},
         preset=entry.get("preset") or {},
         first_build=bool(entry.get("first_build")),
     )
-    values, refusal = build_values(files, _request(asked, {}), given)
+    values, refusal = build_values(files, _request(asked, {}), options)
     outcome: dict[str, Any] = {"error": refusal} if refusal else {"values": values}
     return {"name": entry.get("name", ""), **outcome}
 
 
 def dump(message: Message) -> dict[str, Any]:
-    """protojson with empty fields written out; messages that are absent are null."""
+    """Return a message as protojson with empty fields written out and absent messages as null."""
     shown: dict[str, Any] = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
@@ -167,25 +167,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parameters = commands.add_parser("parameters", help="parameters, presets and tags, rendered without terraform")
     parameters.add_argument("folder", type=Path)
     parameters.add_argument("--inputs", type=Path, required=True, help="JSON: owner, renders, builds")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        result = _run(given)
-    except (CoderError, OSError, ValueError) as problem:
-        sys.stderr.write(f"error: {explain_error(problem)}\n")
+        result = _run(options)
+    except (CoderError, OSError, ValueError) as error:
+        sys.stderr.write(f"error: {explain_error(error)}\n")
         return 1
     sys.stdout.write(json.dumps(result, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     return 0
 
 
-def _run(given: argparse.Namespace) -> dict[str, Any]:
-    if given.command == "parse":
-        return explain_files(given.folder)
-    if given.command == "parameters":
-        return explain_parameters(given.folder, json.loads(given.inputs.read_bytes()))
-    dot = given.graph.read_text()
-    if given.plan is not None:
-        return explain_plan(json.loads(given.plan.read_bytes()), dot)
-    return explain_state(json.loads(given.state.read_bytes()), dot)
+def _run(options: argparse.Namespace) -> dict[str, Any]:
+    if options.command == "parse":
+        return explain_files(options.folder)
+    if options.command == "parameters":
+        return explain_parameters(options.folder, json.loads(options.inputs.read_bytes()))
+    dot = options.graph.read_text()
+    if options.plan is not None:
+        return explain_plan(json.loads(options.plan.read_bytes()), dot)
+    return explain_state(json.loads(options.state.read_bytes()), dot)
 
 
 if __name__ == "__main__":

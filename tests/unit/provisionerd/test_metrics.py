@@ -23,8 +23,8 @@ def test_each_family_moves() -> None:
     with activity.working("a", "terraform"):
         assert _samples(activity)[current] == 1
     assert _samples(activity)[current] == 0
-    activity.took("terraform", 12.5, good=False)
-    activity.took("terraform", 7200, good=False)
+    activity.record("terraform", 12.5, succeeded=False)
+    activity.record("terraform", 7200, succeeded=False)
     found = _samples(activity)
     labels = 'provisioner="terraform",status="failed"'
     name = "coderd_provisionerd_job_timings_seconds"
