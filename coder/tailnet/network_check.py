@@ -1,6 +1,6 @@
-"""Trying every transport from this machine to a deployment, one by one: what `coder netcheck` reports.
+"""Measurement of every transport from this machine to a deployment, for `coder netcheck`.
 
-Lives here: the measurements and upstream's JSON of them (`derp`, `interfaces`). The words are `verdicts.py`'s.
+Has the measurements and upstream's JSON of them (`derp`, `interfaces`). The texts are in `verdicts.py`.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from coder.tailnet.relay import TRANSPORTS, RelayDialer, shown_proxy
 from coder.tailnet.verdicts import TransportVerdict
 
 SAFE_MTU = 1378
-"""Bytes an interface should carry so that packets of ours (1310 and headers) pass in one piece; upstream's number."""
+"""Bytes an interface should carry so that our packets (1310 and headers) pass unfragmented; upstream's number."""
 TRANSPORT_TIMEOUT = 10.0
 MAPPING_TIMEOUT = 5.0
-"""Seconds a router has to lend us a port: PCP's questions, then NAT-PMP's first ones."""
+"""Seconds for a router to map a port: PCP's requests, then NAT-PMP's first ones."""
 NANO = 1_000_000_000
 
 
 @dataclass
 class NodeResult:
-    """One node of one region."""
+    """Result of one node of one region."""
 
     node: DerpNode
     latency_s: float | None = None
     transports: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TRANSPORTS, "not tried"))
     transport: str = ""
-    "The first that works."
+    "First transport that works."
     round_trip_s: float | None = None
-    "Of a message between two clients of the relay."
+    "Round-trip time of a message between two clients of the relay."
     stun: str | None = None
-    "None: not asked; empty: answered; else what went wrong."
+    "STUN result. None: not asked; empty: answered; else the error."
     log: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -70,29 +70,29 @@ class NodeResult:
 
 @dataclass
 class Findings:
-    """Everything that was measured."""
+    """Results of all measurements."""
 
     derp_map: DerpMap
     regions: dict[int, list[NodeResult]] = field(default_factory=dict)
     latencies: dict[int, float] = field(default_factory=dict)
     mappings: Mappings = field(default_factory=Mappings)
     asked: int = 0
-    "STUN servers that could be asked."
+    "Number of STUN servers that could be asked."
     mapped: Address | None = None
-    "The port a router lends us."
+    "Port that the router mapped."
     mapping: str = ""
-    "By which protocol; `none` when one was asked in vain, empty when none was worth asking."
+    "Protocol of the mapping; `none` when a request failed, empty when no request was useful."
     can_send: set[int] = field(default_factory=set)
-    "Address families datagrams leave by."
+    "Address families that can send datagrams."
     interfaces: list[Interface] = field(default_factory=list)
     home: int = 0
     is_blocked: bool = False
-    "The deployment forbids direct paths."
+    "Whether the deployment forbids direct paths."
     transports: list[TransportVerdict] = field(default_factory=list)
 
 
 async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
-    """Tries everything. Raises CoderError only when the deployment itself does not answer or does not know us."""
+    """Run all checks. Raises CoderError only when the deployment itself does not answer or rejects us."""
     proxy = shown_proxy(proxy_for(policy, policy.origin.hostname or "", policy.origin.scheme))
     async with HttpClient(policy) as http:
         await http.request("GET", "/api/v2/buildinfo")
@@ -136,13 +136,13 @@ async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult
         result.errors.append(str(error))
     for transport in TRANSPORTS:
         if transport == "stream" and not region.embedded_relay:
-            continue  # ours alone
+            continue  # supported by our relays alone
         result.log.append(f"trying the relay by {transport}")
         try:
             with trio.fail_after(TRANSPORT_TIMEOUT):
-                one = await dialer.try_transport(region, result.node, transport)
-                two = await dialer.try_transport(region, result.node, transport)
-                took = await exchange(one, two)
+                item = await dialer.try_transport(region, result.node, transport)
+                second = await dialer.try_transport(region, result.node, transport)
+                took = await exchange(item, second)
         except trio.TooSlowError:
             result.transports[transport] = f"nothing came back within {TRANSPORT_TIMEOUT:g} s"
         except (CoderError, RelayError, WireError, trio.BrokenResourceError, OSError) as error:
@@ -157,13 +157,13 @@ async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult
 
 async def _try_udp(found: Findings) -> None:
     """Ask every STUN server from one socket per family, so that their answers can be compared."""
-    wanted = {
+    stun_servers = {
         (result.node.stun_test_ip or result.node.host_name, result.node.stun_port or DEFAULT_STUN_PORT): result
         for results in found.regions.values()
         for result in results
         if result.node.stun_port >= 0
     }
-    found.asked = len(wanted)
+    found.asked = len(stun_servers)
     sockets: dict[socket.AddressFamily, trio.socket.SocketType] = {}
     for family, host in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
         try:
@@ -179,7 +179,7 @@ async def _try_udp(found: Findings) -> None:
             os_socket.sendto(datagram, to)
             found.can_send.add(family)
         except (KeyError, OSError):
-            pass  # no socket or no way of this family: it is not in `can_send`
+            pass  # no socket or no route of this family: it is not in `can_send`
 
     round_ = StunRound(os.urandom, send)
     answered: set[Address] = set()
@@ -200,20 +200,20 @@ async def _try_udp(found: Findings) -> None:
         async with trio.open_nursery() as nursery:
             for sock in sockets.values():
                 nursery.start_soon(listen, sock)
-            await round_.ask(wanted, list(sockets))
+            await round_.ask(stun_servers, list(sockets))
             nursery.cancel_scope.cancel()
         if socket.AF_INET in sockets:
             await _try_mapping(found, sockets[socket.AF_INET].getsockname()[1])
     finally:
         for sock in sockets.values():
             sock.close()
-    for (host, port), result in wanted.items():
+    for (host, port), result in stun_servers.items():
         addresses = await resolve(host, port, list(sockets))
         result.stun = "" if answered.intersection(addresses) else "no answer" if addresses else "no such host"
 
 
 async def _try_mapping(found: Findings, port: int) -> None:
-    """Ask the router for this port, where it hides us, and give it back."""
+    """Request a mapping of this port when the router uses NAT, and release it."""
     answered = trio.Event()
     mapper = PortMapper(answered.set)
     mapper.look(port, found.mappings.observed())
@@ -234,7 +234,7 @@ def _relay_verdicts(found: Findings) -> list[TransportVerdict]:
     relays = [result for result in found.regions.get(found.home, ()) if not result.node.stun_only]
     if not relays:
         return [TransportVerdict("relay", "Relay", "error", "the deployment has no relay", "Ask its administrator.")]
-    result = next((one for one in relays if one.is_healthy), relays[0])
+    result = next((item for item in relays if item.is_healthy), relays[0])
     listed, works = [], False
     for transport in TRANSPORTS:
         took = result.round_trip_s if transport == result.transport else None
@@ -273,7 +273,7 @@ def _udp_verdicts(found: Findings, *, direct: bool) -> list[TransportVerdict]:
 
 
 def to_json(found: Findings) -> dict[str, Any]:
-    """`derp` and `interfaces` as upstream's `netcheck` prints them, and our `rungs`."""
+    """Return `derp` and `interfaces` as upstream's `netcheck` prints them, and our `rungs`."""
     return {
         "derp": _derp_json(found),
         "interfaces": _interfaces_json(found.interfaces),
@@ -286,7 +286,7 @@ def _derp_json(found: Findings) -> dict[str, Any]:
     regions = {str(number): _region_json(maps[str(number)], results) for number, results in found.regions.items()}
     warnings = [warning for region in regions.values() for warning in region["warnings"]]
     stun = [result.stun == "" for results in found.regions.values() for result in results if result.stun is not None]
-    if stun and not any(stun):  # none at all is a choice, and upstream does not warn of it
+    if stun and not any(stun):  # no STUN server at all is a choice, and upstream does not warn about it
         warnings.append({"code": "ESTUN01", "message": "None of the STUN servers answers: UDP seems to be blocked."})
     elif found.mappings.varies:
         warnings.append(
@@ -372,11 +372,11 @@ def _interfaces_json(interfaces: list[Interface]) -> dict[str, Any]:
     warnings = [
         {
             "code": "EIF01",
-            "message": f"Network interface {one.name} has an MTU of {one.mtu}, less than {SAFE_MTU}: "
+            "message": f"Network interface {item.name} has an MTU of {item.mtu}, less than {SAFE_MTU}: "
             "direct paths over it may be slower.",
         }
-        for one in interfaces
-        if 0 < one.mtu < SAFE_MTU
+        for item in interfaces
+        if 0 < item.mtu < SAFE_MTU
     ]
     return {
         "severity": "warning" if warnings else "ok",

@@ -72,7 +72,7 @@ def _parsed(path: Path) -> File:
         text = path.read_text()
         return parse_file_untrusted(native_syntax_untrusted(text) if path.suffix == ".json" else text, path.name)
     except (OSError, UnicodeDecodeError, HclError) as error:
-        raise CoderError("template", f"{path} cannot be parsed", "Name a folder with a template.") from error
+        raise CoderError("template", f"{path} cannot be read", "Name a folder with a template.") from error
 
 
 def _declared(files: Sequence[File]) -> dict[str, dict[str, str]]:

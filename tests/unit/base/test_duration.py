@@ -19,5 +19,5 @@ def test_only_zero_nanoseconds_are_no_time(nanoseconds: int, microseconds: float
 
 
 def test_what_no_clock_counts_is_refused() -> None:
-    with pytest.raises(CoderError, match="longer than any clock counts"):
+    with pytest.raises(CoderError, match="is too long"):
         from_nanoseconds(10**30)

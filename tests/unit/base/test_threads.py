@@ -66,7 +66,7 @@ def test_whoever_runs_trio_is_told_so() -> None:
         return what
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading.Thread, "start", threads._plain_start)
+        patch.setattr(threading.Thread, "start", threads._original_start)
         assert threads.run_trio(main, 7) == 7
         assert threading.Thread.start is threads._start
 

@@ -117,5 +117,5 @@ def test_a_full_disk_is_not_blamed_on_the_template(
     monkeypatch.setattr(Path, "write_bytes", write)
     with pytest.raises(archive.UnpackError, match="cannot be unpacked: does not work") as caught:
         archive.unpack_untrusted(_tar((_entry("main.tf"), b"x")), tmp_path)
-    assert ("look at the disk" in caught.value.hint) is is_ours
+    assert ("check the disk" in caught.value.hint) is is_ours
     assert ("Pack the template again" in caught.value.hint) is not is_ours

@@ -379,7 +379,7 @@ async def test_killed_predecessor(autojump_clock: trio.abc.Clock, config: Daemon
 def test_full_disk(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
-    with pytest.raises(CoderError, match="cannot make a job directory"), job_directory(blocked / "below"):
+    with pytest.raises(CoderError, match="cannot create a job directory"), job_directory(blocked / "below"):
         pass
 
 

@@ -48,5 +48,5 @@ async def test_the_listener_answers_and_knows_one_page() -> None:
 
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:http", "127.0.0.1:99999", "192.0.2.1:1"])
 async def test_an_address_that_cannot_be_used_is_told(address: str) -> None:
-    with pytest.raises(CoderError, match=r"prometheus-address is no address|cannot be served at"):
+    with pytest.raises(CoderError, match=r"prometheus-address is not an address|cannot be served at"):
         await serve_metrics(address, ProvisionerActivity())

@@ -6,11 +6,15 @@ from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 
-from coder.rpc.message_limits import MessageLimits, Most, fields_below
+from coder.rpc.message_limits import FieldDefaults, MessageLimits, fields_below
 from coder.rpc.proto import agent_pb2, tailnet_pb2
 
 LIMITS = MessageLimits(
-    {"coder.agent.v2": Most(10, 100), "coder.tailnet.v2": Most(10, 100), "google.protobuf": Most(10, 100)},
+    {
+        "coder.agent.v2": FieldDefaults(10, 100),
+        "coder.tailnet.v2": FieldDefaults(10, 100),
+        "google.protobuf": FieldDefaults(10, 100),
+    },
     {"coder.agent.v2.BatchCreateLogsRequest.logs": 50},
     {"coder.agent.v2.Startup.version": 5},
     together=20,

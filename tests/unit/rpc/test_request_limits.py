@@ -257,7 +257,7 @@ async def test_large_messages_are_measured_beside_the_loop(monkeypatch: pytest.M
     monkeypatch.setattr(trio.to_thread, "run_sync", counted)
     small, large = agent_pb2.BatchCreateLogsRequest(), agent_pb2.BatchCreateLogsRequest()
     small.logs.add(output="x" * 1000)
-    large.logs.add(output="x" * calls.LARGE)
+    large.logs.add(output="x" * calls.LARGE_REQUEST)
     assert not await _refusal(small)
     assert not taken
     assert not await _refusal(large)

@@ -14,7 +14,7 @@ from coder.base.errors import CoderError
 from coder.rpc import drpc, inbox, mux, session, yamux
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
-from coder.rpc.inbox import HeldBytes
+from coder.rpc.inbox import BufferedBytes
 from coder.rpc.proto import agent_pb2, tailnet_pb2
 from coder.rpc.session import Session, open_session
 from coder.rpc.yamux import Flag, FrameType, YamuxFrame, encode_frame
@@ -337,14 +337,14 @@ async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock:
 
 async def test_a_peer_that_begins_and_never_ends_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand streams, each with a window's worth of a message of 4 MiB that does not end."""
-    shared: list[HeldBytes] = []
+    shared: list[BufferedBytes] = []
 
-    class Watched(HeldBytes):
+    class Watched(BufferedBytes):
         def __init__(self) -> None:
             super().__init__()
             shared.append(self)
 
-    monkeypatch.setattr(session, "HeldBytes", Watched)
+    monkeypatch.setattr(session, "BufferedBytes", Watched)
     monkeypatch.setattr(inbox, "LINK_BYTES", 1 << 20)
     monkeypatch.setattr(mux, "MOST_UNREAD", 1 << 20)
     streams, most = 1500, 0
@@ -359,8 +359,8 @@ async def test_a_peer_that_begins_and_never_ends_is_kept_within_bounds(monkeypat
             await trio.testing.wait_all_tasks_blocked()
             assert shared[0].size <= 1 << 20
             most = max(most, server._mux._unread)
-        assert len(server._mux._streams) <= mux.MOST_HALF_CLOSED + session.MAX_CALLS + yamux.BACKLOG
-    assert most <= (1 << 20) + len(begun) + mux.PIECE
+        assert len(server._mux._streams) <= mux.MAX_HALF_CLOSED + session.MAX_CALLS + yamux.BACKLOG
+    assert most <= (1 << 20) + len(begun) + mux.CHUNK_OVERHEAD
     assert (shared[0].size, server._mux._unread) == (0, 0)
 
 

@@ -43,7 +43,7 @@ def test_answers_nobody_reads_are_not_kept() -> None:
     machine = yamux.Yamux(client=False)
     with pytest.raises(yamux.YamuxError, match="more is asked"):
         machine.receive_untrusted(PING * COUNT)
-    assert machine.output_size < 2 * yamux.MOST_ANSWERS * yamux.HEADER_SIZE
+    assert machine.output_size < 2 * yamux.MAX_ANSWERS * yamux.HEADER_SIZE
     taken = yamux.Yamux(client=False)
     for _ in range(100):  # whoever reads them may go on asking
         taken.receive_untrusted(PING * 1000)

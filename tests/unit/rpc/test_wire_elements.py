@@ -7,7 +7,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from coder.rpc import wire_elements
-from coder.rpc.calls import LARGE, decode_request
+from coder.rpc.calls import LARGE_REQUEST, decode_request
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisionerd_pb2
 from coder.rpc.request_limits import REQUEST_LIMITS, TOGETHER
@@ -34,7 +34,7 @@ def test_every_list_is_counted_as_in_the_message() -> None:
 
 async def test_what_is_too_much_is_not_decoded() -> None:
     """Its end is no protobuf at all, which nobody finds out."""
-    data = b"\x12\x00" * (2 * LARGE) + b"\xff"
+    data = b"\x12\x00" * (2 * LARGE_REQUEST) + b"\xff"
     with pytest.raises(RpcError, match=r"BatchCreateLogsRequest\.logs has over 65536 elements"):
         await decode_request(agent_pb2.BatchCreateLogsRequest, data, REQUEST_LIMITS)
 
@@ -49,13 +49,13 @@ def test_all_lists_count_together_however_deep() -> None:
 
 def test_fields_that_are_said_again_and_again_have_an_end() -> None:
     """One message in pieces, which a decoder would join: none of them has too many."""
-    assert explained(agent_pb2.BatchCreateLogsRequest(), b"\x18\x01" * (wire_elements.MOST_FIELDS + 1)) == (
-        f"the message has over {wire_elements.MOST_FIELDS} fields"
+    assert explained(agent_pb2.BatchCreateLogsRequest(), b"\x18\x01" * (wire_elements.MAX_FIELDS + 1)) == (
+        f"the message has over {wire_elements.MAX_FIELDS} fields"
     )
 
 
 def test_the_largest_genuine_plan_is_a_third_of_the_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_elements, "MOST_FIELDS", wire_elements.MOST_FIELDS // 3)
+    monkeypatch.setattr(wire_elements, "MAX_FIELDS", wire_elements.MAX_FIELDS // 3)
     assert not explained(_large_plan())
 
 

@@ -11,7 +11,7 @@ import trio.testing
 
 from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.relay import DerpTransport
-from coder.tailnet.own_relay import NEARER, OwnRelayDialer
+from coder.tailnet.own_relay import OWN_LATENCY, OwnRelayDialer
 from coder.tailnet.relay import RelayDialer
 
 
@@ -46,4 +46,4 @@ async def test_only_the_own_region_is_dialled_through_memory(number: int, own: b
     latency = await dialer.probe(region, NODE)
 
     assert (inside.regions, others.regions) == (([1], []) if own else ([], [2]))
-    assert (latency, inside.probed, others.probed) == ((NEARER, [], []) if own else (0.02, [], [2]))
+    assert (latency, inside.probed, others.probed) == ((OWN_LATENCY, [], []) if own else (0.02, [], [2]))

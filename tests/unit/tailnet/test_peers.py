@@ -9,14 +9,14 @@ from uuid import UUID
 import pytest
 
 from coder.tailnet.peers import (
+    ABANDONED_TIMEOUT,
     HANDSHAKE_WAIT,
-    LEFT_BEHIND,
     LOST_TIMEOUT,
     Install,
     PeerNode,
     Peers,
     Remove,
-    SayReady,
+    ReportReady,
     without_endpoints,
 )
 
@@ -30,7 +30,7 @@ def never(_key: bytes) -> None:
 
 def test_a_destination_installs_at_once_and_says_so() -> None:
     peers = Peers("destination")
-    assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=False), SayReady(PEER)]
+    assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=False), ReportReady(PEER)]
     assert peers.next_wake() is None
 
 
@@ -110,7 +110,7 @@ def test_a_lost_peer_that_could_come_back_and_does_not_goes_whatever_its_handsha
         now = peers.next_wake() or 0.0
         gone = list(peers.on_timer(now, lambda _key, now=now: now - 1.0))  # type: ignore[misc]
     assert gone == [Remove(NODE.public_key)]
-    assert LEFT_BEHIND <= now - back <= 3600.0
+    assert ABANDONED_TIMEOUT <= now - back <= 3600.0
 
 
 def test_a_lost_peer_that_returns_is_not_lost() -> None:
@@ -151,6 +151,6 @@ def test_a_lost_peer_gives_way_to_the_same_program_under_a_new_id() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     peers.receive_lost(PEER, 1.0)
-    assert peers.receive_node(THIEF, NODE, 2.0) == [Install(THIEF, NODE, keepalive=False), SayReady(THIEF)]
+    assert peers.receive_node(THIEF, NODE, 2.0) == [Install(THIEF, NODE, keepalive=False), ReportReady(THIEF)]
     assert peers.receive_disconnected(PEER) == []
     assert peers.receive_disconnected(THIEF) == [Remove(NODE.public_key)]

@@ -148,7 +148,7 @@ async def test_nodes_of_a_region_climb_for_themselves(
         await trio.sleep(2)
         return DerpTransport(pipe_pair()[0], kind=kind)
 
-    monkeypatch.setattr(RelayDialer, "_climb", climb)
+    monkeypatch.setattr(RelayDialer, "_connect", climb)
     dialer = RelayDialer(SERVER)
     dead, living = replace(NODE, name="7d", host_name="dead.test"), NODE
 

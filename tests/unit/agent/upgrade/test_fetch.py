@@ -101,7 +101,7 @@ PASSING: dict[str, tuple[Shelf, str]] = {
     "no checksum": (Shelf(checksum="<html>sign in</html>"), "checksum is malformed"),
     "too large": (Shelf(b"#!/bin/sh\n" * 100), "larger than"),
     "another version": (Shelf(GOOD.replace(b"v9.0.0", b"v8.0.0")), "it is v8.0.0, and the server is v9.0.0"),
-    "too slow": (Shelf(b"#!/bin/sh\nexec sleep 60\n"), "no answer within 1 s"),
+    "too slow": (Shelf(b"#!/bin/sh\nexec sleep 60\n"), "did not finish within 1 s"),
     "killed": (Shelf(b"#!/bin/sh\nkill -KILL $$\n"), "does not run here: status -9"),
     "killed below a shell": (Shelf(b"#!/bin/sh\nexit 137\n"), "does not run here: status 137"),
     "no room to unpack": (Shelf(b"#!/bin/sh\necho no space >&2; exit 127\n"), "does not run here: no space"),
