@@ -1,1 +1,1 @@
-"""The agent: what runs in a workspace. It dials out, serves SSH and ports inside the overlay, and runs scripts."""
+"""The agent, which runs in a workspace. It dials out, serves SSH and ports inside the overlay, and runs scripts."""

@@ -1,4 +1,4 @@
-"""What goes on in an agent that a new program could not go on with: SSH connections and scripts."""
+"""Activity of an agent that a new program could not take over: SSH connections and scripts."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ import trio
 
 
 class Activity:
-    """Counts what runs; `wait_quiet` blocks while anything does."""
+    """Count of running activities by kind. `wait_quiet` blocks while any activity runs."""
 
     def __init__(self) -> None:
         self._running: Counter[str] = Counter()
         self._changed = trio.Event()
 
     @contextmanager
-    def of(self, what: str) -> Iterator[None]:
-        """The block is one more of `what`."""
-        self._running[what] += 1
+    def of(self, kind: str) -> Iterator[None]:
+        """Count one more activity of kind `kind` for the duration of the block."""
+        self._running[kind] += 1
         try:
             yield
         finally:
-            self._running[what] -= 1
+            self._running[kind] -= 1
             self._changed.set()
             self._changed = trio.Event()
 
     def describe(self) -> str:
-        """In words, "" when nothing runs."""
-        return ", ".join(f"{what}: {count}" for what, count in sorted(self._running.items()) if count)
+        """Return the running activities in words, "" when nothing runs."""
+        return ", ".join(f"{kind}: {count}" for kind, count in sorted(self._running.items()) if count)
 
     async def wait_quiet(self) -> None:
-        """Returns at once when nothing runs."""
+        """Wait until nothing runs; return at once when nothing runs now."""
         while self.describe():
             await self._changed.wait()
 
     def next_end(self) -> trio.Event:
-        """Set when something that runs, or will, has ended. Take it before you wait for anything else: that counts."""
+        """Return the event that is set when the next activity ends. Take the event before waiting for anything else, so
+        that no end is missed."""
         return self._changed

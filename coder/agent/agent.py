@@ -1,8 +1,8 @@
-"""The agent's life: dial, take the manifest, join the overlay, run scripts, serve until told to stop.
+"""Life of the agent: dial, receive the manifest, join the overlay, run scripts, serve until stopped.
 
-The connection to the server is torn down and redialled as a whole when any of its parts fails
-(docs/protocol/agents.md#calls). What lives longer - the overlay node, SSH sessions, queues of logs and states - is
-opened once here and survives every reconnect.
+The connection to the server is closed and redialled as a whole when any of its parts fails
+(docs/protocol/agents.md#calls). Longer-lived parts (the overlay node, SSH sessions, queues of logs and states) are
+opened once here and survive every reconnect.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import trio
 from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection, record_name
 from coder.agent.devcontainers.table import Devcontainers
-from coder.agent.ending import Ending, Given, LifeEnd, ProgramUpgrade, Stop
-from coder.agent.guarded import guarded
+from coder.agent.failure_isolation import isolate_failures
 from coder.agent.lifecycle import Lifecycle, State
-from coder.agent.memory import stay_small
+from coder.agent.memory import trim_memory
 from coder.agent.network.overlay import AgentNetwork
 from coder.agent.network.reconnecting_pty import PtyService
-from coder.agent.prebuild_claim import NOBODY, wait_until_given
+from coder.agent.prebuild_claim import PREBUILDS_OWNER, wait_until_claimed
 from coder.agent.reports.app_health import AppHealth
 from coder.agent.reports.app_status import report_app_status
 from coder.agent.reports.connection_reports import ReportQueue
 from coder.agent.reports.flight_recorder import FlightRecorder
-from coder.agent.reports.in_order import InOrder
 from coder.agent.reports.metadata import MetadataCollector
+from coder.agent.reports.ordered_reports import OrderedReports
 from coder.agent.reports.outbox import Outbox
+from coder.agent.shutdown_decision import Claimed, ProgramUpgrade, ShutdownDecision, ShutdownReason, Stop
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import Handover
@@ -61,23 +61,23 @@ log = get_logger("agent")
 FIRST_DELAY, LAST_DELAY = 0.1, 10.0
 "Seconds between dials (docs/protocol/rpc.md#dialling-again)."
 RETURN_DELAY, RETURN_WINDOW = 2.0, 600.0
-"""Ours: a server that was lost less than ten minutes ago is most likely restarting, and somebody waits for it; until
-then dials are at most two seconds apart."""
+"""Seconds (ours). A server lost less than ten minutes ago is probably restarting and users wait for it, so dials are at
+most two seconds apart until then."""
 LOGS_GRACE = 1.0
-"Seconds a workspace that is ready waits with saying so for its scripts' last lines to be taken (ours)."
+"Seconds a ready workspace delays its ready state until the server has its scripts' last log lines (ours)."
 REPORT_GRACE = 5.0
 "Seconds for the last logs and states to be delivered at shutdown."
 
 
-TIMINGS = 256
+MAX_TIMINGS = 256
 "Results of scripts kept while there is no connection (ours)."
 
 
 class AgentRole:
-    """One agent process."""
+    """Main object of one agent process."""
 
     def __init__(self, config: AgentConfig, kept: Handover | None = None) -> None:
-        """`kept` is what the program before us left in this process."""
+        """`kept` is the state that the previous program of this process handed over."""
         self.config, self._kept = config, kept
         self.state = AgentState(
             identity=environment.find_identity(),
@@ -94,7 +94,7 @@ class AgentRole:
         self.logs = LogQueue(lambda: datetime.now(UTC))
         self.reports = ReportQueue()
         self.state.report = self.reports.note
-        self.timings = InOrder[agent_pb2.WorkspaceAgentScriptCompletedRequest](TIMINGS)
+        self.timings = OrderedReports[agent_pb2.WorkspaceAgentScriptCompletedRequest](MAX_TIMINGS)
         self._outbox = Outbox(
             {"log lines": self.logs, "states": self.lifecycle, "script results": self.timings, "sessions": self.reports}
         )
@@ -109,25 +109,26 @@ class AgentRole:
         self._manifest_seen = trio.Event()
         self._served = False
         "Whether the current connection brought a manifest."
-        self._end = LifeEnd()
+        self._end = ShutdownDecision()
         self._upgrader: Upgrader | None = None
         self.handover: Handover | None = None
-        "What an upgrade leaves to the next program, once `run` has returned."
+        "State that an upgrade hands to the next program; set once `run` has returned."
         self._connected = False
 
     def stop(self) -> None:
-        """Begins the graceful shutdown; `run` returns when it is done.
+        """Begin the graceful shutdown; `run` returns when the shutdown is done.
 
-        Comes too late when the agent has handed everything over or its workspace away: who goes on has to be told, too.
+        Has no effect once the agent has handed over to another program or released a claimed workspace: stop the
+        successor as well.
         """
         self._end.choose(Stop())
 
     async def run(self) -> bool:
-        """Serves until `stop`, then runs the stop scripts and reports the end.
+        """Serve until `stop`, then run the stop scripts and report the end.
 
-        True when it ended because a workspace that was made ahead has been given to somebody: a new agent should be
-        started for the new owner. When it ended for an upgrade, `handover` says how to go on. Raises CoderError when
-        the server refuses us for good reason at the first dial and nothing was ever served.
+        Returns True when a user claimed this prebuilt workspace: the caller should start a new agent for the new owner.
+        After an upgrade, `handover` holds the state for the next program. Raises CoderError when the server rejects the
+        agent for good at the first dial and nothing was ever served.
         """
         import trio_asyncio
 
@@ -142,7 +143,7 @@ class AgentRole:
                 link = trio.CancelScope()
                 nursery.start_soon(partial(self._stay_connected, network, link))
                 nursery.start_soon(self._first_manifest, nursery)
-                nursery.start_soon(self._look_after_listeners)
+                nursery.start_soon(self._serve_listeners)
                 processes = Processes(self.state)
                 self.state.processes = processes
                 tool_servers = ToolServers(self.state)
@@ -160,44 +161,45 @@ class AgentRole:
                     self.state.socket_path = sync.path
                     nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
-                nursery.start_soon(stay_small, self.state.activity)
+                nursery.start_soon(trim_memory, self.state.activity)
                 nursery.start_soon(self._wait_for_owner)
-                how = await self._conclude(ssh, network)
+                reason = await self._await_end(ssh, network)
                 await network.leave()
                 link.cancel()
-                await self.recorder.stop("upgraded" if isinstance(how, ProgramUpgrade) else "stopped")
-                if isinstance(how, ProgramUpgrade):
-                    pty.let_go()
-                    processes.let_go()
+                await self.recorder.stop("upgraded" if isinstance(reason, ProgramUpgrade) else "stopped")
+                if isinstance(reason, ProgramUpgrade):
+                    pty.release()
+                    processes.release()
                     if sync is not None:
-                        sync.let_go()
+                        sync.release()
                 nursery.cancel_scope.cancel()
-            if isinstance(how, ProgramUpgrade):
-                self.handover = self._left(how.program, pty, processes, sync)
-        return isinstance(how, Given)
+            if isinstance(reason, ProgramUpgrade):
+                self.handover = self._handover_state(reason.program, pty, processes, sync)
+        return isinstance(reason, Claimed)
 
-    async def _look_after_listeners(self) -> None:
-        """The listeners outside of the overlay that were asked for. One that cannot be opened costs no workspace."""
+    async def _serve_listeners(self) -> None:
+        """Serve the configured listeners outside the overlay. A listener that cannot be opened does not stop the
+        agent."""
         if self.config.debug_address is None and self.config.prometheus_address is None:
             return
         from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
 
-        wanted = {DEBUG_ROUTES: self.config.debug_address, METRICS_ROUTES: self.config.prometheus_address}
+        addresses = {DEBUG_ROUTES: self.config.debug_address, METRICS_ROUTES: self.config.prometheus_address}
         async with trio.open_nursery() as nursery:
-            for routes, address in wanted.items():
+            for routes, address in addresses.items():
                 if address is not None:
                     nursery.start_soon(self._listen_for, HttpApi(self.state, dict(routes)), address)
 
     async def _listen_for(self, api: HttpApi, address: tuple[str, int]) -> None:
         try:
-            await trio.serve_tcp(guarded(api.serve), address[1], host=address[0])
+            await trio.serve_tcp(isolate_failures(api.serve), address[1], host=address[0])
         except OSError as error:
             log.warn("a listener was not opened", host=address[0], port=address[1], error=error)
 
     # ---- connection
 
     async def _stay_connected(self, network: AgentNetwork, scope: trio.CancelScope) -> None:
-        """Dials for ever; each failure closes the whole connection and tries again."""
+        """Dial forever; each failure closes the whole connection and redials."""
         backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         lost_at = -RETURN_WINDOW
         with scope:
@@ -208,7 +210,7 @@ class AgentRole:
                     await ServerConnection(self, network).run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
                     _explain(group, self.config)
-                    self.recorder.note("disconnected" if self._served else "dial_failed", how=_how(group))
+                    self.recorder.note("disconnected" if self._served else "dial_failed", reason=_failure_word(group))
                 if self._served:
                     lost_at = trio.current_time()
                 if trio.current_time() - began > LAST_DELAY:
@@ -218,23 +220,23 @@ class AgentRole:
                 await trio.sleep(min(delay, RETURN_DELAY) if returning else delay)
 
     def _on_connected(self, manifest: agent_pb2.Manifest) -> None:
-        """A manifest has arrived: the first starts scripts, later ones only refresh."""
+        """Handle a received manifest: the first starts scripts, later ones only refresh."""
         self._served = True
         before, self.state.manifest = self.state.manifest, manifest
-        if before is not None and before.owner_username == NOBODY != manifest.owner_username:
-            self._start_anew()  # it was given away while we were not connected
+        if before is not None and before.owner_username == PREBUILDS_OWNER != manifest.owner_username:
+            self._restart_for_owner()  # the workspace was claimed while the agent was disconnected
         rebuilt = before is not None and before.agent_id != manifest.agent_id
         self.recorder.note("connected", rebuilt=rebuilt)
         if rebuilt:
-            log.info("the workspace was built anew; going on as its new agent")
-            self.lifecycle.retell()
+            log.info("the workspace was rebuilt; continuing as its new agent")
+            self.lifecycle.resend_all()
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
         if rebuilt and self.devcontainers is not None:
-            self.devcontainers.begin_anew()
+            self.devcontainers.reset_sub_agents()
         self._manifest_seen.set()
         if self._upgrader is not None:
-            self._upgrader.look()
+            self._upgrader.check_now()
 
     # ---- life
 
@@ -248,7 +250,7 @@ class AgentRole:
         else:
             await self._start_devcontainers(manifest)
         nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
-        await self._look_for_upgrades(manifest)
+        await self._watch_for_upgrade(manifest)
 
     async def _start_workspace(self, manifest: agent_pb2.Manifest) -> None:
         self.lifecycle.set(State.STARTING)
@@ -261,88 +263,92 @@ class AgentRole:
         took = trio.current_time() - began
         self.state.counters.set("coderd_agentstats_startup_script_seconds", took, success=succeeded)
         with trio.move_on_after(LOGS_GRACE):
-            await self.logs.wait_sent()  # who hears that it is ready finds the whole log
+            await self.logs.wait_sent()  # a client that sees the ready state finds the whole log
         self.lifecycle.set(_started(outcome))
 
     async def _start_devcontainers(self, manifest: agent_pb2.Manifest) -> bool:
-        """False when one that the template declares does not run. Agents in dev containers look after none."""
+        """Return False when a dev container that the template declares does not run. Agents inside dev containers
+        manage none."""
         if self.devcontainers is None or manifest.HasField("parent_id"):
             return True
         return await self.devcontainers.start(self._kept.containers if self._kept is not None else None)
 
     # ---- another program
 
-    async def _look_for_upgrades(self, manifest: agent_pb2.Manifest) -> None:
-        """Until a newer program may take over; then the agent stops for it."""
+    async def _watch_for_upgrade(self, manifest: agent_pb2.Manifest) -> None:
+        """Wait until a newer program may take over; then the agent stops for it."""
         if not self.config.self_upgrade or self.config.state_dir is None:
             return
         from coder.agent.upgrade.upgrader import Upgrader
 
         folder = self.config.state_dir / f"{record_name(manifest)}.upgrade"
-        waits = (self.state.activity, self._outbox)
-        upgrader = Upgrader(self.config.policy, folder, waits, self.config.upgrade_keyring)
+        blockers = (self.state.activity, self._outbox)
+        upgrader = Upgrader(self.config.policy, folder, blockers, self.config.upgrade_keyring)
         self._upgrader = upgrader
-        upgrader.look()
-        with self._end.looking:
+        upgrader.check_now()
+        with self._end.upgrade_search:
             async with trio.open_nursery() as nursery:
                 if self._kept is not None and self._kept.refused:
                     upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
                 elif self._kept is not None:
-                    nursery.start_soon(upgrader.prove, self._kept.digest)
+                    nursery.start_soon(upgrader.confirm_takeover, self._kept.digest)
                 self._end.choose(ProgramUpgrade(await upgrader.run()))
                 nursery.cancel_scope.cancel()
 
     def _take_over(self, kept: Handover, pty: PtyService, nursery: trio.Nursery) -> None:
-        followed = {one.pid for one in kept.terminals} | {one.pid for one in kept.processes if one.exited is None}
-        nursery.start_soon(children.collect, [pid for pid in children.children() if pid not in followed])
+        followed = {item.pid for item in kept.terminals} | {item.pid for item in kept.processes if item.exited is None}
+        nursery.start_soon(children.reap, [pid for pid in children.children() if pid not in followed])
         self.state.manifest = agent_pb2.Manifest.FromString(kept.manifest)
         self.lifecycle.resume(kept.states, kept.reported)
         pty.resume(kept.terminals)
         log.info(
-            "went on from another program",
+            "took over from another program",
             before=kept.version,
             now=BUILD_VERSION,
             terminals=len(kept.terminals),
             processes=len(kept.processes),
         )
 
-    async def _settle(self, network: AgentNetwork) -> None:
-        """No new connections, and nothing unsaid."""
+    async def _drain(self, network: AgentNetwork) -> None:
+        """Stop accepting connections and deliver everything that is still queued."""
         await network.close_listeners()
         with trio.move_on_after(REPORT_GRACE):
             await self._outbox.wait_quiet()
 
-    def _left(self, new: NewProgram, pty: PtyService, processes: Processes, sync: SyncSocket | None) -> Handover:
-        """What the next program of this process goes on with; nobody reads from any of it any more."""
+    def _handover_state(
+        self, new: NewProgram, pty: PtyService, processes: Processes, sync: SyncSocket | None
+    ) -> Handover:
+        """Return the state that the next program of this process continues with; nothing reads from it any more."""
         manifest = self.state.manifest
-        assert manifest is not None  # noqa: S101 - upgrades are looked for after the first one
-        left = Handover(
+        assert manifest is not None  # noqa: S101 - the search for upgrades starts after the first manifest
+        state = Handover(
             version=BUILD_VERSION,
             target=new.version,
             digest=new.digest,
             program=str(new.path),
-            states=self.lifecycle.told(),
+            states=self.lifecycle.history(),
             reported=self.lifecycle.reported,
             manifest=manifest.SerializeToString(),
-            terminals=pty.left(),
-            processes=processes.left(),
-            units=sync.left() if sync is not None else None,
-            containers=self.devcontainers.left() if self.devcontainers is not None else [],
+            terminals=pty.handover_state(),
+            processes=processes.handover_state(),
+            units=sync.handover_state() if sync is not None else None,
+            containers=self.devcontainers.handover_state() if self.devcontainers is not None else [],
         )
         log.info(
             "handing over to another program",
             before=BUILD_VERSION,
             next=new.version,
             path=new.path,
-            terminals=len(left.terminals),
-            processes=len(left.processes),
+            terminals=len(state.terminals),
+            processes=len(state.processes),
         )
-        return left
+        return state
 
     # ---- secrets, token, owner, end
 
-    async def renew_token(self) -> None:
-        """Exchange what the machine can prove for a token, where we sign in like that. Raises what `exchange` does."""
+    async def exchange_token(self) -> None:
+        """Exchange the machine's proof of identity for a token, where the agent authenticates that way. Raises what
+        `exchange` raises."""
         if self.config.exchange is not None:
             token = await self.config.exchange()
             self.config = replace(self.config, token=token, policy=self.config.policy.with_token(token))
@@ -350,30 +356,30 @@ class AgentRole:
 
     async def _wait_for_owner(self) -> None:
         await self._manifest_seen.wait()
-        if await wait_until_given(self.config.policy):
-            self._start_anew()
+        if await wait_until_claimed(self.config.policy):
+            self._restart_for_owner()
 
-    def _start_anew(self) -> None:
-        if self._end.choose(Given()):
-            log.info("the workspace has a new owner; starting anew")
+    def _restart_for_owner(self) -> None:
+        if self._end.choose(Claimed()):
+            log.info("the workspace has a new owner; restarting")
 
-    async def _conclude(self, ssh: SshAcceptor, network: AgentNetwork) -> Ending:
-        """Waits for the end and gets ready for it. What it returns is final."""
-        how = await self._end.wait()
+    async def _await_end(self, ssh: SshAcceptor, network: AgentNetwork) -> ShutdownReason:
+        """Wait for the end and prepare for it. The returned reason is final."""
+        reason = await self._end.wait()
         self.scripts.end_cron()
-        if isinstance(how, ProgramUpgrade):
-            with self._end.preparing:
-                await self._settle(network)
-        how = self._end.seal()
-        match how:
+        if isinstance(reason, ProgramUpgrade):
+            with self._end.upgrade_preparation:
+                await self._drain(network)
+        reason = self._end.seal()
+        match reason:
             case Stop():
                 await self._shut_down(ssh, network)
-            case Given():
+            case Claimed():
                 await self._hand_over(ssh, network)
-        return how
+        return reason
 
     async def _hand_over(self, ssh: SshAcceptor, network: AgentNetwork) -> None:
-        """The end of an agent whose workspace goes on: nothing of its first owner stays, and no stop script runs."""
+        """End an agent whose workspace continues: nothing of its first owner stays, and no stop script runs."""
         ssh.terminate_all()
         await network.close_listeners()
 
@@ -410,7 +416,7 @@ def _stopped(outcome: ScriptOutcome) -> agent_pb2.Lifecycle.State.ValueType:
 
 
 def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> None:
-    """One clear line a failed dial: what happened and what the reader can do."""
+    """Log one line for a failed dial: the cause and the reader's options."""
     from coder.base.errors import explain_error
 
     error: BaseException = group
@@ -419,7 +425,7 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
     url = config.policy.url
     if isinstance(error, HttpError) and error.status in {401, 404} and config.exchange is not None:
         log.error(
-            "the server does not take this machine for one of its agents; a template names it by its instance id",
+            "the server does not know this machine as an agent; a template must set its instance id",
             url=url,
             error=error.message,
             detail=error.detail,
@@ -432,11 +438,11 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
             detail=error.message,
         )
         return
-    log.warn("connection to the server ended; dialling again", url=url, error=explain_error(error).split("\n")[0])
+    log.warn("the connection to the server closed; redialling", url=url, error=explain_error(error).split("\n")[0])
 
 
-def _how(group: BaseExceptionGroup[BaseException]) -> str:
-    """In a word, how a connection ended or why there was none: for the flight recorder."""
+def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:
+    """Return a word for how a connection ended or why dialling failed, for the flight recorder."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -450,5 +456,8 @@ def _how(group: BaseExceptionGroup[BaseException]) -> str:
 
 
 def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:
-    """What an SSH session left behind unawaited. trio-asyncio would end the agent for it, and every other session."""
-    log.debug("a task of SSH ended unheard", said=context.get("message"), error=context.get("exception") or "")
+    """Log an exception that an SSH session left unawaited. Otherwise trio-asyncio would end the agent and every other
+    session."""
+    log.debug(
+        "an SSH task failed after its session closed", said=context.get("message"), error=context.get("exception") or ""
+    )

@@ -13,22 +13,22 @@ from coder.net.policy import DialPolicy
 
 @dataclass(frozen=True, slots=True)
 class DevcontainerSettings:
-    """How dev containers are looked after."""
+    """Settings of dev containers."""
 
     discover: bool = True
-    "Show the projects of the workspace's folders that describe one."
+    "Whether to list the projects of the workspace's folders that contain a description."
     autostart: bool = False
-    "Build those of them whose description asks for it."
+    "Whether to build discovered projects whose description requests it."
 
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """Everything one agent process needs to know at its start."""
+    """Settings one agent process needs at its start."""
 
     policy: DialPolicy
-    "How the deployment is reached; its token is the agent's."
+    "Dial settings of the deployment; their token is the agent's."
     token: Secret
-    "Empty as long as it has to be exchanged."
+    "Token of the agent; empty until it is exchanged."
     log_dir: Path
     script_data_dir: Path
     executable: str
@@ -37,26 +37,26 @@ class AgentConfig:
     ssh_max_timeout: timedelta = timedelta(hours=72)
     block_file_transfer: bool = False
     block_local_forwarding: bool = False
-    "No `ssh -L`: connections from the client's machine into the workspace's network."
+    "Whether to reject `ssh -L`: connections from the client's machine into the workspace's network."
     block_reverse_forwarding: bool = False
-    "No `ssh -R`."
+    "Whether to reject `ssh -R`."
     subsystems: tuple[str, ...] = ()
     exchange: Callable[[], Awaitable[Secret]] | None = None
-    "Gets the token, before every dial: a build may give the machine another."
+    "Function that returns the token. Called before every dial, because a build may give the machine another token."
     log_file: Path | None = None
-    "Where this agent's own log goes, if it is a file."
+    "File of this agent's own log, if it is a file."
     debug_address: tuple[str, int] | None = None
     "Host and port of a listener for `/debug/*`."
     prometheus_address: tuple[str, int] | None = None
     "Host and port of a listener for `/metrics`."
     socket_path: Path | None = None
-    "Of the socket for scripts; None makes one in a directory of its own."
+    "Path of the socket for scripts; None creates one in a new directory."
     socket_enabled: bool = True
     self_upgrade: bool = False
-    "Whether a newer server's program replaces ours."
+    "Whether a newer server's program replaces the running one."
     upgrade_keyring: Path | None = None
-    "Whose signature such a program must have; None asks for none."
+    "Keyring whose signature such a program must have; None requires no signature."
     devcontainers: DevcontainerSettings | None = None
-    "None: containers beside the agent are nobody's business."
+    "Settings of dev containers; None disables container management."
     state_dir: Path | None = None
-    "Where the flight recorder is kept; None keeps it in memory."
+    "Directory of the flight recorder; None keeps it in memory."

@@ -1,7 +1,7 @@
-"""One connection to the server: the RPC session and everything that runs on it. Any failure ends all of it.
+"""Connection to the server: the RPC session and everything that runs on it. Any failure ends all of it.
 
-Order and gates follow docs/protocol/agents.md#order: reports and logs at once, app health after the
-manifest, coordination and statistics after the network.
+Order and gates follow docs/protocol/agents.md#order: reports and logs immediately, app health after the manifest,
+coordination and statistics after the network.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from coder.agent.reports.app_health import AppHealth
     from coder.agent.reports.connection_reports import ReportQueue
     from coder.agent.reports.flight_recorder import FlightRecorder
-    from coder.agent.reports.in_order import InOrder
     from coder.agent.reports.metadata import MetadataCollector
+    from coder.agent.reports.ordered_reports import OrderedReports
     from coder.agent.state import AgentState
     from coder.agent.workspace.logs import LogQueue
 
@@ -42,16 +42,16 @@ log = get_logger("agent")
 
 Reply = TypeVar("Reply", bound=Message)
 
-SPOKEN_VERSION = "2.10"
-"The minor we need; older servers of the same release line accept it, newer ones too."
+API_VERSION = "2.10"
+"Minor version the agent requires; older servers of the same release line accept it, newer ones too."
 BANNER_INTERVAL = 120.0
-MOVED_PATIENCE = 5.0
-"Ours: seconds for an answer once the machine's addresses have changed; the old path may take minutes to fail."
+MOVED_TIMEOUT = 5.0
+"Seconds for an answer after the machine's addresses changed (ours); the old path may take minutes to fail."
 _SUBSYSTEMS = {"envbox": 1, "envbuilder": 2, "exectrace": 3}
 
 
 class Connected(Protocol):
-    """What of an agent takes part in its connection to the server."""
+    """Parts of an agent that take part in its connection to the server."""
 
     config: AgentConfig
     state: AgentState
@@ -60,33 +60,33 @@ class Connected(Protocol):
     reports: ReportQueue
     metadata: MetadataCollector
     app_health: AppHealth
-    timings: InOrder[agent_pb2.WorkspaceAgentScriptCompletedRequest]
+    timings: OrderedReports[agent_pb2.WorkspaceAgentScriptCompletedRequest]
 
     recorder: FlightRecorder
     devcontainers: Devcontainers | None
 
-    async def renew_token(self) -> None: ...
+    async def exchange_token(self) -> None: ...
 
 
 def record_name(manifest: agent_pb2.Manifest) -> str:
-    """What this agent calls its files on a machine that may have several; the same after a build."""
+    """Return the base name of this agent's files on a machine that may run several agents; the same after a build."""
     plain = "".join(char for char in manifest.agent_name if char.isascii() and (char.isalnum() or char in "-_"))[:64]
     return f"{manifest.workspace_id.hex() or manifest.agent_id.hex()}-{plain}"
 
 
 class ServerConnection:
-    """Runs once; a new one is made for every dial."""
+    """Single use: every dial creates a new one."""
 
     def __init__(self, agent: Connected, network: AgentNetwork) -> None:
         self._agent, self._network = agent, network
         self._moves = agent.recorder.moves
-        "How often the machine had moved before it dialled."
+        "Number of times the machine had moved before it dialled."
 
     async def run(self, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
-        """Dials and serves until something fails. Raises what failed."""
-        await self._agent.renew_token()
+        """Dial and serve until something fails. Raises the failure."""
+        await self._agent.exchange_token()
         policy = self._agent.config.policy
-        path = f"/api/v2/workspaceagents/me/rpc?version={SPOKEN_VERSION}&role=agent"
+        path = f"/api/v2/workspaceagents/me/rpc?version={API_VERSION}&role=agent"
         socket = await connect_websocket(policy, path)
         try:
             async with open_session(socket, "client") as session:
@@ -109,9 +109,9 @@ class ServerConnection:
             nursery.start_soon(agent.reports.send_loop, self._caller(session, "ReportConnection", Empty))
             nursery.start_soon(self._banners, session)
             nursery.start_soon(push_loop, session)
-            nursery.start_soon(self._ask_after_moves, session)
+            nursery.start_soon(self._ping_after_moves, session)
             await self._take_manifest(session, on_manifest)
-            if agent.devcontainers is not None:  # not before: another build's agent has other sub-agents
+            if agent.devcontainers is not None:  # not before: the agent of another build has other sub-agents
                 nursery.start_soon(agent.devcontainers.calls.loop, session)
             log.info("connected", url=agent.config.policy.url)
             nursery.start_soon(
@@ -132,14 +132,15 @@ class ServerConnection:
             await session.wait_closed()
             raise trio.BrokenResourceError("the server closed the connection")
 
-    async def _ask_after_moves(self, session: Session) -> None:
-        """A machine in another network has lost its connections, and hears nothing of it: whoever asks knows. One that
-        stood still may be slow to answer, and its path may be good."""
+    async def _ping_after_moves(self, session: Session) -> None:
+        """Ping the server after the machine moved. A machine in another network has lost its connections without
+        notice; only a ping detects it. A machine that was suspended may answer slowly although its path is good, so it
+        gets the usual deadline."""
         recorder = self._agent.recorder
         while True:
             moves = await recorder.wait_moved(self._moves)
-            await session.ping(MOVED_PATIENCE if recorder.last_move == "network_changed" else KEEPALIVE_TIMEOUT)
-            recorder.survived(self._moves, moves)
+            await session.ping(MOVED_TIMEOUT if recorder.last_move == "network_changed" else KEEPALIVE_TIMEOUT)
+            recorder.mark_survived(self._moves, moves)
             self._moves = moves
 
     async def _take_manifest(self, session: Session, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
@@ -147,7 +148,7 @@ class ServerConnection:
         if len(manifest.agent_id) != 16:
             raise trio.BrokenResourceError("the server sent a manifest without an agent id")
         on_manifest(manifest)
-        # A manifest without a directory means the home directory, which nobody needs to be told.
+        # A manifest without a directory means the home directory, which the server does not need to know.
         directory = str(self._agent.state.directory or "") if manifest.directory else ""
         startup = agent_pb2.Startup(version=BUILD_VERSION, expanded_directory=directory)
         for name in self._agent.config.subsystems:
@@ -180,7 +181,7 @@ class ServerConnection:
         return call
 
     def _tolerant(self, session: Session, method: str, reply: type[Reply]) -> Callable[[Message], Awaitable[Reply]]:
-        """For calls whose refusal is only logged (docs/protocol/agents.md#calls)."""
+        """Return a call whose rejection is only logged (docs/protocol/agents.md#calls)."""
 
         async def call(request: Message) -> Reply:
             try:

@@ -1,8 +1,8 @@
-"""What this agent counts: families it forwards with its statistics and shows at `/debug/prometheus`.
+"""Metric families of this agent: forwarded with its statistics and served at `/debug/prometheus`.
 
 Names, kinds and labels are those of the recorded list (tests/data/api/recorded/metrics.tsv), so one dashboard reads
-our agents and others. Who the agent is, the server adds. Not here: traffic and open sessions, which have fields of
-their own.
+this agent and the original. The server adds the agent's identity. Traffic and open sessions are not here: they have
+their own fields.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FAMILIES: Mapping[str, Kind] = {
     "magicsock_netmap_num_peers": "gauge",
     "magicsock_num_derp_conns": "gauge",
 }
-_IN_USE = 180.0
+_SESSION_TIMEOUT = 180.0
 "Seconds after which a WireGuard session without a new handshake is over (REJECT_AFTER_TIME)."
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number."""
+    """Value of one metric."""
 
     name: str
     labels: Labels
@@ -47,29 +47,29 @@ class Sample:
 
 
 class AgentCounters:
-    """Of one agent process, since it started."""
+    """Counters of one agent process since it started."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, Labels], float] = {}
         self._home = 0
 
     def count(self, name: str, **labels: str) -> None:
-        """One more. Raises KeyError for a family that is not in the table."""
-        self.set(name, self._values.get((name, _ordered(labels)), 0) + 1, **labels)
+        """Increment a counter. Raises KeyError for a family that is not in the table."""
+        self.set(name, self._values.get((name, _sorted_labels(labels)), 0) + 1, **labels)
 
     def set(self, name: str, value: float, **labels: str) -> None:
-        """Raises KeyError for a family that is not in the table."""
+        """Set a value. Raises KeyError for a family that is not in the table."""
         if name not in FAMILIES:
             raise KeyError(name)
-        self._values[name, _ordered(labels)] = value
+        self._values[name, _sorted_labels(labels)] = value
 
     def note_network(self, status: NodeStatus, now: float) -> None:
-        """How the network stands; `now` is the node's clock (trio.current_time)."""
+        """Record the state of the network; `now` is the node's clock (trio.current_time)."""
         home = status.self_info.preferred_derp
         if home not in {0, self._home}:
             self._home = home
             self.count("derp_home_change")
-        since = now - _IN_USE
+        since = now - _SESSION_TIMEOUT
         used = [peer for peer in status.peers if peer.last_handshake is not None and peer.last_handshake > since]
         direct = sum(peer.path == "direct" for peer in used)
         self.set("coderd_agentstats_currently_reachable_peers", direct, connection_type="p2p")
@@ -78,10 +78,10 @@ class AgentCounters:
         self.set("magicsock_num_derp_conns", sum(relay.connected for relay in status.relays))
 
     def samples(self) -> Iterator[Sample]:
-        """In the order of names."""
+        """Iterate over the values in the order of names."""
         for (name, labels), value in sorted(self._values.items()):
             yield Sample(name, labels, value)
 
 
-def _ordered(labels: Mapping[str, str]) -> Labels:
+def _sorted_labels(labels: Mapping[str, str]) -> Labels:
     return tuple(sorted(labels.items()))

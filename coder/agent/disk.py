@@ -1,4 +1,4 @@
-"""Looks at disks that may be away for ever: by threads that nothing else needs, and whoever waits can go."""
+"""Access to disks that may never answer: dedicated threads do the work, and a caller can stop waiting."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
-MOST_FOLDERS = 64
-"""Ours: folders whose threads are told apart, unless more of them hold some."""
+MAX_FOLDERS = 64
+"""Folders with their own threads (ours), unless more of them hold a thread."""
 
 
 class Threads:
-    """So many threads at a time. Of one run of Trio's: a thread that outlives its run never gives its token back."""
+    """Limited number of threads, per Trio run: a thread that outlives its run never returns its token."""
 
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
@@ -32,40 +32,43 @@ class Threads:
 
 
 class FolderThreads:
-    """So many threads for each folder: one that does not answer holds these, however often it is asked, and none of
-    other looks. Folders that hold none are forgotten once there are many: programs may name ever new ones."""
+    """Limited number of threads for each folder. A folder that does not answer holds only its own threads, however
+    often it is accessed. Folders without running threads are dropped once there are many, because programs may name
+    ever new ones."""
 
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
         self._run: trio.lowlevel.RunVar[dict[Path, trio.CapacityLimiter]] = trio.lowlevel.RunVar("threads of folders")
 
     def of(self, folder: Path) -> trio.CapacityLimiter:
-        """To be used at once; ask again for the next look."""
+        """Return the limiter of a folder. Use it immediately; call again for the next access."""
         try:
             limiters = self._run.get()
         except LookupError:
             limiters = {}
             self._run.set(limiters)
-        if folder not in limiters and len(limiters) >= MOST_FOLDERS:
+        if folder not in limiters and len(limiters) >= MAX_FOLDERS:
             for other in [path for path, limiter in limiters.items() if not limiter.borrowed_tokens]:
                 del limiters[other]
         return limiters.setdefault(folder, trio.CapacityLimiter(self._tokens))
 
 
 THREADS = Threads(16)
-"""Ours. Once so many wait for a disk that does not answer, all further looks wait; nothing else of the agent does."""
-LOOK_TIME = 5.0
-"""Ours: seconds a disk has for an answer to one question."""
+"""Shared threads (ours). Once 16 wait for a disk that does not answer, all further disk access waits; the rest of the
+agent does not."""
+DISK_TIMEOUT = 5.0
+"""Seconds a disk has to answer one access (ours)."""
 
 
-class Held:
-    """An open file. It is closed with the last who holds it: that may be a thread that nobody waits for any more."""
+class OpenDescriptor:
+    """Open file, closed when its last holder drops it; the holder may be a thread that the caller no longer waits
+    for."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
     def close(self) -> None:
-        """Once; the second does nothing. Raises OSError."""
+        """Close the file; a second call does nothing. Raises OSError."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -74,21 +77,22 @@ class Held:
         try:
             self.close()
         except OSError:
-            pass  # nobody is left who could be told
+            pass  # nothing can receive the error
 
 
 async def on_disk(
-    look: Callable[[*Arguments], Found], *arguments: *Arguments, limiter: trio.CapacityLimiter | Threads = THREADS
-) -> Found:
-    """What `look` returns or raises. When the wait is cancelled it goes on until the disk answers, and is forgotten.
+    access: Callable[[*Arguments], Result], *arguments: *Arguments, limiter: trio.CapacityLimiter | Threads = THREADS
+) -> Result:
+    """Return what `access` returns; raise what it raises. When the wait is cancelled, the thread runs until the disk
+    answers and its result is dropped.
 
-    Raises NoThreadError, which is an OSError: what a script started may have taken all the room, and whoever looks at
-    disks expects them to fail.
+    Raises NoThreadError, which is an OSError: a script's processes may use all threads, and callers that access disks
+    already handle OSError.
     """
-    own = limiter.limiter() if isinstance(limiter, Threads) else limiter
-    return await trio.to_thread.run_sync(look, *arguments, abandon_on_cancel=True, limiter=own)
+    chosen_limiter = limiter.limiter() if isinstance(limiter, Threads) else limiter
+    return await trio.to_thread.run_sync(access, *arguments, abandon_on_cancel=True, limiter=chosen_limiter)
 
 
-async def off_the_loop(look: Callable[[*Arguments], Found], *arguments: *Arguments) -> Found:
-    """The same for what no disk holds up: it waits for none of those that wait for one."""
-    return await on_disk(look, *arguments, limiter=trio.to_thread.current_default_thread_limiter())
+async def in_thread(access: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+    """Run `access` in a thread that never waits for a stuck disk: the default limiter is not shared with `on_disk`."""
+    return await on_disk(access, *arguments, limiter=trio.to_thread.current_default_thread_limiter())

@@ -1,8 +1,8 @@
-"""How an agent on a machine of a cloud proves which machine it is: a document its cloud signed, for the agent's token.
+"""Proof of identity for an agent on a cloud machine: a document signed by the cloud, exchanged for the agent's token.
 
-Each cloud answers under an address that only the machine itself reaches; no proxy may be between. Where they are and
-what they want to hear are the clouds' facts (instance metadata services of Amazon EC2, Google Compute Engine and
-Azure); what the server wants to hear: docs/protocol/agents.md#beside-the-link.
+Each cloud answers at an address that only the machine itself reaches; no proxy may be used. Addresses and request
+formats are the clouds' facts (instance metadata services of Amazon EC2, Google Compute Engine and Azure). The server's
+request format: docs/protocol/agents.md#beside-the-link.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Headers = tuple[tuple[str, str], ...]
 
 
 async def exchange(policy: DialPolicy, auth: str, agent_name: str = "") -> Secret:
-    """The agent's token by `auth` (google-, aws- or azure-instance-identity); a machine may have several agents.
+    """Return the agent's token for `auth` (google-, aws- or azure-instance-identity); a machine may have several
+    agents.
 
     Raises HttpError and NetError, of the cloud's service or the server's.
     """
@@ -43,25 +44,25 @@ async def _ask(base: str, method: str, path: str, headers: Headers) -> HttpRespo
 async def _google() -> dict[str, Any]:
     host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
     path = "/computeMetadata/v1/instance/service-accounts/default/identity?audience=coder&format=full"
-    found = await _ask(f"http://{host}", "GET", path, (("Metadata-Flavor", "Google"),))
-    return {"json_web_token": found.body.decode("utf-8", "replace").strip()}
+    document = await _ask(f"http://{host}", "GET", path, (("Metadata-Flavor", "Google"),))
+    return {"json_web_token": document.body.decode("utf-8", "replace").strip()}
 
 
 async def _aws() -> dict[str, Any]:
     lifetime = (("X-aws-ec2-metadata-token-ttl-seconds", "300"),)
     session = await _ask(LINK_LOCAL, "PUT", "/latest/api/token", lifetime)
     headers = (("X-aws-ec2-metadata-token", session.body.decode("ascii", "replace").strip()),)
-    found = {}
+    document = {}
     for name in ("signature", "document"):
         answer = await _ask(LINK_LOCAL, "GET", f"/latest/dynamic/instance-identity/{name}", headers)
-        found[name] = answer.body.decode("utf-8", "replace")
-    return found
+        document[name] = answer.body.decode("utf-8", "replace")
+    return document
 
 
 async def _azure() -> dict[str, Any]:
     path = "/metadata/attested/document?api-version=2020-09-01"
-    found = (await _ask(LINK_LOCAL, "GET", path, (("Metadata", "true"),))).json(dict[str, Any])
-    return {"signature": found.get("signature", ""), "encoding": found.get("encoding", "")}
+    document = (await _ask(LINK_LOCAL, "GET", path, (("Metadata", "true"),))).json(dict[str, Any])
+    return {"signature": document.get("signature", ""), "encoding": document.get("encoding", "")}
 
 
 DOCUMENTS: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
@@ -69,4 +70,4 @@ DOCUMENTS: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
     "aws-instance-identity": _aws,
     "azure-instance-identity": _azure,
 }
-"""By way of authentication: the body of the request to the server."""
+"""Function per authentication method that returns the body of the request to the server."""

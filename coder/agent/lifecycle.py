@@ -1,4 +1,4 @@
-"""The agent's life as a table, and the queue that reports every step in order, even across reconnects.
+"""State machine of the agent's lifecycle, and the queue that reports every state in order, even across reconnects.
 
 Source: docs/protocol/agents.md#order. States only ever move forward within one process.
 """
@@ -28,7 +28,7 @@ ORDER = (
 
 
 class Lifecycle:
-    """Remembers each state reached and hands them out in order for reporting."""
+    """Record of each state reached, handed out in order for reporting."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -41,7 +41,7 @@ class Lifecycle:
         return self._states[-1].state if self._states else State.CREATED
 
     def set(self, state: agent_pb2.Lifecycle.State.ValueType) -> None:
-        """Moves forward. A step back is ignored: a late script must not undo a shutdown."""
+        """Move forward to `state`. A step back is ignored: a late script must not undo a shutdown."""
         if ORDER.index(state) <= ORDER.index(self.current):
             return
         entry = agent_pb2.Lifecycle(state=state)
@@ -49,29 +49,30 @@ class Lifecycle:
         self._states.append(entry)
         self._wake()
 
-    def told(self) -> list[tuple[int, float]]:
-        """Every state reached and when, in seconds since 1970: for the program that goes on with this life."""
+    def history(self) -> list[tuple[int, float]]:
+        """Return every state reached with its time in seconds since 1970, for the program that takes over."""
         return [(entry.state, entry.changed_at.ToNanoseconds() / 1e9) for entry in self._states]
 
     def __len__(self) -> int:
-        """How many states the server has not confirmed yet."""
+        """Return the number of states that the server has not confirmed."""
         return len(self._states) - self._reported
 
     def resume(self, states: list[tuple[int, float]], reported: int | None) -> None:
-        """Goes on with a life of which the server has confirmed so many states; None: all of them."""
+        """Continue the history of a previous program. `reported` is the number of states the server has confirmed;
+        None: all of them."""
         for state, at in states:
             entry = agent_pb2.Lifecycle(state=State.ValueType(state))
             entry.changed_at.FromNanoseconds(int(at * 1e9))
             self._states.append(entry)
         self._reported = len(self._states) if reported is None else max(0, min(reported, len(self._states)))
 
-    def retell(self) -> None:
-        """Everything again: the server has made another agent of us, of which it knows nothing yet."""
+    def resend_all(self) -> None:
+        """Report every state again: the server created a new agent record, which has no states yet."""
         self._reported = 0
         self._wake()
 
     async def next_unreported(self) -> agent_pb2.Lifecycle:
-        """The oldest state the server has not confirmed; waits for one."""
+        """Return the oldest state the server has not confirmed; wait for one."""
         while self._reported >= len(self._states):
             await self._changed.wait()
         return self._states[self._reported]
@@ -82,7 +83,7 @@ class Lifecycle:
 
     @property
     def reported(self) -> int:
-        """How many the server has confirmed."""
+        """Number of states the server has confirmed."""
         return self._reported
 
     async def wait_sent(self) -> None:

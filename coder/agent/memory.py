@@ -1,4 +1,4 @@
-"""An agent that was busy becomes as small again as it was."""
+"""Return of freed memory to the system after an agent was busy."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import trio
 from coder.agent.activity import Activity
 
 SETTLE = 2.0
-"Ours: seconds after something has ended. What ends together with it is freed by then, and many ends are one."
+"""Seconds after an activity has ended (ours). Activities that end together are freed by then, and several ends cause
+one trim."""
 
 
-async def stay_small(activity: Activity) -> None:
-    """Wakes up for nothing but the end of connections and scripts."""
+async def trim_memory(activity: Activity) -> None:
+    """Trim memory each time a connection or a script ends. The task wakes up for nothing else."""
     ended = activity.next_end()
     while True:
         await ended.wait()
-        ended = activity.next_end()  # what ends from now on may not be freed yet when this one is given back
+        ended = activity.next_end()  # an activity that ends from now on may not be freed by the next trim
         await trio.sleep(SETTLE)
-        _give_back()
+        _return_freed_memory()
 
 
-def _give_back() -> None:
+def _return_freed_memory() -> None:
     from coder.mesh.node import give_back_freed_memory  # an agent starts before it needs the mesh
 
     give_back_freed_memory()

@@ -1,7 +1,7 @@
-"""Waiting until a workspace that was made ahead is given to somebody (docs/protocol/agents.md#beside-the-link).
+"""Wait until a user claims a prebuilt workspace (docs/protocol/agents.md#beside-the-link).
 
-The server keeps the request open and sends one event. 409 means that nothing will come: most workspaces were made for
-their owner.
+The server keeps the request open and sends one event. 409 means that no event will come: most workspaces were created
+for their owner.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from coder.net.policy import DialPolicy
 
 log = get_logger("agent")
 
-NOBODY = "prebuilds"
-"""The system user that owns workspaces nobody has asked for yet."""
+PREBUILDS_OWNER = "prebuilds"
+"""System user that owns prebuilt workspaces until a user claims them."""
 _PATH = "/api/v2/workspaceagents/me/reinit?wait=true"
 _FIRST_DELAY, _LAST_DELAY = 1.0, 30.0
-"""Seconds between requests: connections that stay silent are cut by proxies now and then."""
-_MOST = 64 << 10
+"""Seconds between requests: proxies occasionally close connections that stay silent."""
+_MAX_LINE = 64 << 10
 _NEVER = frozenset({404, 409})
-"""404: a server that knows nothing of prebuilt workspaces."""
+"""404: the server does not know prebuilt workspaces."""
 
 
-async def wait_until_given(policy: DialPolicy) -> bool:
-    """True when the workspace has got an owner, False when it had one all along."""
+async def wait_until_claimed(policy: DialPolicy) -> bool:
+    """Return True when a user has claimed the workspace, False when it had an owner from the start."""
     backoff = Backoff(_FIRST_DELAY, _LAST_DELAY)
     while True:
         began = trio.current_time()
         try:
-            found = await _ask(policy)
+            claimed = await _ask(policy)
         except (CoderError, OSError, trio.BrokenResourceError, h11.RemoteProtocolError) as error:
             log.debug("waiting for an owner was interrupted", error=error)
-            found = None
-        if found is not None:
-            return found
+            claimed = None
+        if claimed is not None:
+            return claimed
         if trio.current_time() - began > _LAST_DELAY:
             backoff.reset()
         await trio.sleep(backoff.next_delay())
 
 
 async def _ask(policy: DialPolicy) -> bool | None:
-    """None: ask again."""
+    """Return None when the request must be repeated."""
     async with HttpClient(policy) as client, client.stream("GET", _PATH) as answer:
         if answer.status in _NEVER:
             return False
@@ -59,22 +59,22 @@ async def _ask(policy: DialPolicy) -> bool | None:
             async for chunk in chunks:
                 text += chunk
                 if b"\n" not in chunk:
-                    del text[:-_MOST]
-                elif is_claim(bytes(text)):
+                    del text[:-_MAX_LINE]
+                elif has_claim_event(bytes(text)):
                     return True
                 else:
-                    del text[: text.rindex(b"\n") + 1]  # looked at, and never again
+                    del text[: text.rindex(b"\n") + 1]  # already parsed
     return None
 
 
-def is_claim(text: bytes) -> bool:
-    """Whether the event is among these lines of a stream."""
+def has_claim_event(text: bytes) -> bool:
+    """Return whether these lines of a stream contain the event."""
     for line in text.split(b"\n")[:-1]:
         if line.startswith(b"data:"):
             try:
-                found = json.loads(line[5:])
+                event = json.loads(line[5:])
             except (ValueError, RecursionError):
                 continue
-            if isinstance(found, dict) and found.get("reason") == "prebuild_claimed":
+            if isinstance(event, dict) and event.get("reason") == "prebuild_claimed":
                 return True
     return False

@@ -1,4 +1,4 @@
-"""What the running agent knows and shares between its services: the manifest, who it runs as, what is open.
+"""State that the agent's services share: the manifest, the user the agent runs as, open sessions.
 
 Plain data and counters; no I/O. Services read it, the main loop writes the manifest.
 """
@@ -17,7 +17,7 @@ import trio
 
 from coder.agent.activity import Activity
 from coder.agent.counters import AgentCounters
-from coder.agent.shared_look import SharedLook
+from coder.agent.shared_poll import SharedPoll
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The operating-system user the agent runs as."""
+    """Operating-system user the agent runs as."""
 
     name: str
     home: Path
@@ -35,43 +35,41 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionEvent:
-    """The begin or end of a session, for the connection log."""
+    """Begin or end of a session, for the connection log."""
 
     id: bytes
     connect: bool
     kind: str
-    "ssh, vscode, jetbrains, reconnecting_pty."
+    "Application: ssh, vscode, jetbrains or reconnecting_pty."
     ip: str = ""
     status_code: int = 0
     reason: str = ""
 
 
-class FollowedProcess(Protocol):
-    """A command that was started from afar."""
+class RemoteProcess(Protocol):
+    """Command that was started through the API."""
 
     id: str
     exited: float | None
     ended: trio.Event
 
-    def shown_output(self) -> dict[str, Any]: ...
+    def output_json(self) -> dict[str, Any]: ...
 
     def send(self, signal_name: str) -> None: ...
 
 
 class ProcessTable(Protocol):
-    """What starts such commands and remembers them (`coder/agent/workspace/processes.py`)."""
+    """Table that starts such commands and keeps them (`coder/agent/workspace/processes.py`)."""
 
-    async def start(
-        self, command: str, workdir: str, env: Mapping[str, str], *, background: bool
-    ) -> FollowedProcess: ...
+    async def start(self, command: str, workdir: str, env: Mapping[str, str], *, background: bool) -> RemoteProcess: ...
 
-    def get(self, ident: str) -> FollowedProcess | None: ...
+    def get(self, ident: str) -> RemoteProcess | None: ...
 
     def rows(self) -> list[dict[str, Any]]: ...
 
 
 class ToolTable(Protocol):
-    """The tool servers of the workspace's project (`coder/agent/workspace/mcp_servers.py`)."""
+    """MCP servers of the workspace's project (`coder/agent/workspace/mcp_servers.py`)."""
 
     async def tools(self) -> list[dict[str, Any]]: ...
 
@@ -79,21 +77,21 @@ class ToolTable(Protocol):
 
 
 class DevcontainerBusyError(Exception):
-    """It is being built or removed; the text is its status."""
+    """The dev container is being built or removed; the text is its status."""
 
 
 class ContainerRefusedError(Exception):
-    """The engine, or the server, does not do what is needed; the text is a sentence for a person."""
+    """The engine or the server cannot do what is needed; the text is a sentence for the user."""
 
 
 class ContainerTable(Protocol):
-    """Containers beside the agent (`coder/agent/devcontainers/table.py`)."""
+    """Containers on the agent's machine (`coder/agent/devcontainers/table.py`)."""
 
     watchers: int
 
-    async def shown(self) -> dict[str, Any]: ...
+    async def fresh_listing(self) -> dict[str, Any]: ...
 
-    def as_known(self) -> dict[str, Any]: ...
+    def cached_listing(self) -> dict[str, Any]: ...
 
     def next_change(self) -> trio.Event: ...
 
@@ -106,46 +104,46 @@ class ContainerTable(Protocol):
 
 @dataclass(slots=True)
 class AgentState:
-    """Shared by all services of one agent process."""
+    """State shared by all services of one agent process."""
 
     identity: Identity
     token: str
     url: str
     executable: str
-    "Our own program, for git's helpers."
+    "Path of the running program, for git's helpers."
     manifest: agent_pb2.Manifest | None = None
     directory: Path | None = None
-    "The manifest's directory, expanded; None before the first manifest."
+    "Expanded directory of the manifest; None before the first manifest."
     script_bin: Path | None = None
     socket_path: Path | None = None
-    "Of the socket that scripts ask."
+    "Path of the socket that scripts connect to."
     banners: list[agent_pb2.BannerConfig] = field(default_factory=list)
     sessions: Counter[str] = field(default_factory=Counter)
-    "Open sessions by application name."
+    "Number of open sessions by application name."
     counters: AgentCounters = field(default_factory=AgentCounters)
     report: Callable[[ConnectionEvent], None] = lambda _event: None
     block_file_transfer: bool = False
     block_local_forwarding: bool = False
     block_reverse_forwarding: bool = False
     log_file: Path | None = None
-    "Where the agent's own log goes; None for standard error."
+    "File of the agent's own log; None for standard error."
     overlay: Callable[[], NodeStatus | None] = lambda: None
-    "How the network stands; None before the first manifest."
+    "Function that returns the state of the network; None before the first manifest."
     processes: ProcessTable | None = None
-    "Commands started from afar; None before and after the agent's life."
+    "Commands started through the API; None before and after the agent's life."
     tool_servers: ToolTable | None = None
-    "None before and after the agent's life."
+    "MCP servers; None before and after the agent's life."
     containers: ContainerTable | None = None
-    "None where nobody wants containers to be looked after."
+    "Containers; None where container management is disabled."
     activity: Activity = field(default_factory=Activity)
-    "What an upgrade waits for."
-    repositories: SharedLook[Any] = field(default_factory=SharedLook)
-    "What git says of the workspace (`coder/agent/workspace/git_changes.py`), for all who watch."
+    "Activity that an upgrade waits for."
+    repositories: SharedPoll[Any] = field(default_factory=SharedPoll)
+    "Shared poll of the workspace's git status (`coder/agent/workspace/git_changes.py`)."
     debug_ports: frozenset[int] = frozenset()
-    "The agent's own listeners, never shown as the workspace's."
+    "Ports of the agent's own listeners, never listed as the workspace's."
 
     def open_session(self, kind: str, ip: str = "") -> bytes:
-        """Counts and reports a session. Returns its id for `close_session`."""
+        """Count and report a new session. Returns its id for `close_session`."""
         self.sessions[kind] += 1
         ident = uuid.uuid4().bytes
         self.report(ConnectionEvent(ident, True, kind, ip))
@@ -156,5 +154,6 @@ class AgentState:
         self.report(ConnectionEvent(ident, False, kind, "", status, reason))
 
     def workdirs(self) -> list[Path]:
-        """Where commands may start, the best first: `workspace/files.py` asks which of them is there."""
+        """Return the folders where commands may start, in order of preference: `workspace/files.py` selects the first
+        that exists."""
         return [folder for folder in (self.directory, self.identity.home) if folder is not None]

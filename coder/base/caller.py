@@ -1,6 +1,7 @@
-"""Whose command this is. A warm process that runs one has another parent than the program the person started.
+"""Parent process of this command. A warm process that runs a command has another parent than the program that the user
+started.
 
-Editors look for what `coder ssh` wrote by the number of the process that started it: their SSH client.
+Editors find the files that `coder ssh` wrote by the pid of the process that started it: their SSH client.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ _parent: int | None = None
 
 
 def parent_pid() -> int:
-    """The process that started this command."""
+    """Return the pid of the process that started this command."""
     return os.getppid() if _parent is None else _parent
 
 
 def stand_in_for(pid: int) -> None:
-    """From now on this process runs the command of process `pid`."""
+    """Run the command of process `pid` in this process from now on."""
     global _parent
     _parent = _parent_of(pid)
 
@@ -27,4 +28,4 @@ def _parent_of(pid: int) -> int | None:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    return int(stat.rpartition(")")[2].split()[1])  # a program's name may hold blanks and parentheses
+    return int(stat.rpartition(")")[2].split()[1])  # a program's name may contain blanks and parentheses

@@ -1,8 +1,7 @@
-"""The environment for programs we start.
+"""Environment for programs we start.
 
-PyInstaller points LD_LIBRARY_PATH at its own folder for our process; a child (postgres, terraform, git, a user's
-shell) that inherits it would load our libraries instead of its own. The original value waits in
-LD_LIBRARY_PATH_ORIG.
+PyInstaller sets LD_LIBRARY_PATH to its own folder for our process; a child (postgres, terraform, git, a user's shell)
+that inherits it would load our libraries instead of its own. The original value is in LD_LIBRARY_PATH_ORIG.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ _PRIVATE = (
 
 
 def child_env(extra: Mapping[str, str] | None = None, *, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """A copy of `base` (default: our environment) without the bundle's marks, plus `extra`."""
+    """Return a copy of `base` (default: our environment) without the bundle's variables, plus `extra`."""
     env = dict(os.environ if base is None else base)
     marks = ("CODER_OWN_LIBC", *_PRIVATE, *(f"{name}_ORIG" for name in _RESTORED))
     frozen = any(name in env for name in marks)
-    # With the bundled C library the launcher set the path: what was there before was nobody's.
+    # With the bundled C library the launcher set the path: there is no original value.
     own_libc = env.pop("CODER_OWN_LIBC", "")
     for name in _RESTORED:
         original = env.pop(f"{name}_ORIG", None)

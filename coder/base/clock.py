@@ -1,4 +1,4 @@
-"""Time as an argument: services take a `Clock`, tests give a `FakeClock`."""
+"""Time as an argument: services take a `Clock`, tests pass a `FakeClock`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """Aware UTC wall time."""
+        """Return aware UTC wall time."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return monotonic seconds."""
         ...
 
 
@@ -26,7 +26,7 @@ class SystemClock:
 
 
 class FakeClock:
-    """Stands still until told to move."""
+    """Clock that only moves when `advance` is called."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""Options and where their values come from: default < file < environment < flag.
+"""Options and the sources of their values: default < file < environment < flag.
 
-The only module that reads the environment. A role declares `Option`s, `resolve` returns each value with its source,
-and the role's composition root builds one frozen dataclass of them.
+The only module that reads the environment. A role declares `Option`s, `resolve` returns each value with its source, and
+the role's composition root builds one frozen dataclass of them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Kind = Literal[
 ]
 
 LIST_KINDS = frozenset({"string-array", "allow-list"})
-"""Kinds of several values: flags may be repeated, texts are split at commas."""
+"""Kinds with several values: flags may be repeated, texts are split at commas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting."""
+    """Declaration of one setting."""
 
     name: str
     "Attribute name in the role's config dataclass."
     flag: str = ""
-    "Long flag without dashes; empty means not on the command line."
+    "Long flag without dashes; empty when the command line has none."
     env: str = ""
-    "Environment variable; empty means none."
+    "Environment variable; empty when there is none."
     yaml: str = ""
-    "Dotted path in the YAML file; empty means not in the file."
+    "Dotted path in the YAML file; empty when the file has none."
     kind: Kind = "string"
     default: Any = ""
     help: str = ""
@@ -46,12 +46,12 @@ class Option:
     secret: bool = False
     choices: tuple[str, ...] = ()
     least: timedelta = timedelta()
-    "Of a duration."
+    "Smallest accepted duration."
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Values by option name, each with the place it came from."""
+    """Values by option name, each with its source."""
 
     values: Mapping[str, Any]
     sources: Mapping[str, Source]
@@ -62,7 +62,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What `resolve` may look at. Flags hold raw texts (lists for repeated flags)."""
+    """Inputs of `resolve`. Flags hold raw texts (lists for repeated flags)."""
 
     flags: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
@@ -70,25 +70,25 @@ class Inputs:
 
 
 def process_environment() -> Mapping[str, str]:
-    """The environment of this process. Everything else receives it as an argument."""
+    """Return the environment of this process. All other code receives it as an argument."""
     return os.environ
 
 
 def masked_arguments(arguments: Sequence[str], options: Sequence[Option]) -> list[str]:
-    """A command line as it may be shown: values of secret options are stars."""
+    """Return a command line for display: values of secret options are stars."""
     flags = {f"--{option.flag}" for option in options if option.secret and option.flag}
     flags |= {f"-{option.short}" for option in options if option.secret and option.short}
-    shown: list[str] = []
-    hides = False
+    masked: list[str] = []
+    hide_next = False
     for argument in arguments:
         flag, separator, _ = argument.partition("=")
-        shown.append("***" if hides else f"{flag}=***" if separator and flag in flags else argument)
-        hides = not hides and argument in flags
-    return shown
+        masked.append("***" if hide_next else f"{flag}=***" if separator and flag in flags else argument)
+        hide_next = not hide_next and argument in flags
+    return masked
 
 
 def resolve(options: Sequence[Option], inputs: Inputs) -> Resolved:
-    """Picks each option's value. Raises CoderError `bad_option` naming the option and its source."""
+    """Return each option's value. Raises CoderError `bad_option` naming the option and its source."""
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
     for option in options:
@@ -104,9 +104,9 @@ def _pick(option: Option, inputs: Inputs) -> tuple[Any, Source]:
     if option.env and option.env in inputs.env:
         return inputs.env[option.env], "env"
     if option.yaml:
-        found = _descend(inputs.file, option.yaml.split("."))
-        if found is not None:
-            return found, "yaml"
+        from_file = _descend(inputs.file, option.yaml.split("."))
+        if from_file is not None:
+            return from_file, "yaml"
     return None, "default"
 
 
@@ -119,25 +119,27 @@ def _descend(node: Any, path: list[str]) -> Any:
 
 
 def _convert(option: Option, raw: Any, source: Source) -> Any:
-    where = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
+    source_name = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
     try:
         value = _CONVERTERS[option.kind](raw)
     except (ValueError, TypeError, CoderError) as error:
-        shown = "***" if option.secret else quoted(raw)
-        raise CoderError("bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help) from error
+        masked = "***" if option.secret else quoted(raw)
+        raise CoderError("bad_option", f"{source_name}: {masked} is not a valid {option.kind}", option.help) from error
     if isinstance(value, timedelta) and value < option.least:
-        raise CoderError("bad_option", f"{where}: {raw} is less than {format_duration(option.least)}", option.help)
+        raise CoderError(
+            "bad_option", f"{source_name}: {raw} is less than {format_duration(option.least)}", option.help
+        )
     return _choice(option, value) if option.choices else value
 
 
 def _choice(option: Option, value: Any) -> Any:
-    """The value as its choices are written, whatever case it was given in."""
+    """Return the value in the spelling of its choices; case is ignored."""
     known = {choice.lower(): choice for choice in option.choices}
-    given = [str(item).lower() for item in (value if option.kind in LIST_KINDS else [value])]
-    if not known.keys() >= set(given):
-        shown = ",".join(value) if option.kind in LIST_KINDS else value
-        raise CoderError("bad_option", f"--{option.flag}: {quoted(shown)} is not one of {', '.join(option.choices)}")
-    return tuple(known[item] for item in given) if option.kind in LIST_KINDS else known[given[0]]
+    lowered = [str(item).lower() for item in (value if option.kind in LIST_KINDS else [value])]
+    if not known.keys() >= set(lowered):
+        masked = ",".join(value) if option.kind in LIST_KINDS else value
+        raise CoderError("bad_option", f"--{option.flag}: {quoted(masked)} is not one of {', '.join(option.choices)}")
+    return tuple(known[item] for item in lowered) if option.kind in LIST_KINDS else known[lowered[0]]
 
 
 def _to_bool(raw: Any) -> bool:
@@ -162,14 +164,14 @@ def _to_duration(raw: Any) -> timedelta:
 
 
 def _to_text(kind: Kind) -> Callable[[Any], str]:
-    """A text that has a form; an empty one is none given."""
+    """Return a converter of texts with a required form; an empty text counts as unset."""
 
     def convert(raw: Any) -> str:
-        from coder.base.text_faults import FAULTS  # regular expressions, for the few that have such a value
+        from coder.base.text_faults import FAULTS  # regular expressions, for the few options with such a value
 
         text = str(raw)
-        if text and (wrong := FAULTS[kind](text)):
-            raise ValueError(wrong)
+        if text and (fault := FAULTS[kind](text)):
+            raise ValueError(fault)
         return text
 
     return convert

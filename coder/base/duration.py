@@ -1,4 +1,4 @@
-"""Durations as people and Go programs write them: `1h30m`, `250ms`, `7d`."""
+"""Durations in the form of Go programs: `1h30m`, `250ms`, `7d`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _UNITS = {
 }
 _PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ns|us|µs|ms|s|m|h|d|y)")
 _WHOLE = re.compile(r"(?:(?:\d++(?:\.\d++)?|\.\d++)(?:ns|us|µs|ms|s|m|h|d|y))+")
-"Asked first: looking for parts among five thousand digits took half a second."
+"Checked first: a search for parts in five thousand digits took half a second."
 
 
 def parse_duration(text: str) -> timedelta:
-    """Reads a Go-style duration; `d` (24 h) and `y` (365 d) are accepted too, a bare `0` means nothing.
+    """Parse a Go-style duration; `d` (24 h) and `y` (365 d) are accepted too, a bare `0` is zero.
 
     Raises CoderError `bad_duration`.
     """
@@ -40,29 +40,25 @@ def parse_duration(text: str) -> timedelta:
     try:
         return timedelta(seconds=sign * sum(float(number) * _UNITS[unit] for number, unit in parts))
     except OverflowError as error:
-        raise CoderError(
-            "bad_duration", f"{quoted(text)} is longer than any clock counts", "Write a shorter one."
-        ) from error
+        raise CoderError("bad_duration", f"{quoted(text)} is too long", "Write a shorter one.") from error
 
 
 def from_nanoseconds(value: int) -> timedelta:
-    """A duration as Go counts it. What is shorter than a clock counts becomes its smallest step: only 0 says nothing.
+    """Convert Go nanoseconds. A value below one microsecond becomes the smallest step: only 0 means zero.
 
     Raises CoderError `bad_duration`.
     """
     try:
-        found = timedelta(microseconds=value / 1000)
+        duration = timedelta(microseconds=value / 1000)
     except OverflowError as error:
-        raise CoderError(
-            "bad_duration", f"{value} ns is longer than any clock counts", "Write a shorter one."
-        ) from error
-    if found or not value:
-        return found
+        raise CoderError("bad_duration", f"{value} ns is too long", "Write a shorter one.") from error
+    if duration or not value:
+        return duration
     return timedelta(microseconds=1 if value > 0 else -1)
 
 
 def format_duration(value: timedelta) -> str:
-    """Go's `Duration.String()` for whole seconds and above, e.g. `1h30m0s`; milliseconds below a second."""
+    """Format like Go's `Duration.String()` for whole seconds and above, e.g. `1h30m0s`; milliseconds below a second."""
     seconds = value.total_seconds()
     if seconds == 0:
         return "0s"

@@ -1,18 +1,18 @@
-"""The one root error. Every failure a person may see is a `CoderError` with a code, a sentence and a next step."""
+"""Root of all errors. Every failure shown to a user is a `CoderError` with a code, a sentence and a next step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-_MOST_PARTS = 4
+_MAX_PARTS = 4
 "Sentences of a chain that one line shows."
 
 
 class CoderError(Exception):
-    """A failure with a stable code.
+    """Failure with a stable code.
 
-    The message never repeats the cause's text: chain with `raise ... from ...`; `explain_error` prints the chain
-    in one place.
+    The message never repeats the cause's text: chain with `raise ... from ...`; `explain_error` prints the chain in one
+    line.
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
@@ -26,11 +26,11 @@ class CoderError(Exception):
 
 
 def causes(error: BaseException, *, with_context: bool = False) -> Iterator[BaseException]:
-    """Yield `error`, then what caused it, then the cause of that, each exception once.
+    """Yield `error`, then its cause, then the cause of that, each exception once.
 
-    Every walk along a chain goes through here: an exception may be its own cause (`raise x from x`), and a walk that
-    ends only at None would never return. `with_context` also follows what was being handled when an exception without
-    a cause was raised.
+    Every walk along a chain uses this function: an exception may be its own cause (`raise x from x`), and a walk that
+    ends only at None would never return. `with_context` also follows the exception being handled when an exception
+    without a cause was raised.
     """
     seen: set[int] = set()
     following: BaseException | None = error
@@ -42,9 +42,9 @@ def causes(error: BaseException, *, with_context: bool = False) -> Iterator[Base
 
 
 def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
-    """One line for people: the message, then its causes, then the hint."""
-    parts = list(dict.fromkeys(text for one in causes(error) if (text := _sentence(one))))
-    line = ": ".join(parts[:_MOST_PARTS])
+    """Return one line for users: the message, then its causes, then the hint."""
+    parts = list(dict.fromkeys(text for cause in causes(error) if (text := _sentence(cause))))
+    line = ": ".join(parts[:_MAX_PARTS])
     hint = error.hint if isinstance(error, CoderError) and with_hint else ""
     return f"{line}\n{hint}" if hint else line
 

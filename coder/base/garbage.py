@@ -1,8 +1,8 @@
-"""Python's cyclic garbage collector, set for processes whose start makes much that stays.
+"""Settings of Python's cyclic garbage collector for processes that create many long-lived objects at their start.
 
-Left alone it looked at everything that a start had made, again and again, in the middle of answers: nearly half of the
-server's own time for a page of workspaces. Of a command that loads the mesh and SSH it took a sixth, as modules are
-made of cycles and none of them is garbage.
+With the default settings it traversed all objects of the start again and again, in the middle of requests: nearly half
+of the server's own time for a page of workspaces. In a command that loads the mesh and SSH it took a sixth, as modules
+consist of cycles and none of them is garbage.
 """
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ from __future__ import annotations
 import gc
 
 _THRESHOLDS = (20_000, 10, 10)
-"""Ours: a page of 25 workspaces makes some thousand containers, all freed by counting references; 700 (Python's) had
-the collector follow all of them several times a page. Cycles may wait for as many new objects: some MB."""
+"""Thresholds (ours): a page of 25 workspaces creates some thousand containers, all freed by reference counting; with
+700 (Python's default) the collector traverses all of them several times a page. Cycles may wait for as many new
+objects: some MB."""
 
 
 def settle() -> None:
-    """To be called once when a process has started: what exists now stays, and is never looked at again."""
+    """Freeze all current objects, so that they are never traversed again. Call once when a process has started."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
 
 
 def pause() -> None:
-    """To be called by a command before it loads much, and `go_on` or `settle` once it has: until then nothing is freed
-    but by counting references."""
+    """Disable the collector. A command calls this before it loads many modules, and `go_on` or `settle` afterwards:
+    until then only reference counting frees memory."""
     gc.disable()
 
 
 def go_on() -> None:
-    """After `pause`. What exists stays, as after `settle`; one look through it would cost what `pause` saved."""
+    """Enable the collector after `pause`. Current objects are frozen, as in `settle`; one collection would cost what
+    `pause` saved."""
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     gc.enable()

@@ -1,4 +1,4 @@
-"""Exceptions out of nurseries: a group of one is that one."""
+"""Exceptions of nurseries: a group with one exception becomes that exception."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from coder.base.errors import CoderError
 
 @contextmanager
 def single_failure() -> Iterator[None]:
-    """Around a nursery: re-raises the only exception bare, leaves a real group as it is.
+    """Re-raise the only exception of a nursery bare; leave a real group as it is.
 
-    For functions that use a nursery inside and whose callers expect ordinary exceptions. Several `CoderError`s are
-    one cause that met several tasks (a connection that ended): the first stands for all. Beside a cancellation from
-    outside they do not count.
+    For functions that use a nursery internally and whose callers expect ordinary exceptions. Several `CoderError`s have
+    one cause that hit several tasks (a closed connection): the first stands for all. Next to an outside cancellation
+    they do not count.
     """
     try:
         yield

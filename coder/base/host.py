@@ -1,4 +1,4 @@
-"""What the machine of this process has and uses: processors, memory, disk. Values it cannot tell are None."""
+"""Resources of the machine of this process: processors, memory, disk. Unavailable values are None."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from coder.base import without_proc
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """Bytes; `cpu` is busy cores since the look before."""
+    """Load in bytes; `cpu` is busy cores since the previous reading."""
 
     cores: int
     cpu: float | None
     load: float | None
-    "Runnable processes, one minute's average."
+    "Runnable processes, averaged over one minute."
     memory_used: int | None
     memory_total: int | None
     disk_used: int | None
@@ -26,26 +26,26 @@ class HostLoad:
 
 
 class HostWatch:
-    """Looks at the machine now and then; processor use is what happened between two looks."""
+    """Reader of the machine's load; processor use is the difference of two readings."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._ticks = _cpu_ticks()
-        self._looked = time.monotonic()
+        self._read_at = time.monotonic()
         self._cpu: float | None = None
 
     def look(self) -> HostLoad:
-        """Cheap enough for every request."""
+        """Return the load. Cheap enough for every request."""
         cores = os.cpu_count() or 1
-        if time.monotonic() - self._looked >= 1.0 or self._cpu is None:
-            before, self._ticks, self._looked = self._ticks, _cpu_ticks(), time.monotonic()
+        if time.monotonic() - self._read_at >= 1.0 or self._cpu is None:
+            before, self._ticks, self._read_at = self._ticks, _cpu_ticks(), time.monotonic()
             self._cpu = _busy_cores(before, self._ticks, cores)
         memory, disk = _memory(), disk_usage(self._folder)
         return HostLoad(cores, self._cpu, _load(), *memory, *disk)
 
 
 def _cpu_ticks() -> tuple[int, int] | None:
-    """(idle, all) since boot."""
+    """Return (idle, all) ticks since boot."""
     if without_proc.needed():
         return without_proc.cpu_ticks()
     try:
@@ -65,12 +65,12 @@ def _busy_cores(before: tuple[int, int] | None, after: tuple[int, int] | None, c
 def _load() -> float | None:
     try:
         return round(os.getloadavg()[0], 2)
-    except (OSError, AttributeError):  # Windows has no such number
+    except (OSError, AttributeError):  # Windows has no load average
         return None
 
 
 def _memory() -> tuple[int | None, int | None]:
-    """(used, total)."""
+    """Return (used, total) in bytes."""
     if without_proc.needed():
         return without_proc.memory()
     try:
@@ -82,7 +82,7 @@ def _memory() -> tuple[int | None, int | None]:
 
 
 def container_memory() -> tuple[int | None, int | None]:
-    """(used, total) of the control group this process is in, where that has a limit; else of the machine."""
+    """Return (used, total) of this process's control group when it has a limit; else of the machine."""
     used, total = _memory()
     limit, current, inactive = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current", "stat"))
     if limit is None or current is None or (total is not None and limit >= total):
@@ -91,7 +91,7 @@ def container_memory() -> tuple[int | None, int | None]:
 
 
 def _number(path: str) -> int | None:
-    """The file's number; of a table of statistics the row of pages that can be taken back at once."""
+    """Return the file's number; of a statistics table the row of immediately reclaimable pages."""
     try:
         text = Path(path).read_text()
         if path.endswith("stat"):
@@ -102,11 +102,11 @@ def _number(path: str) -> int | None:
 
 
 def disk_usage(folder: Path) -> tuple[int | None, int | None]:
-    """(used, total) of the file system a folder is or will be on."""
+    """Return (used, total) of the file system that holds, or will hold, a folder."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
-        found = shutil.disk_usage(folder)
+        usage = shutil.disk_usage(folder)
     except OSError:
         return None, None
-    return found.total - found.free, found.total
+    return usage.total - usage.free, usage.total

@@ -24,11 +24,11 @@ _NOUNS = (
 
 
 def new_uuid() -> uuid.UUID:
-    """A random (version 4) UUID."""
+    """Return a random (version 4) UUID."""
     return uuid.uuid4()
 
 
 def random_name(separator: str = "_") -> str:
-    """A readable name such as `happy_otter7`, for things whose author gave none."""
+    """Return a readable name such as `happy_otter7`, for things whose author gave none."""
     adjective, noun = secrets.choice(_ADJECTIVES), secrets.choice(_NOUNS)
     return f"{adjective}{separator}{noun}{secrets.randbelow(10)}"

@@ -1,7 +1,7 @@
-"""Structured logs: one event, its fields, to any number of sinks (human text, JSON lines).
+"""Structured logs: one event with fields, written to any number of sinks (human text, JSON lines).
 
-Nothing here decides what is worth logging. Values that are `Secret` print as `***`; a field whose name says token,
-password, secret or key material is masked as a second fence.
+This module does not decide what is worth logging. `Secret` values print as `***`; as a second safeguard, fields named
+like a token, password, secret or key are masked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Sink = Callable[[Level, datetime, str, str, dict[str, Any]], None]
 
 
 class _State:
-    """The process's sinks. Module-level on purpose: a logger must work before and after any composition root."""
+    """Sinks of the process. Module-level by design: a logger must work before and after any composition root."""
 
     sinks: list[Sink] = []  # noqa: RUF012 - one list for the process
     threshold: int = _ORDER["info"]
@@ -33,7 +33,7 @@ class _State:
 
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, other line ends, what turns text around, lone surrogates."""
+"""Control characters, other line ends, bidirectional controls, lone surrogates."""
 
 
 class Logger:
@@ -44,11 +44,11 @@ class Logger:
         self._fields = fields or {}
 
     def bind(self, **fields: Any) -> Logger:
-        """The same logger with `fields` on every event."""
+        """Return the same logger with `fields` on every event."""
         return Logger(self.name, {**self._fields, **fields})
 
     def tells(self, level: Level) -> bool:
-        """Whether an entry of this level goes anywhere: for callers whose fields cost more than the question."""
+        """Return whether an entry of this level is written: for callers whose fields are expensive."""
         if _ORDER[level] < _State.threshold or not _State.sinks:
             return False
         return level != "debug" or _State.is_debugged is None or _State.is_debugged(self.name)
@@ -80,9 +80,9 @@ def get_logger(name: str) -> Logger:
 
 
 def configure(*sinks: Sink, level: Level = "info", is_debugged: Callable[[str], bool] | None = None) -> None:
-    """Replaces all sinks. No sink means silence.
+    """Replace all sinks. Without a sink nothing is written.
 
-    `is_debugged` says of a logger's name whether its debug messages go anywhere, and is asked once for each.
+    `is_debugged` returns whether a logger's debug messages are written, by its name, and is called once for each.
     """
     _State.sinks = list(sinks)
     _State.threshold = _ORDER[level]
@@ -91,16 +91,16 @@ def configure(*sinks: Sink, level: Level = "info", is_debugged: Callable[[str], 
 
 @contextlib.contextmanager
 def also(sink: Sink) -> Iterator[None]:
-    """One sink more for the length of the block."""
+    """Add a sink for the duration of the block."""
     _State.sinks = [*_State.sinks, sink]
     try:
         yield
     finally:
-        _State.sinks = [found for found in _State.sinks if found is not sink]
+        _State.sinks = [other for other in _State.sinks if other is not sink]
 
 
 def human_sink(stream: TextIO | None = None) -> Sink:
-    """`2026-11-21 05:07:31.123 [info] name: message  key=value`."""
+    """Return a sink that writes `2026-11-21 05:07:31.123 [info] name: message  key=value`."""
     out = stream
 
     def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def human_sink(stream: TextIO | None = None) -> Sink:
 
 
 def json_sink(stream: TextIO | None = None) -> Sink:
-    """One JSON object a line: ts, level, logger_names, msg, fields."""
+    """Return a sink that writes one JSON object a line: ts, level, logger_names, msg, fields."""
     out = stream
 
     def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
@@ -132,7 +132,8 @@ _SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warn": "WARNING", "error": "ER
 
 
 def stackdriver_sink(stream: TextIO | None = None) -> Sink:
-    """One JSON object a line in the form Google's Cloud Logging reads from containers: severity, message, time."""
+    """Return a sink that writes one JSON object a line in the format of Google's Cloud Logging for containers:
+    severity, message, time."""
     out = stream
 
     def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
@@ -153,7 +154,7 @@ def _write(stream: TextIO, line: str) -> None:
         stream.write(line)
         stream.flush()
     except (OSError, ValueError):
-        pass  # a closed log must never take the program with it
+        pass  # a closed log must never end the program
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -161,7 +162,8 @@ def _shown(name: str, value: Any) -> Any:
     if value and any(word in lowered for word in _MASKED) and isinstance(value, str | bytes):
         return "***"
     if isinstance(value, BaseExceptionGroup):
-        return "; ".join(str(_shown(name, inner)) for inner in value.exceptions)  # its own text names none of them
+        # the group's own text names none of them
+        return "; ".join(str(_shown(name, inner)) for inner in value.exceptions)
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     if isinstance(value, str | int | float | bool) or value is None:
@@ -170,13 +172,13 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def _line(text: str) -> str:
-    # A line break inside a message would let foreign text forge log lines, an escape sequence rewrite the terminal
-    # they are read on, and half a surrogate pair would keep the line from being written at all.
+    # A line break inside a message would let foreign text forge log lines, an escape sequence could rewrite the
+    # reader's terminal, and half a surrogate pair would fail the write.
     return text if text.isprintable() else _UNPRINTABLE.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _escaped(other: re.Match[str]) -> str:
+    return other[0].encode("unicode_escape").decode("ascii")
 
 
 def _text(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""How many files this process may have open: as many as the system allows, and its children as many as it found.
+"""Limit of open files of this process: raised to the system's maximum, and reset for its children.
 
-Every connection is a file. Systems give a process 1024 of them (the soft limit) and let it take more (the hard one);
-the low number is there for programs that wait by `select`, which knows no higher ones. So whatever we start gets the
-soft limit back that we were started with. Source: Go's runtime does the same since 1.19 (os/rlimit.go, and
+Every connection is a file. Systems give a process 1024 of them (the soft limit) and let it raise that (up to the hard
+limit); the low number exists for programs that wait by `select`, which supports no higher ones. So every child gets the
+soft limit that we were started with. Source: Go's runtime does the same since 1.19 (os/rlimit.go, and
 syscall/exec_unix.go for children).
 """
 
@@ -17,30 +17,31 @@ if sys.platform != "win32":
     import resource
 
 MOST = 1 << 20
-"""What is taken where the system allows more or sets no limit: Linux refuses more (fs.nr_open) unless told otherwise,
-and at a hundred kilobytes a connection memory ends first."""
+"""Limit requested where the system allows more or sets no limit: Linux refuses more by default (fs.nr_open), and at a
+hundred kilobytes a connection memory ends first."""
 FEWEST = 10_240
-"What macOS allows (OPEN_MAX) where its hard limit says unlimited and its kernel refuses the number above."
+"Limit of macOS (OPEN_MAX), where the hard limit is unlimited and the kernel rejects the number above."
 
-_plain_popen = subprocess.Popen.__init__
+_original_popen = subprocess.Popen.__init__
 _original: int | None = None
-"The soft limit we were started with, once it was raised."
+"Soft limit at our start, set once it was raised."
 
 
 def raise_open_files() -> None:
-    """For processes that serve many connections, at their start. Without effect on Windows, which has no such limit."""
+    """Raise the limit at the start of processes that serve many connections. No effect on Windows, which has no such
+    limit."""
     global _original
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
-    for wanted in (allowed, min(allowed, FEWEST)):
-        if soft == resource.RLIM_INFINITY or soft >= wanted:
+    for limit in (allowed, min(allowed, FEWEST)):
+        if soft == resource.RLIM_INFINITY or soft >= limit:
             return
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         except (ValueError, OSError):
-            continue  # macOS: the kernel has a limit of its own below the hard one
+            continue  # macOS: the kernel has its own limit below the hard one
         if _original is None:
             _original = soft
             subprocess.Popen.__init__ = _start  # type: ignore[method-assign, assignment]
@@ -49,7 +50,7 @@ def raise_open_files() -> None:
 
 @contextmanager
 def lowered_open_files() -> Iterator[None]:
-    """For a process that becomes another program: as many as it found, until the block ends because that failed."""
+    """Restore the original limit for a process that becomes another program; raise it again if that fails."""
     _lower()
     try:
         yield
@@ -67,11 +68,11 @@ def _lower() -> None:
 
 def _start(
     process: subprocess.Popen[bytes],
-    *words: object,
+    *arguments: object,
     preexec_fn: Callable[[], object] | None = None,
     **options: object,
 ) -> None:
-    """In place of `Popen.__init__`: trio, asyncio and `subprocess.run` start all children by it.
+    """Replace `Popen.__init__`: trio, asyncio and `subprocess.run` start all children by it.
 
     A function before the program costs a fork instead of a vfork: a millisecond for each 100 MB of ours.
     """
@@ -81,4 +82,4 @@ def _start(
         if preexec_fn is not None:
             preexec_fn()
 
-    _plain_popen(process, *words, preexec_fn=prepare, **options)  # type: ignore[call-overload]
+    _original_popen(process, *arguments, preexec_fn=prepare, **options)  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""The file this program was started from, when it is the single binary, and what a server calls such a file."""
+"""File of the single binary that this program was started from, and its name on a server."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ ARCHITECTURES = {
     "armv7l": "armv7",
     "armv8l": "armv7",
 }
-"""What a system calls its processor, and what agents do."""
+"""Name of a processor by the system -> name used by agents."""
 
 
 def own_binary() -> Path | None:
-    """What the launcher says in CODER_SELF; None when we run from sources."""
-    named = os.environ.get("CODER_SELF", "")
-    return Path(named) if named else None
+    """Return the path that the launcher sets in CODER_SELF; None when running from sources."""
+    path_text = os.environ.get("CODER_SELF", "")
+    return Path(path_text) if path_text else None
 
 
 def own_name() -> str:
-    """The name under `/bin` of the program this machine would run."""
+    """Return the name under `/bin` of the program for this machine."""
     system = {"linux": "linux", "darwin": "darwin", "win32": "windows"}.get(sys.platform, sys.platform)
     machine = platform.machine().lower()
     if machine == "aarch64" and sys.maxsize < 2**32:  # a 32 bit program under a 64 bit kernel

@@ -6,7 +6,7 @@ import random
 
 
 class Backoff:
-    """Exponential delays in seconds from `first` up to `last`, each with up to `jitter` of itself added or taken.
+    """Exponential delays in seconds from `first` up to `last`, each varied by up to `jitter` of itself.
 
     `next_delay` grows; `reset` starts again after a success.
     """

@@ -1,4 +1,4 @@
-"""A string that does not show itself in logs, tracebacks or `repr`."""
+"""String that is masked in logs, tracebacks and `repr`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Secret:
-    """Holds a secret text; `reveal` is the only way to it, so that every use can be searched for."""
+    """Secret text; `reveal` is the only access, so that every use can be searched for."""
 
     __slots__ = ("_value",)
     _value: Final[str]
@@ -18,7 +18,7 @@ class Secret:
         return self._value
 
     def equals(self, other: str) -> bool:
-        """Compares in constant time."""
+        """Compare in constant time."""
         import hmac
 
         return hmac.compare_digest(self._value.encode(), other.encode())

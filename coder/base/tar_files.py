@@ -1,7 +1,7 @@
-"""Unpacking archives of other people: nothing of them comes to lie outside of the folder.
+"""Extraction of untrusted archives: no entry is written outside of the folder.
 
-Python's own filter does it since 3.11.4 (PEP 706). Debian 12 has 3.11.2, which the programs for arm64, armv7 and old
-glibc are made of; there the plain part is done here: files and folders, and a link is refused.
+Python's own filter does this since 3.11.4 (PEP 706). Debian 12 has 3.11.2, which builds the programs for arm64, armv7
+and old glibc; there this module extracts only files and folders, and rejects links.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from coder.base.quoted import quoted
 
 
 def extract_all(tar: tarfile.TarFile, directory: Path) -> None:
-    """Raises tarfile.TarError or OSError; what came before the member that is refused is there by then."""
+    """Extract all members. Raises tarfile.TarError or OSError; members before the rejected one have been written by
+    then."""
     if hasattr(tarfile, "data_filter"):
         tar.extractall(directory, filter="data")
         return
     root = directory.resolve()
     for member in tar:
-        place = (root / member.name).resolve()  # through links that were there before, too
-        if not place.is_relative_to(root) or not (member.isfile() or member.isdir()):
-            raise tarfile.ExtractError(f"{quoted(member.name)} is no file or folder of this archive's own")
-        (place if member.isdir() else place.parent).mkdir(parents=True, exist_ok=True)
+        target = (root / member.name).resolve()  # resolves links that existed before, too
+        if not target.is_relative_to(root) or not (member.isfile() or member.isdir()):
+            raise tarfile.ExtractError(f"{quoted(member.name)} is not a file or folder inside the archive")
+        (target if member.isdir() else target.parent).mkdir(parents=True, exist_ok=True)
         data = tar.extractfile(member)
         if data is not None:
-            place.write_bytes(data.read())
-            place.chmod(0o755 if member.mode & 0o100 else 0o644)
+            target.write_bytes(data.read())
+            target.chmod(0o755 if member.mode & 0o100 else 0o644)

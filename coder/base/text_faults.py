@@ -1,7 +1,7 @@
-"""What is wrong with a text that should be an address or a pattern, in the words that scripts and people know from Go.
+"""Faults of texts that should be an address or a pattern, in the words of Go that scripts and users know.
 
-Pure: one function a kind of option, one table of them. Sources: the rules and messages of Go's net/url (`Parse`), net
-(`SplitHostPort`) and regexp packages. Not here: kinds that become values of another type (`config.py`).
+Pure: one function per kind of option, and a table of them. Sources: the rules and messages of Go's net/url (`Parse`),
+net (`SplitHostPort`) and regexp packages. Kinds that become values of another type are in `config.py`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ _USER = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
 
 
 def url_fault(value: str) -> str:
-    """As Go's net/url tells it; it takes nearly everything for a path."""
-    said = f'parse "{value}": '
+    """Return the fault in the words of Go's net/url, which accepts nearly everything as a path."""
+    prefix = f'parse "{value}": '
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in value):
-        return f"{said}net/url: invalid control character in URL"
+        return f"{prefix}net/url: invalid control character in URL"
     before, _, fragment = value.partition("#")
     path = before.partition("?")[0]
     scheme, colon, rest = path.partition(":")
     if colon and not scheme:
-        return f"{said}missing protocol scheme"
+        return f"{prefix}missing protocol scheme"
     is_scheme = re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) is not None
     if colon and not is_scheme and "/" not in scheme:
-        return f"{said}first path segment in URL cannot contain colon"
+        return f"{prefix}first path segment in URL cannot contain colon"
     if colon and is_scheme and rest.startswith("//"):
         user, _, host = rest[2:].partition("/")[0].rpartition("@")
-        if wrong := _host_fault(host) or ("" if _USER.fullmatch(user) else "net/url: invalid userinfo"):
-            return said + wrong
-    if wrong_escape := _ESCAPE.search(path) or _ESCAPE.search(fragment):
-        return f'{said}invalid URL escape "{wrong_escape[0]}"'
+        if fault := _host_fault(host) or ("" if _USER.fullmatch(user) else "net/url: invalid userinfo"):
+            return prefix + fault
+    if bad_escape := _ESCAPE.search(path) or _ESCAPE.search(fragment):
+        return f'{prefix}invalid URL escape "{bad_escape[0]}"'
     return ""
 
 
@@ -46,32 +46,32 @@ def _host_fault(host: str) -> str:
         port = f":{digits}"
     if port and not re.fullmatch(":[0-9]*", port):
         return f'invalid port "{port}" after host'
-    wrong = re.search(r'[\s<>"\\^`{|}]', bare)
-    return f'invalid character "{wrong[0]}" in host name' if wrong else ""
+    fault = re.search(r'[\s<>"\\^`{|}]', bare)
+    return f'invalid character "{fault[0]}" in host name' if fault else ""
 
 
 def host_port_fault(value: str) -> str:
-    """As net.SplitHostPort tells it: IPv6 in brackets, a port which may be empty, or a name."""
+    """Return the fault in the words of net.SplitHostPort: IPv6 in brackets, a port which may be empty, or a name."""
     if not value:
         return "must not be empty"
-    said = f"address {value}: "
+    prefix = f"address {value}: "
     host, colon, _ = value.rpartition(":")
     if not colon:
-        return f"{said}missing port in address"
+        return f"{prefix}missing port in address"
     if value.startswith("["):
         host, bracket, port = value.partition("]")
         if not bracket:
-            return f"{said}missing ']' in address"
+            return f"{prefix}missing ']' in address"
         if port != value[value.rindex(":") :]:
-            return f"{said}{'too many colons' if port.startswith(':') else 'missing port'} in address"
+            return f"{prefix}{'too many colons' if port.startswith(':') else 'missing port'} in address"
         host = host[1:]
         rest = host + port
     elif ":" in host:
-        return f"{said}too many colons in address"
+        return f"{prefix}too many colons in address"
     else:
         rest = value
-    wrong = next((letter for letter in "[]" if letter in rest), "")
-    return f"{said}unexpected '{wrong}' in address" if wrong else ""
+    fault = next((letter for letter in "[]" if letter in rest), "")
+    return f"{prefix}unexpected '{fault}' in address" if fault else ""
 
 
 def regexp_fault(value: str) -> str:
@@ -83,4 +83,4 @@ def regexp_fault(value: str) -> str:
 
 
 FAULTS: dict[str, Callable[[str], str]] = {"host:port": host_port_fault, "regexp": regexp_fault, "url": url_fault}
-"""By kind of option: what to say of a text, "" when nothing is wrong."""
+"""Function per kind of option that returns the fault of a text, "" for a valid one."""

@@ -1,11 +1,11 @@
-"""Threads: how trio is run by whatever this program is, and what it is when there is no room for another thread.
+"""Threads: how this program runs trio, and the error for a failed thread start.
 
-Looks at disks, names of hosts and starts of programs are the work of threads, in trio's own functions, too. Where the
-system refuses one (something has used up what a machine or a container may have), Python raises a bare RuntimeError:
-nobody who asks for a file or for a host is prepared for that, and the server or the agent would end. So it is told as
-what it is, an error of the system like any other: whoever is prepared for OSError is prepared for this.
+Disk access, host name lookups and program starts use threads, in trio's own functions, too. When the system refuses a
+thread (a machine's or container's limit is used up), Python raises a bare RuntimeError. No caller that opens a file or
+a host handles that, and the server or the agent would end. So it becomes an OSError: callers that handle OSError handle
+this.
 
-A test finds what begins trio past `run_trio`, and threads or executors past trio.
+A test finds code that starts trio without `run_trio`, and threads or executors without trio.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
-_REFUSED = "can't start new thread"
-"Python's words, in every version; other RuntimeErrors of a start are defects."
+_REFUSAL_TEXT = "can't start new thread"
+"Python's message, in every version; other RuntimeErrors of a start are defects."
 _plain_start = threading.Thread.start
 
 
@@ -32,15 +32,15 @@ class NoThreadError(OSError, RuntimeError):
         super().__init__(errno.EAGAIN, "no room for another thread")
 
 
-def run_trio(main: Callable[[*Arguments], Awaitable[Found]], *arguments: *Arguments) -> Found:
-    """`trio.run`, in which a refused thread is a NoThreadError."""
-    tell_refusals()
+def run_trio(main: Callable[[*Arguments], Awaitable[Result]], *arguments: *Arguments) -> Result:
+    """Run `trio.run` with refused threads as NoThreadError."""
+    convert_thread_refusals()
     return trio.run(main, *arguments)
 
 
-def tell_refusals() -> None:
-    """From now on, in this process. For all threads: trio, its bridge to asyncio and libraries begin theirs themselves,
-    and `Thread.start` is what they have in common."""
+def convert_thread_refusals() -> None:
+    """Convert refusals in this process from now on. Applies to all threads: trio, its bridge to asyncio and libraries
+    start theirs themselves, and `Thread.start` is their common function."""
     threading.Thread.start = _start  # type: ignore[method-assign, assignment]
 
 
@@ -48,17 +48,17 @@ def _start(thread: threading.Thread) -> None:
     try:
         _plain_start(thread)
     except RuntimeError as error:
-        if str(error) != _REFUSED:
+        if str(error) != _REFUSAL_TEXT:
             raise
         raise NoThreadError from error
 
 
 async def in_thread_or_here(
-    do: Callable[[*Arguments], Found], *arguments: *Arguments, limiter: trio.CapacityLimiter | None = None
-) -> Found:
-    """What `do` returns or raises. For what has to be done, waits for nothing and begins no thread itself: without room
-    for one it holds up all others for once."""
+    function: Callable[[*Arguments], Result], *arguments: *Arguments, limiter: trio.CapacityLimiter | None = None
+) -> Result:
+    """Return what `function` returns or raise what it raises. For required work that does not block and starts no
+    thread itself: without a free thread it runs on the event loop, which delays the other tasks this once."""
     try:
-        return await trio.to_thread.run_sync(do, *arguments, limiter=limiter)
+        return await trio.to_thread.run_sync(function, *arguments, limiter=limiter)
     except NoThreadError:
-        return do(*arguments)
+        return function(*arguments)

@@ -1,8 +1,8 @@
-"""The product's version, in Go-semver form where the wire asks for it.
+"""Version of the product, in Go-semver form where the protocol requires it.
 
-`__version__` is what Python packaging sees. `BUILD_VERSION` is what `buildinfo`, `coder version` and every
-`X-Coder-Build-Version` header say: clients built for upstream switch features on by its semver, so it must never
-fall below the release whose API we speak.
+Python packaging reads `__version__`. `BUILD_VERSION` appears in `buildinfo`, `coder version` and every
+`X-Coder-Build-Version` header: clients built for upstream enable features by its semver, so it must never fall below
+the release whose API we implement.
 """
 
 __version__ = "2.34.0"

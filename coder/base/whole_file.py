@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever reads and whatever is killed meanwhile."""
+"""Atomic files: readers see the old or the new content, even when the writer is killed."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from pathlib import Path
 
 
 def read_whole(path: Path) -> str:
-    """The text of a file that is somebody else's as well: what is no UTF-8, and whatever lines end with, is in it so
-    that `write_whole` puts it back byte for byte. Raises OSError."""
+    """Return the text of a file that other programs edit, too: invalid UTF-8 and line ends are preserved, so that
+    `write_whole` restores them byte for byte. Raises OSError."""
     return path.read_bytes().decode(errors="surrogateescape")
 
 
 def shown(text: str) -> str:
-    """Text of `read_whole` for a stream, which takes no bytes that are none."""
+    """Return text of `read_whole` for a stream, which accepts no invalid bytes."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") -> None:
-    """Puts `text` in the place of `path`, in one step: UTF-8, and bytes as `read_whole` has them. Its folder exists.
+    """Replace the content of `path` atomically: UTF-8, and bytes as `read_whole` has them. Its folder must exist.
 
-    `owner` is a user's name, for those who may give files away. The bytes are never readable by more people
-    than `mode` says, whatever the umask. Raises OSError, and then `path` is as it was.
+    `owner` is a user's name, for callers who may change the owner. The content is never readable by more users than
+    `mode` allows, regardless of the umask. Raises OSError, and then `path` is unchanged.
     """
-    beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with naming(path), os.fdopen(descriptor, "wb") as out:
             out.write(text.encode(errors="surrogateescape"))
-        beside.chmod(mode)
+        temporary.chmod(mode)
         if owner:
             import shutil  # not for every short command
 
-            shutil.chown(beside, owner)
-        beside.replace(path)
+            shutil.chown(temporary, owner)
+        temporary.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """A failure to write says of which file: the system names it for an open that fails, not for a full disk."""
+    """Add the file's name to a failed write: the system names it for a failed open, not for a full disk."""
     try:
         yield
     except OSError as error:
@@ -53,13 +53,12 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def move_aside(path: Path, aside: Path) -> Path:
-    """Renames a file or folder to `aside`, or, where that is taken, to the same with a number; returns where it is.
+    """Rename a file or folder to `aside`, or, when that exists, to the same name with a number; return the new path.
 
-    What was kept there before stays: a name made of the time is one that two moves within a second share. Raises
-    OSError.
+    Earlier copies stay: two moves within a second have the same name derived from the time. Raises OSError.
     """
-    kept, number = aside, 1
-    while os.path.lexists(kept):
+    target, number = aside, 1
+    while os.path.lexists(target):
         number += 1
-        kept = aside.with_name(f"{aside.name}-{number}")
-    return path.rename(kept)
+        target = aside.with_name(f"{aside.name}-{number}")
+    return path.rename(target)

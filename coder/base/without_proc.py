@@ -1,6 +1,6 @@
-"""What machines without /proc (macOS, Windows) say of themselves, through psutil; nothing where that is not installed.
+"""System information of machines without /proc (macOS, Windows) from psutil; None where psutil is not installed.
 
-Never run on those systems by us: the tests compare it with /proc on Linux, where psutil answers, too.
+Not run on those systems by us: the tests compare it with /proc on Linux, which psutil supports, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _psutil() -> Any:
 
 
 def cpu_ticks() -> tuple[int, int] | None:
-    """(idle, all) since boot, in hundredths of a second."""
+    """Return (idle, all) since boot, in hundredths of a second."""
     psutil = _psutil()
     if psutil is None:
         return None
@@ -31,16 +31,16 @@ def cpu_ticks() -> tuple[int, int] | None:
 
 
 def memory() -> tuple[int | None, int | None]:
-    """(used, total) bytes."""
+    """Return (used, total) in bytes."""
     psutil = _psutil()
     if psutil is None:
         return None, None
-    found = psutil.virtual_memory()
-    return found.total - found.available, found.total
+    values = psutil.virtual_memory()
+    return values.total - values.available, values.total
 
 
 def listening() -> dict[int, str]:
-    """TCP port -> name of the program that listens, as far as we may look (macOS shows our own processes only)."""
+    """Return TCP port -> name of the listening program, as far as access is permitted (macOS: own processes only)."""
     psutil = _psutil()
     if psutil is None:
         return {}
@@ -52,13 +52,13 @@ def listening() -> dict[int, str]:
 
 
 def _own_sockets(psutil: Any) -> list[Any]:
-    found = []
+    values = []
     for process in psutil.process_iter():
         try:
-            found += [entry for entry in process.net_connections("tcp") if entry.status == psutil.CONN_LISTEN]
+            values += [entry for entry in process.net_connections("tcp") if entry.status == psutil.CONN_LISTEN]
         except psutil.Error:
-            continue  # it ended, or is not ours to see
-    return found
+            continue  # it exited, or access is denied
+    return values
 
 
 def _name(psutil: Any, pid: int | None) -> str:

@@ -1,4 +1,4 @@
-"""What the daemons of one process work on and have worked on, for whoever asks how busy they are."""
+"""Activity of the daemons of one process: current jobs and durations of past jobs, for metrics and the overlay."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 BUCKETS = (1.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
-"""Upper bounds, in seconds: imports of small templates take one, clusters an hour."""
+"""Upper bounds of the histogram in seconds: an import of a small template takes one, a cluster an hour."""
 
 
 @dataclass
 class Timings:
-    """How long jobs took: a histogram."""
+    """Histogram of job durations."""
 
     total: float = 0.0
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
-    "Jobs by the first bucket they fit in; the last has no bound."
+    "Number of jobs by the first bucket whose bound they do not exceed; the last has no bound."
 
     def add(self, seconds: float) -> None:
         self.total += seconds
@@ -24,24 +24,24 @@ class Timings:
 
 
 class ProvisionerActivity:
-    """`slots` jobs may run at once, one a daemon."""
+    """Activity of one process, in which `slots` jobs may run concurrently, one for each daemon."""
 
     def __init__(self, slots: int = 1) -> None:
         self.slots = slots
         self.jobs: dict[str, str] = {}
-        "Provisioner by the id of a running job."
+        "Provisioner type by id of a running job."
         self.timings: dict[tuple[str, str], Timings] = {}
-        "By provisioner and `success` or `failed`."
+        "Durations by provisioner type and `success` or `failed`."
 
     @contextmanager
     def working(self, job_id: str, provisioner: str = "") -> Iterator[None]:
-        """`job_id` runs for the length of the block."""
+        """Register `job_id` as running for the duration of the block."""
         self.jobs[job_id] = provisioner
         try:
             yield
         finally:
             self.jobs.pop(job_id, None)
 
-    def took(self, provisioner: str, seconds: float, *, good: bool) -> None:
-        """A job ended."""
-        self.timings.setdefault((provisioner, "success" if good else "failed"), Timings()).add(seconds)
+    def record(self, provisioner: str, seconds: float, *, succeeded: bool) -> None:
+        """Record the duration of an ended job."""
+        self.timings.setdefault((provisioner, "success" if succeeded else "failed"), Timings()).add(seconds)

@@ -1,6 +1,6 @@
-"""Template archives: unpacking what strangers packed, packing module directories.
+"""Template archives: unpack untrusted uploads, pack module directories.
 
-Only files and directories below the target come into being: no links, no devices, nothing outside, within limits.
+Unpacking only creates files and directories below the target: no links, no devices, nothing outside, within limits.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path, PurePosixPath
 from coder.base.errors import CoderError
 
 MAX_BYTES = 256 * 1024 * 1024
-"Ours: a template is text; uploads are limited far below this already."
+"Bytes (ours): a template is text, and uploads are limited far below this."
 MAX_ENTRIES = 20_000
 MAX_MODULES = 20 * 1024 * 1024
-"Module files above this are left out (docs/protocol/provisioners.md#terraform)."
+"Bytes of module files above which they are left out (docs/protocol/provisioners.md#terraform)."
 
 
 _OUR_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-"Numbers of an OSError that no archive causes."
+"errno values that no archive can cause."
 
 
 class UnpackError(CoderError):
@@ -31,9 +31,9 @@ class UnpackError(CoderError):
 
 
 def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
-    """Unpacks a tar into `folder`; returns the names of entries that were skipped because they are links or devices.
+    """Unpack a tar into `folder`; return the names of entries skipped because they are links or devices.
 
-    Raises UnpackError for anything that points outside, cannot be made here or exceeds a limit.
+    Raises UnpackError for an entry that points outside, cannot be created here or exceeds a limit.
     """
     skipped: list[str] = []
     total = count = 0
@@ -49,14 +49,14 @@ def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
                 try:
                     if not _unpack_entry(tar, entry, folder):
                         skipped.append(entry.name)
-                except OSError as problem:
-                    # A name no file can have, a file where another entry wants a directory; or the disk is full.
-                    said = f"{entry.name[:200]!r} cannot be unpacked: {problem.strerror}"
-                    if problem.errno in _OUR_DISK:
-                        raise UnpackError(said, f"The template is fine; look at the disk of {folder}.") from problem
-                    raise UnpackError(said) from problem
-    except (tarfile.TarError, EOFError, ValueError, OverflowError) as problem:
-        raise UnpackError("the archive is not a readable tar") from problem
+                except OSError as error:
+                    # An invalid file name, or a file where another entry needs a directory; or the disk is full.
+                    text = f"{entry.name[:200]!r} cannot be unpacked: {error.strerror}"
+                    if error.errno in _OUR_DISK:
+                        raise UnpackError(text, f"The template is fine; check the disk of {folder}.") from error
+                    raise UnpackError(text) from error
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+        raise UnpackError("the archive is not a readable tar") from error
     return skipped
 
 
@@ -71,13 +71,13 @@ def _unpack_entry(tar: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) ->
     source = tar.extractfile(entry)
     data = b"" if source is None else source.read()
     target.write_bytes(data)
-    # Scripts stay executable; nothing becomes writable for others or gains a special bit.
+    # Scripts stay executable; nothing becomes writable for other users or gains a special bit.
     target.chmod(0o700 if entry.mode & 0o100 else 0o600)
     return True
 
 
 def safe_path(name: str) -> PurePosixPath:
-    """A relative path that stays inside. Raises UnpackError."""
+    """Return the name as a relative path without `..`. Raises UnpackError."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or "\x00" in name or (path.parts and ":" in path.parts[0]):
         raise UnpackError(f"the archive holds a path outside of itself: {name!r}")
@@ -85,19 +85,19 @@ def safe_path(name: str) -> PurePosixPath:
 
 
 def pack_modules(folder: Path, directories: Iterable[str]) -> bytes:
-    """Tar of `.terraform/modules/modules.json` and the given directories below `folder`.
+    """Return a tar of `.terraform/modules/modules.json` and the given directories below `folder`.
 
     Reproducible: sorted, owner 1000, no times, no `.git` (docs/protocol/provisioners.md#terraform).
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        wanted: set[str] = set()
+        packed: set[str] = set()
         for directory in directories:
             for root, names, files in os.walk(folder / directory):
                 names[:] = sorted(name for name in names if name != ".git")
-                wanted.update(str((Path(root) / file).relative_to(folder)) for file in files if file != ".git")
-        wanted.add(".terraform/modules/modules.json")
-        for name in sorted(wanted):
+                packed.update(str((Path(root) / file).relative_to(folder)) for file in files if file != ".git")
+        packed.add(".terraform/modules/modules.json")
+        for name in sorted(packed):
             path = folder / name
             if path.is_file() and not path.is_symlink():
                 data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""A workspace's build: plan, quota, apply, graph; what a failing one keeps."""
+"""Workspace builds: plan, quota, apply, graph; and the state that a failing build keeps."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _log = get_logger("provisionerd.build_job")
 async def build_workspace(job: Job) -> pd.CompletedJob:
     session, report, work = job.session, job.report, job.acquired.workspace_build
     timings = job.timings
-    kept = pd.FailedJob.WorkspaceBuild
+    failed_build = pd.FailedJob.WorkspaceBuild
     modules = await _download_modules(job)
     init = await session.init(init_request(job, omit=True), modules, report.stage(INITIALIZING, mark=False))
     timings += init.timings
     if init.error:
-        raise JobFailed(init.error, kept(state=work.state, timings=timings))
+        raise JobFailed(init.error, failed_build(state=work.state, timings=timings))
     plan = await session.plan(_plan_request(work), report.stage(PLANNING, mark=False))
     timings += plan.timings
     if plan.error:
-        raise JobFailed(plan.error, kept(timings=timings))
-    check_ai_tasks(plan, kept(timings=timings))
+        raise JobFailed(plan.error, failed_build(timings=timings))
+    check_ai_tasks(plan, failed_build(timings=timings))
     await _commit_quota(job, plan.dailyCost)
     if report.canceled.is_set():
-        raise JobFailed("canceled", kept(timings=timings))
+        raise JobFailed("canceled", failed_build(timings=timings))
     applying = pb.ApplyRequest(metadata=work.metadata)
-    report.state = session.state  # from here on there may be something that must not be forgotten
+    report.state = session.state  # from here on resources may exist, and their state must not be lost
     applied = await session.apply(applying, report.stage(APPLY_STAGE[work.metadata.workspace_transition]))
     report.state = None
     timings += applied.timings
     if applied.error:
-        raise JobFailed(applied.error, kept(state=applied.state, timings=timings))
+        raise JobFailed(applied.error, failed_build(state=applied.state, timings=timings))
     source = pb.GraphRequest(metadata=work.metadata, source=pb.GraphSource.SOURCE_STATE)
     graph = await session.graph(source, report.stage(GRAPHING, mark=False))
     timings += graph.timings
     if graph.error:
-        raise JobFailed(graph.error, kept(state=applied.state, timings=timings))
+        raise JobFailed(graph.error, failed_build(state=applied.state, timings=timings))
     return pd.CompletedJob(
         job_id=job.acquired.job_id,
         workspace_build=pd.CompletedJob.WorkspaceBuild(
@@ -83,8 +83,8 @@ async def _download_modules(job: Job) -> bytes:
     try:
         return await job.link.download(file_id)
     except (RpcError, RpcClosed, trio.TooSlowError) as problem:
-        # They only save a download: init fetches modules itself.
-        _log.warn("kept module files are not available", job=job.acquired.job_id, error=problem)
+        # Stored modules only save a download: init fetches modules itself.
+        _log.warn("stored module files are not available", job=job.acquired.job_id, error=problem)
         return b""
 
 

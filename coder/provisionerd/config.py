@@ -1,4 +1,4 @@
-"""The settings of a provisioner daemon and the two ways to stop one."""
+"""Settings of a provisioner daemon and the two ways to stop one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class DaemonConfig:
-    """Seconds unless said otherwise."""
+    """Settings of one daemon. Durations are in seconds unless stated otherwise."""
 
     name: str = "provisioner"
     work_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "coder-provisioner")
-    "Job directories are made below it; created with mode 0700."
+    "Parent of the job directories; created with mode 0700."
     heartbeat: float = 5.0
     "Longest silence towards the server while a job runs (docs/protocol/provisioners.md#the-daemon)."
     log_debounce: float = 0.25
     update_timeout: float = 30.0
     upload_timeout: float = 300.0
     force_cancel: float = 600.0
-    "After a cancel, how long the executor may take to end by itself."
+    "Time the executor has to end after a cancel."
     exit_timeout: float = 180.0
-    "After an interrupt, how long terraform may take before it is killed."
+    "Time terraform has to end after an interrupt before it is killed."
     job_timeout: float = 0.0
-    "How long a job may take before it is interrupted as by a cancel and fails; 0: for ever."
+    "Longest duration of a job before it is interrupted like a canceled one and fails; 0: unlimited."
     reconnect_first: float = 0.05
     reconnect_last: float = 10.0
     retry_first: float = 0.025
@@ -35,38 +35,39 @@ class DaemonConfig:
 
 
 RELEASES = "https://releases.hashicorp.com/terraform"
-"Where terraform is fetched from, unless told otherwise."
+"Default site of terraform downloads."
 RELEASES_VARIABLE = "CODER_PROVISIONER_TERRAFORM_RELEASES_URL"
-"Names another site; `off` forbids downloads."
+"Environment variable that names another site; `off` forbids downloads."
 
 
 @dataclass(frozen=True, slots=True)
 class TerraformConfig:
-    """How terraform is found and run."""
+    """Settings for finding and running terraform."""
 
     binary: str = "terraform"
     "Name on PATH, or a path."
     cache_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "coder-provisioner-cache")
-    "Downloaded provider plugins, shared by the daemons of one process."
+    "Folder of downloaded provider plugins, shared by the daemons of one process."
     releases: str = ""
-    """Where terraform is fetched from when `binary` is not installed: a site laid out as HashiCorp's. Empty: nowhere.
-    Only for the plain name; who gives a path means that program."""
+    """Site that serves terraform when `binary` is not installed, laid out like HashiCorp's. Empty: no downloads. Only
+    applies to the plain name; a path always means that program."""
     provider: str = "builtin"
-    "`builtin`: our coder/coder provider, in process. `upstream`: whatever terraform init installs."
+    "Provider coder/coder: `builtin` is ours, in process; `upstream` is the one that terraform init installs."
     environment: Mapping[str, str] = field(default_factory=dict)
-    "What terraform inherits, before CODER_* is taken out; usually the process environment."
+    "Environment that terraform inherits, before CODER_* is removed; usually the process environment."
     exit_timeout: float = 180.0
 
 
 class Shutdown:
-    """Asks a daemon to stop: first `drain`, then perhaps `cancel_job`. Cancelling its task is the hard way."""
+    """Request to stop a daemon: first `drain`, then perhaps `cancel_job`. Cancelling the daemon's task stops it
+    immediately."""
 
     def __init__(self) -> None:
         self._draining = trio.Event()
         self._canceling = trio.Event()
 
     def drain(self) -> None:
-        """Take no more jobs; end when the running one has ended."""
+        """Accept no more jobs; end when the running job has ended."""
         self._draining.set()
 
     def cancel_job(self) -> None:

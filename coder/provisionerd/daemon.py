@@ -1,15 +1,15 @@
-"""A provisioner daemon: stay connected, take one job after another, stop politely.
+"""Provisioner daemon: stay connected, run one job after another, stop gracefully.
 
 The same code runs inside the server and as a process of its own; only `connect` differs:
 
     await run_daemon(connect, DaemonConfig(name="host-1", work_dir=...), executors, Shutdown())
 
     connect:    () -> async context manager of a coder.rpc.session.Session in the client role. Entering it may raise
-                CoderError or OSError; an HttpError of status 400, 401, 403 or 404 ends the daemon, everything else
-                is tried again (50 ms to 10 s).
+                CoderError or OSError; an HttpError of status 400, 401, 403 or 404 ends the daemon, any other is
+                retried (50 ms to 10 s).
     executors:  provisioner type -> Executor, e.g. executor_kinds(TerraformConfig(...)) of executors/terraform.py.
                 Several daemons of a process share them.
-    shutdown:   drain() and cancel_job() stop it gracefully. Cancelling the task kills what runs and fails the job.
+    shutdown:   drain() and cancel_job() stop it gracefully. Cancelling the task kills the running job, which fails.
 
 `run_daemon` returns when it has drained.
 """
@@ -40,17 +40,17 @@ _log = get_logger("provisionerd")
 
 Connect = Callable[[], AbstractAsyncContextManager[Session]]
 OnSession = Callable[[Session], Awaitable[None]]
-"""Runs beside the jobs for as long as a connection lasts; must not raise for what the server does."""
+"""Runs for the life of a connection, concurrently with the jobs; must not raise for the server's misbehaviour."""
 
 
-async def _nothing_beside(_session: Session) -> None:
+async def _ignore_session(_session: Session) -> None:
     await trio.lowlevel.checkpoint()
 
 
 _CANCEL_ANSWER = 5.0
-"Seconds a draining daemon waits for the server to take back its offer to work."
+"Seconds a draining daemon waits for the server to withdraw its offer of a job."
 _FATAL = frozenset({400, 401, 403, 404})
-"Statuses that another try will not change."
+"HTTP statuses that a retry will not change."
 
 
 async def run_daemon(
@@ -59,16 +59,16 @@ async def run_daemon(
     executors: Mapping[str, Executor],
     shutdown: Shutdown | None = None,
     *,
-    beside: OnSession = _nothing_beside,
+    beside: OnSession = _ignore_session,
     activity: ProvisionerActivity | None = None,
 ) -> None:
-    """Runs until `shutdown` is asked for and done. Raises HttpError when the server does not want this daemon."""
+    """Run until `shutdown` is requested and complete. Raises HttpError when the server rejects this daemon."""
     shutdown = shutdown or Shutdown()
     activity = activity or ProvisionerActivity()
     link = Link(config)
     with single_failure():
         async with trio.open_nursery() as nursery:
-            # Shielded: a daemon that is cancelled still has to say how its job ended.
+            # Shielded: a cancelled daemon still has to report the end of its job.
             connection = trio.CancelScope(shield=True)
             nursery.start_soon(_stay_connected, connect, config, link, beside, connection)
             try:
@@ -78,25 +78,25 @@ async def run_daemon(
 
 
 async def _stay_connected(
-    connect: Connect, config: DaemonConfig, link: Link, beside: OnSession, scope: trio.CancelScope
+    connect: Connect, config: DaemonConfig, link: Link, on_session: OnSession, scope: trio.CancelScope
 ) -> None:
     backoff = Backoff(config.reconnect_first, config.reconnect_last)
     was_accepted = False
     with scope:
         while True:
-            if await _one_connection(connect, config, link, beside, was_accepted):
+            if await _connect_once(connect, config, link, on_session, was_accepted):
                 was_accepted = True
                 backoff.reset()
             await trio.sleep(backoff.next_delay())
 
 
-async def _one_connection(
-    connect: Connect, config: DaemonConfig, link: Link, beside: OnSession, was_accepted: bool
+async def _connect_once(
+    connect: Connect, config: DaemonConfig, link: Link, on_session: OnSession, was_accepted: bool
 ) -> bool:
-    """Connects and stays until the connection ends; whether it came about. Raises HttpError for a refusal.
+    """Connect and stay until the connection ends; return whether it was established. Raises HttpError for a rejection.
 
-    A server that accepted this daemon before refuses it in the API's own words only: a reverse proxy answers for a
-    server that restarts, with a 403 or 404 page, too.
+    Once the server has accepted this daemon, only a rejection in the API's own format counts: a reverse proxy answers
+    for a restarting server, with a 403 or 404 page, too.
     """
     connected = False
     try:
@@ -105,7 +105,7 @@ async def _one_connection(
             connected = True
             link.set_session(session)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(beside, session)
+                nursery.start_soon(on_session, session)
                 await session.wait_closed()
                 nursery.cancel_scope.cancel()
             _log.warn("the connection ended", daemon=config.name, reason=session.reason)
@@ -137,26 +137,26 @@ async def _take_jobs(
         if acquired is not None and acquired.job_id:
             began = trio.current_time()
             with activity.working(acquired.job_id, acquired.provisioner):
-                good = await run_job(acquired, executors, link, config, shutdown)
-            activity.took(acquired.provisioner, trio.current_time() - began, good=good)
+                succeeded = await run_job(acquired, executors, link, config, shutdown)
+            activity.record(acquired.provisioner, trio.current_time() - began, succeeded=succeeded)
 
 
 async def _acquire(link: Link, config: DaemonConfig, shutdown: Shutdown) -> pd.AcquiredJob | None:
-    """The next job; None when the daemon drains or the connection ended."""
-    found: list[Session] = []
+    """Return the next job; None when the daemon drains or the connection ended."""
+    sessions: list[Session] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_on_drain, shutdown, nursery.cancel_scope)
-        found.append(await link.session())
+        sessions.append(await link.session())
         nursery.cancel_scope.cancel()
-    if not found:
+    if not sessions:
         return None
     try:
-        return await _wait_for_job(found[0], shutdown)
+        return await _wait_for_job(sessions[0], shutdown)
     except RpcClosed:
-        # The link notices at the same moment; give it that, instead of asking the dead session again.
+        # The link notices at the same moment; wait for that instead of asking the closed session again.
         await trio.sleep(config.retry_first)
     except RpcError as problem:
-        _log.warn("the server gives no jobs", daemon=config.name, error=problem.text)
+        _log.warn("requesting a job failed", daemon=config.name, error=problem.text)
         await trio.sleep(config.retry_last)
     return None
 
@@ -167,7 +167,7 @@ async def _cancel_on_drain(shutdown: Shutdown, scope: trio.CancelScope) -> None:
 
 
 async def _wait_for_job(session: Session, shutdown: Shutdown) -> pd.AcquiredJob | None:
-    """Asks for a job. A job that comes although we drain must be run: the server has given it to us."""
+    """Request a job. A job that arrives while draining must be run: the server has assigned it."""
     received: pd.AcquiredJob | None = None
     async with session.open_stream(
         PROVISIONER_DAEMON + "AcquireJobWithCancel", pd.CancelAcquire, pd.AcquiredJob
@@ -175,14 +175,14 @@ async def _wait_for_job(session: Session, shutdown: Shutdown) -> pd.AcquiredJob 
         with single_failure():
             async with trio.open_nursery() as nursery:
 
-                async def say_cancel() -> None:
+                async def send_cancel() -> None:
                     await shutdown.wait_draining()
                     await stream.send(pd.CancelAcquire())
-                    # A server that does not answer keeps nobody from stopping.
+                    # A server that does not answer must not keep the daemon from stopping.
                     await trio.sleep(_CANCEL_ANSWER)
                     nursery.cancel_scope.cancel()
 
-                nursery.start_soon(say_cancel)
+                nursery.start_soon(send_cancel)
                 try:
                     received = await stream.receive()
                 except trio.EndOfChannel:

@@ -1,4 +1,4 @@
-"""What the three kinds of jobs are made of: their stages, their failures, the steps more than one of them has."""
+"""Shared parts of the three kinds of jobs: their stages, their failures, and common steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ APPLY_STAGE = {
 
 
 class JobFailed(CoderError):  # noqa: N818 - how a job ends more than a mistake
-    """The job ends with this text. `build` is what a workspace build keeps nevertheless."""
+    """The job fails with this text. `build` is the part of a workspace build that is kept."""
 
     def __init__(self, text: str, build: pd.FailedJob.WorkspaceBuild | None = None) -> None:
         super().__init__("job_failed", text)
@@ -42,7 +42,7 @@ class JobFailed(CoderError):  # noqa: N818 - how a job ends more than a mistake
 
 @dataclass(slots=True)
 class Job:
-    """What the steps of a job work with."""
+    """Context of a job's steps."""
 
     acquired: pd.AcquiredJob
     session: ExecutorSession

@@ -1,7 +1,7 @@
-"""The daemon's line to the server: whichever session there is now, and calls that wait for the next one.
+"""Connection of a daemon to the server: the current session, and calls that wait for the next one.
 
-A running job must survive a server that restarts, so a call that failed because the connection ended is made again
-on the next connection. What the server answered, an error too, is final.
+A running job must survive a server restart, so a call that failed because the connection ended is repeated on the next
+connection. A reply of the server, including an error, is final.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coder.rpc.services import PROVISIONER_DAEMON
 from coder.rpc.session import Session
 
 MAX_MESSAGE = 4 * 1024 * 1024
-PIECE = 2 * 1024 * 1024
+CHUNK_SIZE = 2 * 1024 * 1024
 
 
 class Link:
@@ -38,40 +38,39 @@ class Link:
         return self._session is not None and not self._session.is_closed
 
     async def session(self) -> Session:
-        """The live session, once there is one."""
+        """Return the live session; wait for one."""
         while self._session is None or self._session.is_closed:
             await self._changed.wait()
         return self._session
 
     async def call(self, method: str, request: Message, reply: type[Received], *, final: bool = False) -> Received:
-        """A unary call. Raises RpcError.
+        """Make a unary call. Raises RpcError.
 
-        `final`: the call ends the job, so being told that it already ended, after a try whose answer was lost, is
-        a success.
+        `final`: the call ends the job, so "already completed", after an attempt whose reply was lost, is a success.
         """
         backoff = Backoff(self._config.retry_first, self._config.retry_last)
-        tried = False
+        was_sent = False
         while True:
             session = await self.session()
             try:
                 with trio.fail_after(self._config.update_timeout):
                     return await session.call(PROVISIONER_DAEMON + method, request, reply)
             except RpcClosed:
-                tried = True
+                was_sent = True
             except trio.TooSlowError as problem:
                 if await _answers(session):
                     text = f"{method} was not answered within {self._config.update_timeout:g}s"
                     raise RpcError(0, text) from problem
-                tried = True  # the network is gone: what was asked may have arrived or not
+                was_sent = True  # the network failed: the request may have arrived or not
             except RpcError as problem:
-                if final and tried and "already completed" in problem.text:
+                if final and was_sent and "already completed" in problem.text:
                     return reply()
                 raise
             await trio.sleep(backoff.next_delay())
 
     async def upload(self, data: bytes, digest: bytes) -> None:
-        """Sends module files in pieces. Raises RpcError, RpcClosed, trio.TooSlowError."""
-        pieces = [data[start : start + PIECE] for start in range(0, len(data), PIECE)]
+        """Send module files in chunks. Raises RpcError, RpcClosed, trio.TooSlowError."""
+        pieces = [data[start : start + CHUNK_SIZE] for start in range(0, len(data), CHUNK_SIZE)]
         session = await self.session()
         with trio.fail_after(self._config.upload_timeout):
             async with session.open_stream(PROVISIONER_DAEMON + "UploadFile", pb.FileUpload, pd.Empty) as stream:
@@ -89,7 +88,7 @@ class Link:
                 await stream.receive()
 
     async def download(self, file_id: str) -> bytes:
-        """Module files kept with a template version. Raises RpcError, RpcClosed, trio.TooSlowError."""
+        """Download module files stored with a template version. Raises RpcError, RpcClosed, trio.TooSlowError."""
         request = pd.FileRequest(file_id=file_id, upload_type=pb.DataUploadType.UPLOAD_TYPE_MODULE_FILES)
         received = bytearray()
         session = await self.session()
@@ -108,7 +107,7 @@ class Link:
 
 
 async def _answers(session: Session) -> bool:
-    """Whether somebody is at the other end at all."""
+    """Return whether the server answers a ping."""
     try:
         await session.ping()
     except RpcClosed:

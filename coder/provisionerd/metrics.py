@@ -1,6 +1,6 @@
-"""What a daemon is busy with, for Prometheus: `--prometheus-enable` opens this listener at `--prometheus-address`.
+"""Metrics of a daemon for Prometheus: `--prometheus-enable` opens this listener at `--prometheus-address`.
 
-The families are those the server has for its built-in daemons. Format: Prometheus text exposition 0.0.4.
+The families are the server's for its built-in daemons. Format: Prometheus text exposition 0.0.4.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from coder.base.errors import CoderError
 from coder.net.bounded_http import BoundedHttp
 from coder.provisionerd.activity import BUCKETS, ProvisionerActivity, Timings
 
-PATIENCE = 20.0
-"""Seconds one request may take."""
+REQUEST_TIMEOUT = 20.0
+"""Seconds for one request."""
 _KIND = "text/plain; version=0.0.4; charset=utf-8"
 _TIMINGS = "coderd_provisionerd_job_timings_seconds"
 
 
 def metrics_text(activity: ProvisionerActivity, known: tuple[str, ...] = ("echo", "terraform")) -> str:
-    """The exposition of this moment; gauges of provisioners without a job are shown as 0."""
+    """Return the current exposition; gauges of provisioners without a job are 0."""
     running = Counter(activity.jobs.values())
     lines = [
         "# HELP coderd_provisionerd_num_daemons Provisioners in this process.",
@@ -55,11 +55,11 @@ async def serve_metrics(
     *,
     task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answers until cancelled. Raises CoderError `bad_address`, `not_listening`."""
+    """Serve until cancelled. Raises CoderError `bad_address`, `not_listening`."""
     host, _, port = address.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         hint = "Write host:port, as in 127.0.0.1:2112."
-        raise CoderError("bad_address", f"--prometheus-address is no address: {address}", hint)
+        raise CoderError("bad_address", f"--prometheus-address is not an address: {address}", hint)
     try:
         listeners = await trio.open_tcp_listeners(int(port), host=host.strip("[]") or None)
     except OSError as error:
@@ -70,11 +70,11 @@ async def serve_metrics(
 
 
 async def _answer(activity: ProvisionerActivity, stream: trio.SocketStream) -> None:
-    """One request, one answer, then the connection ends. What the peer does wrong ends it, too."""
+    """Serve one request, then close the connection. A peer's misbehaviour closes it, too."""
     connection = BoundedHttp(h11.SERVER)
     async with stream:
         try:
-            with trio.fail_after(PATIENCE):
+            with trio.fail_after(REQUEST_TIMEOUT):
                 request = await connection.read_event(stream)
                 if isinstance(request, h11.Request):
                     await stream.send_all(_reply(connection, activity, request))
@@ -84,9 +84,9 @@ async def _answer(activity: ProvisionerActivity, stream: trio.SocketStream) -> N
 
 def _reply(connection: h11.Connection, activity: ProvisionerActivity, request: h11.Request) -> bytes:
     path = request.target.split(b"?")[0]
-    found = request.method in (b"GET", b"HEAD") and path in (b"/", b"/metrics")
-    body = metrics_text(activity).encode() if found else b"metrics are under /metrics\n"
+    is_metrics = request.method in (b"GET", b"HEAD") and path in (b"/", b"/metrics")
+    body = metrics_text(activity).encode() if is_metrics else b"metrics are under /metrics\n"
     headers = [("Content-Type", _KIND), ("Content-Length", str(len(body))), ("Connection", "close")]
-    out = connection.send(h11.Response(status_code=200 if found else 404, headers=headers)) or b""
+    out = connection.send(h11.Response(status_code=200 if is_metrics else 404, headers=headers)) or b""
     out += connection.send(h11.Data(data=b"" if request.method == b"HEAD" else body)) or b""
     return out + (connection.send(h11.EndOfMessage()) or b"")

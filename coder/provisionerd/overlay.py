@@ -1,8 +1,8 @@
-"""A daemon on the overlay: the server reaches it there to see that it lives and how loaded its machine is.
+"""Overlay membership of a daemon: the server connects to it to check its health and the load of its machine.
 
-Everything goes over connections the daemon makes: coordination over the link it has, packets through the relay. A
-look every half minute is no reason for UDP sockets and their keepalives, so direct paths are not sought. Servers
-that know nothing of this are left in peace; they go by the link's own heartbeat.
+Everything uses connections the daemon opens: coordination over the existing link, packets through the relay. A poll
+every half minute does not justify UDP sockets and their keepalives, so direct paths are not used. Older servers without
+this call rely on the link's own heartbeat.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from coder.tailnet.relay import RelayDialer
 
 JOIN = OVERLAY + "Join"
 HEALTH_PORT = 4
-"The port agents have their HTTP API on."
+"Overlay port of the HTTP API, the same as the agents'."
 HEALTH_PATH = "/api/v0/health"
 _TIMEOUT = 20.0
 
@@ -42,21 +42,21 @@ _log = get_logger("provisionerd.overlay")
 
 
 @dataclass(slots=True)
-class _Place:
-    """The node, once the first server that knows of overlays has said who we are on it."""
+class _Node:
+    """Overlay node, created once a server has assigned an id."""
 
     id: UUID
     controller: Controller
 
 
 class DaemonOverlay:
-    """One per process. `run` for as long as the daemon runs, `coordinate` with every session."""
+    """Overlay of one process. Call `run` for the life of the daemon, `coordinate` with every session."""
 
     def __init__(self, policy: DialPolicy, host: HostWatch, activity: ProvisionerActivity) -> None:
         self._policy = policy
         self._host, self._activity = host, activity
         self._process = os.urandom(16)
-        self._place: _Place | None = None
+        self._node: _Node | None = None
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -65,7 +65,7 @@ class DaemonOverlay:
             await trio.sleep_forever()
 
     async def coordinate(self, session: Session) -> None:
-        """Stays on the overlay until the session ends. Nothing that goes wrong here disturbs the jobs."""
+        """Stay on the overlay until the session ends. No failure here affects the jobs."""
         try:
             answer = await session.call(JOIN, overlay_pb2.JoinRequest(process=self._process), overlay_pb2.JoinResponse)
         except RpcError as problem:
@@ -78,15 +78,15 @@ class DaemonOverlay:
         except (RpcClosed, RpcError) as problem:
             _log.debug("coordination ended", reason=problem.message)
         except Exception as problem:
-            _log.warn("the overlay is out of reach", error=problem)
+            _log.warn("the overlay is not reachable", error=problem)
 
     async def _join(self, answer: overlay_pb2.JoinResponse) -> Controller:
         assert self._nursery is not None  # noqa: S101 - run() was started first
         ident = UUID(bytes=answer.id)
-        if self._place is None or self._place.id != ident:
+        if self._node is None or self._node.id != ident:
             controller = await self._nursery.start(self._keep_node, ident, answer)
-            self._place = _Place(ident, controller)
-        return self._place.controller
+            self._node = _Node(ident, controller)
+        return self._node.controller
 
     async def _keep_node(
         self,
@@ -114,10 +114,10 @@ class DaemonOverlay:
                 await trio.serve_listeners(self._serve, [node.tcp_listen(HEALTH_PORT)])
             except Exception as problem:
                 _log.error("the overlay node failed", error=problem)
-                self._place = None  # the next session makes another
+                self._node = None  # the next session creates another node
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
-        """One request a connection. Never raises for what the peer did."""
+        """Serve one request per connection. Never raises for a peer's misbehaviour."""
         async with stream:
             try:
                 with trio.fail_after(_TIMEOUT):
@@ -126,7 +126,7 @@ class DaemonOverlay:
                 return
 
     def health(self) -> dict[str, object]:
-        """What the server is told."""
+        """Return the health report for the server."""
         return {
             "version": BUILD_VERSION,
             "host": asdict(self._host.look()),
@@ -140,12 +140,12 @@ async def _answer(stream: trio.abc.Stream, health: partial[dict[str, object]]) -
     event = await connection.read_event(stream)
     if not isinstance(event, h11.Request):
         return
-    fine = event.method == b"GET" and event.target == HEALTH_PATH.encode()
-    body = json.dumps(health() if fine else {"message": "Route not found."}).encode() + b"\n"
+    is_health = event.method == b"GET" and event.target == HEALTH_PATH.encode()
+    body = json.dumps(health() if is_health else {"message": "Route not found."}).encode() + b"\n"
     headers = [
         ("Content-Type", "application/json; charset=utf-8"),
         ("Content-Length", str(len(body))),
         ("Connection", "close"),
     ]
-    parts = (h11.Response(status_code=200 if fine else 404, headers=headers), h11.Data(body), h11.EndOfMessage())
+    parts = (h11.Response(status_code=200 if is_health else 404, headers=headers), h11.Data(body), h11.EndOfMessage())
     await stream.send_all(b"".join(connection.send(part) or b"" for part in parts))

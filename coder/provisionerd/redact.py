@@ -1,8 +1,8 @@
-"""Keeps secrets out of job logs: whatever a job was given in confidence is replaced before a line leaves.
+"""Redaction of job logs: secrets of the job are replaced before a line is sent.
 
-Known are the secrets the server sent with the job: values of variables marked sensitive, the owner's session, OIDC and
-external-auth tokens, SSH private keys, running agents' tokens. What a template computes itself is not known here.
-Texts shorter than `SHORTEST` are left alone: they would turn ordinary output into noise and protect nothing.
+Known secrets are those the server sent with the job: values of variables marked sensitive, the owner's session, OIDC
+and external-auth tokens, SSH private keys, running agents' tokens. Values that a template computes are unknown here.
+Texts shorter than `SHORTEST` are not redacted: replacing them would damage ordinary output and protect nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from coder.rpc.proto import provisionerd_pb2 as pd
 
 HIDDEN = "(sensitive value)"
 SHORTEST = 6
-_LONGEST = 64 * 1024
-"A value longer than this is compared by its first part only."
+_MAX_LENGTH = 64 * 1024
+"Length of the compared prefix of a longer value."
 
 
 class Redactor:
@@ -30,14 +30,15 @@ class Redactor:
         self.add(secrets)
 
     def add(self, secrets: Iterable[str]) -> None:
-        """More to hide, from now on."""
-        found = {form for secret in secrets for form in _forms(secret)} - self._known
-        if found:
-            self._known |= found
+        """Add secrets to hide from now on."""
+        new_forms = {form for secret in secrets for form in _forms(secret)} - self._known
+        if new_forms:
+            self._known |= new_forms
             self._pattern = None
 
     def clean(self, text: str) -> str:
-        # Hardly any line holds a secret, and making the pattern takes longer than looking for each by itself.
+        # Hardly any line holds a secret, and compiling the pattern takes longer than searching for each secret
+        # separately.
         if not any(form in text for form in self._known):
             return text
         if self._pattern is None:
@@ -48,9 +49,9 @@ class Redactor:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it may appear in a log: line by line, escaped as JSON, in base64."""
+    """Yield the forms a secret may have in a log: line by line, escaped as JSON, in base64."""
     for line in secret.splitlines():
-        text = line.strip()[:_LONGEST]
+        text = line.strip()[:_MAX_LENGTH]
         if len(text) < SHORTEST or text.startswith("-----"):
             continue
         yield text
@@ -58,27 +59,27 @@ def _forms(secret: str) -> Iterator[str]:
         if escaped != text:
             yield escaped
     if len(secret) >= SHORTEST:
-        yield base64.b64encode(secret.encode()[:_LONGEST]).decode().rstrip("=")
+        yield base64.b64encode(secret.encode()[:_MAX_LENGTH]).decode().rstrip("=")
 
 
 def job_secrets(acquired: pd.AcquiredJob) -> Iterator[str]:
-    """What the server gave in confidence with a job."""
+    """Yield the secrets that the server sent with a job."""
     kind = acquired.WhichOneof("type")
     if kind == "workspace_build":
         build = acquired.workspace_build
         yield from sensitive_values(build.variable_values)
-        yield from (one.access_token for one in build.external_auth_providers)
+        yield from (item.access_token for item in build.external_auth_providers)
         yield from _metadata_secrets(build.metadata)
     elif kind == "template_dry_run":
         yield from sensitive_values(acquired.template_dry_run.variable_values)
 
 
 def sensitive_values(values: Iterable[pb.VariableValue]) -> Iterator[str]:
-    yield from (one.value for one in values if one.sensitive)
+    yield from (item.value for item in values if item.sensitive)
 
 
 def _metadata_secrets(metadata: pb.Metadata) -> Iterator[str]:
     yield metadata.workspace_owner_session_token
     yield metadata.workspace_owner_oidc_access_token
     yield metadata.workspace_owner_ssh_private_key
-    yield from (one.token for one in metadata.running_agent_auth_tokens)
+    yield from (item.token for item in metadata.running_agent_auth_tokens)

@@ -1,4 +1,4 @@
-"""What the server hears while a job runs: log lines in batches, heartbeats, and its answer that the job is canceled."""
+"""Reports of a running job: log lines in batches, heartbeats, and the server's reply that the job is canceled."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 
 _FULL_BUFFER = 100
-"Lines that are sent without waiting for more (docs/protocol/provisioners.md#the-daemon)."
+"Number of lines sent without waiting for more (docs/protocol/provisioners.md#the-daemon)."
 _MAX_OUTPUT = 1_200_000
-"""Bytes of output sent for one job. The server keeps 1 MiB and says so in the log; more would only be carried there
-to be thrown away. A little above its limit, so that the sentence about it comes from one place."""
+"""Bytes of output sent for one job. The server keeps 1 MiB and notes the limit in the log; it would discard more. The
+value is slightly above its limit, so that only the server writes that note."""
 _MAX_REQUEST = 1024 * 1024
-"Bytes of output in one update, well below the 4 MiB a message may have."
+"Bytes of output in one update, well below the 4 MiB limit of a message."
 _MAX_STATE = 2 * 1024 * 1024
-"Bytes of a state that goes along with an update; a bigger one travels with the end of the job only."
+"Bytes of a state sent with an update; a bigger state is sent with the end of the job only."
 
 
 class Reporter:
-    """Reports of one job. `run` must be running for buffered lines and heartbeats to leave."""
+    """Reporter of one job. `run` must be running to send buffered lines and heartbeats."""
 
     def __init__(self, link: Link, job_id: str, config: DaemonConfig) -> None:
         self._link = link
@@ -37,19 +37,20 @@ class Reporter:
         self._sent_bytes = 0
         self._wake = trio.Event()
         self._full = trio.Event()
-        self._one_at_a_time = trio.Lock()
-        self._is_over = False
+        self._update_lock = trio.Lock()
+        self._is_finished = False
         self._last_update = trio.current_time()
         self.canceled = trio.Event()
-        "The owner canceled the job."
+        "Set when the owner canceled the job."
         self.secrets = Redactor()
-        "Never leave in a log line."
+        "Secrets that must never appear in a log line."
         self.state: Callable[[], bytes] | None = None
-        "The state as it is now, while something changes it: the server keeps it, should this machine be lost."
+        """Function that returns the current state while an apply changes it: the server stores it in case this machine
+        is lost."""
         self._sent_state = 0
 
     def stage(self, name: str, *, mark: bool = True) -> Emit:
-        """Where the lines of a stage go; `mark` writes the daemon's own empty line that opens it."""
+        """Return the log sink of a stage; `mark` writes the daemon's own empty line that opens it."""
         if mark:
             self._add(pd.LogSource.PROVISIONER_DAEMON, pb.LogLevel.INFO, name, "")
 
@@ -70,30 +71,30 @@ class Reporter:
             self._full.set()
 
     async def run(self) -> None:
-        """Sends batches and heartbeats until `finish`. Raises RpcError when the server refuses an update.
+        """Send batches and heartbeats until `finish`. Raises RpcError when the server rejects an update.
 
-        A batch under way is waited for, however long the server is away: cancelled, its lines would be lost, and sent
-        again they might be there twice.
+        A batch in flight is never cancelled, however long the server is away: its lines would be lost, or duplicated by
+        a retry.
         """
-        while not self._is_over:
+        while not self._is_finished:
             silence = self._last_update + self._config.heartbeat - trio.current_time()
             with trio.move_on_after(max(0.0, silence)):
                 await self._wake.wait()
             if self._lines:
                 with trio.move_on_after(self._config.log_debounce):
                     await self._full.wait()
-            if not self._is_over:
+            if not self._is_finished:
                 await self.flush()
 
     def finish(self) -> None:
-        """The job ended: `run` returns when what is under way has arrived. `flush` sends the rest."""
-        self._is_over = True
+        """End the reports: `run` returns when the batch in flight has arrived. `flush` sends the rest."""
+        self._is_finished = True
         self._wake.set()
         self._full.set()
 
     async def flush(self) -> None:
-        """Sends what is buffered; with nothing buffered it is a heartbeat. Raises RpcError."""
-        async with self._one_at_a_time:
+        """Send the buffered lines; an empty buffer makes it a heartbeat. Raises RpcError."""
+        async with self._update_lock:
             self._wake, self._full = trio.Event(), trio.Event()
             while True:
                 request = pd.UpdateJobRequest(
@@ -110,11 +111,11 @@ class Reporter:
             count += 1
             if size > _MAX_REQUEST:
                 break
-        taken, self._lines = self._lines[:count], self._lines[count:]
-        return taken
+        batch, self._lines = self._lines[:count], self._lines[count:]
+        return batch
 
     def _changed_state(self) -> bytes:
-        """The state, when the server does not have it yet."""
+        """Return the state when the server does not have it yet, else b""."""
         if self.state is None:
             return b""
         state = self.state()
@@ -125,8 +126,8 @@ class Reporter:
         return state
 
     async def update(self, request: pd.UpdateJobRequest) -> pd.UpdateJobResponse:
-        """An update with more than logs. Raises RpcError."""
-        async with self._one_at_a_time:
+        """Send an update with more than logs. Raises RpcError."""
+        async with self._update_lock:
             return await self._update(request)
 
     async def _update(self, request: pd.UpdateJobRequest) -> pd.UpdateJobResponse:

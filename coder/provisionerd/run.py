@@ -1,8 +1,9 @@
-"""One job from acquisition to its final report: import, dry-run or build (docs/protocol/provisioners.md#jobs).
+"""Runner of one job from acquisition to its final report: import, dry-run or build
+(docs/protocol/provisioners.md#jobs).
 
-The three kinds are sequences of steps (`template_jobs.py`, `build_job.py`, both over `job_steps.py`); here is what
-stands around each of them: heartbeats, cancellation, the final report. How a step is done is the executor's business,
-how reports travel the link's.
+The three kinds are sequences of steps (`template_jobs.py`, `build_job.py`, both over `job_steps.py`). This module has
+the parts common to all: heartbeats, cancellation, the final report. The executor carries out a step, the link
+transports reports.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ ERROR_CODES = {
     "required template variables": "REQUIRED_TEMPLATE_VARIABLES",
     "insufficient quota": "INSUFFICIENT_QUOTA",
 }
-"What an error text holds -> the code clients act on (docs/protocol/provisioners.md#failures)."
+"Part of an error text -> code that clients act on (docs/protocol/provisioners.md#failures)."
 
 _SHUT_DOWN = "provisioner daemon was shutdown gracefully"
 _KILLED = "provisioner was killed while it worked on the job"
 _CANCEL_TIMED_OUT = "Cancel timed out"
-_LAST_WORDS = 5.0
-"Seconds for the final report of a daemon that is being stopped the hard way."
+_FINAL_REPORT_TIMEOUT = 5.0
+"Seconds for the final report of a cancelled daemon."
 
 
 async def run_job(
@@ -56,11 +57,10 @@ async def run_job(
     config: DaemonConfig,
     shutdown: Shutdown,
 ) -> bool:
-    """Works on a job and reports how it ended: did it succeed? Raises only if cancelled from outside; that is reported
-    too.
-    """
+    """Run a job and report its end; return whether it succeeded. Raises only when cancelled from outside, which is
+    reported too."""
     log = _log.bind(job=acquired.job_id, daemon=config.name)
-    log.info("a job starts", kind=acquired.WhichOneof("type"), provisioner=acquired.provisioner)
+    log.info("job started", kind=acquired.WhichOneof("type"), provisioner=acquired.provisioner)
     report = Reporter(link, acquired.job_id, config)
     report.secrets.add(job_secrets(acquired))
     report.stage(SETTING_UP)
@@ -70,16 +70,17 @@ async def run_job(
         outcome = await run.work()
     finally:
         if outcome is None:
-            # Cancelled. With the server gone too there is nobody to tell; its reaper ends the job.
-            with trio.move_on_after(_LAST_WORDS if link.is_connected else 0, shield=True):
+            # Cancelled. When the server is away too, its reaper ends the job.
+            with trio.move_on_after(_FINAL_REPORT_TIMEOUT if link.is_connected else 0, shield=True):
                 await run.deliver(run.failed(JobFailed(_SHUT_DOWN)))
     await run.deliver(outcome)
-    log.info("a job ended", error=outcome.error if isinstance(outcome, pd.FailedJob) else "")
+    log.info("job ended", error=outcome.error if isinstance(outcome, pd.FailedJob) else "")
     return not isinstance(outcome, pd.FailedJob)
 
 
 async def report_leftovers(link: Link, config: DaemonConfig) -> None:
-    """Ends the jobs this daemon was killed in, so that nobody waits for the reaper and no state is lost."""
+    """Fail the jobs that were running when this daemon was killed, so that no user waits for the reaper and no state is
+    lost."""
     for leftover in await in_thread_or_here(leftovers, config.work_dir, config.name):
         failed = pd.FailedJob(job_id=leftover.job_id, error=_KILLED)
         if leftover.kind == "workspace_build":
@@ -93,7 +94,7 @@ async def report_leftovers(link: Link, config: DaemonConfig) -> None:
 
 
 class _Run:
-    """The job and everything around its work: heartbeats, cancellation, the final report."""
+    """Job with its heartbeats, cancellation and final report."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class _Run:
         self._report = report
         self._last_state = b""
         self._completed: pd.CompletedJob | None = None
-        self._problem: JobFailed | None = None
+        self._failure: JobFailed | None = None
         self._timed_out = False
 
     async def work(self) -> pd.CompletedJob | pd.FailedJob:
@@ -122,18 +123,18 @@ class _Run:
                 await self._attempt(nursery)
                 nursery.cancel_scope.cancel()
             self._report.finish()
-        if self._problem is None and self._completed is not None:
+        if self._failure is None and self._completed is not None:
             return self._completed
-        problem = self._problem or JobFailed("internal error: the job ended without a result")
+        problem = self._failure or JobFailed("internal error: the job ended without a result")
         if self._timed_out:
-            problem = JobFailed(f"{self._late()}: {problem.message}", problem.build)
+            problem = JobFailed(f"{self._time_limit_text()}: {problem.message}", problem.build)
         return self.failed(problem)
 
     async def _heartbeat(self, scope: trio.CancelScope) -> None:
         try:
             await self._report.run()
         except RpcError as problem:
-            self._problem = JobFailed(f"send periodic update: {problem.text}")
+            self._failure = JobFailed(f"send periodic update: {problem.text}")
             scope.cancel()
 
     async def _attempt(self, nursery: trio.Nursery) -> None:
@@ -149,17 +150,17 @@ class _Run:
                     nursery.start_soon(self._watch_time, session, nursery.cancel_scope)
                     try:
                         job = Job(self._acquired, session, self._report, self._link)
-                        self._completed = await _KINDS[_kind(self._acquired)](job)
+                        self._completed = await _JOB_FUNCTIONS[_kind(self._acquired)](job)
                     finally:
                         self._last_state = session.state()
         except JobFailed as problem:
-            self._problem = problem
+            self._failure = problem
         except CoderError as problem:
-            self._problem = JobFailed(f"open session: {explain_error(problem)}")
+            self._failure = JobFailed(f"open session: {explain_error(problem)}")
         except Exception as problem:
-            # One bad template must not take the daemon along.
+            # One bad template must not end the daemon.
             _log.error("a job crashed", job=self._acquired.job_id, error=problem)
-            self._problem = JobFailed(f"internal error: {type(problem).__name__}: {problem}")
+            self._failure = JobFailed(f"internal error: {type(problem).__name__}: {problem}")
 
     async def _watch_cancel(self, session: ExecutorSession, scope: trio.CancelScope) -> None:
         async with trio.open_nursery() as nursery:
@@ -172,22 +173,22 @@ class _Run:
             nursery.start_soon(until, self._shutdown.wait_canceling)
         session.cancel()
         await trio.sleep(self._config.force_cancel)
-        self._problem = JobFailed(_CANCEL_TIMED_OUT)
+        self._failure = JobFailed(_CANCEL_TIMED_OUT)
         scope.cancel()
 
     async def _watch_time(self, session: ExecutorSession, scope: trio.CancelScope) -> None:
-        """A job that takes for ever is interrupted like a canceled one, and killed when it ignores that."""
+        """Interrupt a job that exceeds its time limit like a canceled one, and kill it when it ignores that."""
         if not self._config.job_timeout:
             return
         await trio.sleep(self._config.job_timeout)
         self._timed_out = True
-        self._report.stage(CLEANING_UP, mark=False)(pb.LogLevel.ERROR, f"{self._late()}: interrupting it")
+        self._report.stage(CLEANING_UP, mark=False)(pb.LogLevel.ERROR, f"{self._time_limit_text()}: interrupting it")
         session.cancel()
         await trio.sleep(self._config.exit_timeout)
-        self._problem = JobFailed("it ignored the interrupt and was killed")
+        self._failure = JobFailed("it ignored the interrupt and was killed")
         scope.cancel()
 
-    def _late(self) -> str:
+    def _time_limit_text(self) -> str:
         return f"the job took longer than {format_duration(timedelta(seconds=self._config.job_timeout))}"
 
     def failed(self, problem: JobFailed) -> pd.FailedJob:
@@ -208,8 +209,8 @@ class _Run:
             else:
                 await self._link.call("FailJob", outcome, pd.Empty, final=True)
         except RpcError as problem:
-            # The server decided about this job without us; there is nobody left to tell.
-            _log.warn("the server refused the end of a job", job=self._acquired.job_id, error=problem.text)
+            # The server has already ended this job; the report has no recipient.
+            _log.warn("the server rejected the end of a job", job=self._acquired.job_id, error=problem.text)
 
     async def _complete(self, completed: pd.CompletedJob) -> None:
         modules = completed.template_import.module_files
@@ -219,12 +220,12 @@ class _Run:
                 await self._link.upload(modules, digest)
                 completed.template_import.module_files_hash = digest
             except (RpcError, RpcClosed, trio.TooSlowError, trio.EndOfChannel) as problem:
-                _log.warn("module files were not kept", job=self._acquired.job_id, error=problem)
+                _log.warn("module files were not stored", job=self._acquired.job_id, error=problem)
             completed.template_import.module_files = b""
         try:
             await self._link.call("CompleteJob", completed, pd.Empty, final=True)
         except RpcError as problem:
-            # E.g. a result too big for one message: the job must still end, and say why.
+            # For example a result too big for one message: the job must still end with a reason.
             failed = self.failed(JobFailed(f"complete job: {problem.text}"))
             if failed.ByteSize() > MAX_MESSAGE:
                 failed.workspace_build.ClearField("state")
@@ -236,7 +237,7 @@ def _kind(acquired: pd.AcquiredJob) -> str:
 
 
 def _settings(acquired: pd.AcquiredJob) -> tuple[str, str, str]:
-    """(log level, template id, template version id)."""
+    """Return (log level, template id, template version id)."""
     if _kind(acquired) == "workspace_build":
         build = acquired.workspace_build
         return build.log_level, build.metadata.template_id, build.metadata.template_version_id
@@ -244,4 +245,4 @@ def _settings(acquired: pd.AcquiredJob) -> tuple[str, str, str]:
     return "", metadata.template_id, metadata.template_version_id
 
 
-_KINDS = {"template_import": import_template, "template_dry_run": dry_run, "workspace_build": build_workspace}
+_JOB_FUNCTIONS = {"template_import": import_template, "template_dry_run": dry_run, "workspace_build": build_workspace}

@@ -1,4 +1,4 @@
-"""Jobs without a workspace: the import of a template's version, and the dry run of one."""
+"""Jobs without a workspace: import and dry run of a template version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def import_template(job: Job) -> pd.CompletedJob:
             start_resources=graph.resources,
             stop_resources=stop.graph.resources,
             rich_parameters=graph.parameters,
-            external_auth_providers_names=[one.id for one in graph.external_auth_providers],
+            external_auth_providers_names=[provider.id for provider in graph.external_auth_providers],
             external_auth_providers=graph.external_auth_providers,
             start_modules=init.modules,
             presets=graph.presets,
@@ -52,7 +52,7 @@ async def import_template(job: Job) -> pd.CompletedJob:
 
 
 async def _exchange_variables(job: Job, parsed: pb.ParseComplete) -> list[pb.VariableValue]:
-    """Tells the server what the template declares; it answers with the values to use, or refuses."""
+    """Send the template's declarations; return the values to use from the server's reply."""
     request = pd.UpdateJobRequest(
         job_id=job.acquired.job_id,
         template_variables=parsed.template_variables,
@@ -80,14 +80,14 @@ async def _provision(
     transition: pb.WorkspaceTransition.ValueType,
     values: list[pb.VariableValue],
 ) -> Provisioned:
-    """Plan and graph of one transition, without a workspace."""
+    """Plan and graph one transition, without a workspace."""
     stage, wrapper = _IMPORT_STAGE[transition]
-    asked = pb.Metadata(
+    plan_metadata = pb.Metadata(
         coder_url=metadata.coder_url,
         workspace_owner_groups=metadata.workspace_owner_groups,
         workspace_transition=transition,
     )
-    request = pb.PlanRequest(metadata=asked, variable_values=values)
+    request = pb.PlanRequest(metadata=plan_metadata, variable_values=values)
     return await plan_and_graph(job, request, stage, wrapper, mark=True)
 
 
@@ -107,6 +107,6 @@ async def dry_run(job: Job) -> pd.CompletedJob:
     request = pb.PlanRequest(
         metadata=metadata, rich_parameter_values=work.rich_parameter_values, variable_values=work.variable_values
     )
-    found = await plan_and_graph(job, request, PERSISTENT, "run dry-run provision job", mark=False)
-    result = pd.CompletedJob.TemplateDryRun(resources=found.graph.resources, modules=init.modules)
+    provisioned = await plan_and_graph(job, request, PERSISTENT, "run dry-run provision job", mark=False)
+    result = pd.CompletedJob.TemplateDryRun(resources=provisioned.graph.resources, modules=init.modules)
     return pd.CompletedJob(job_id=job.acquired.job_id, template_dry_run=result)

@@ -1,7 +1,7 @@
-"""One directory per job, for its owner only, gone after every outcome; and what a killed daemon left behind.
+"""Directory of each job, private to its user, removed after every outcome; and recovery after a killed daemon.
 
-A job's directory holds a lock while its daemon lives and a note whose job it is. A daemon that starts looks for
-directories nobody holds, and gets back the state of the job that was running when its predecessor was killed.
+A job's directory holds a lock while its daemon lives, and a note with the job's id. A starting daemon searches for
+directories without a held lock, and recovers the state of the job that was running when its predecessor was killed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from coder.provisionerd.executors.contract import STATE_PATH, read_state
 _log = get_logger("provisionerd.workdir")
 
 _LOCK, _NOTE = "lock", "job.json"
-_PATIENCE = 12.0
-"Seconds terraform gets to end by itself: a little more than its guard gives it."
+_STOP_TIMEOUT = 12.0
+"Seconds terraform has to end by itself: slightly more than its guard grants."
 _STALE = 7 * 86400
-"Seconds after which a directory of another daemon that never came back is removed."
+"Seconds after which a directory of another, vanished daemon is removed."
 
 
 @contextmanager
 def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str = "") -> Iterator[Path]:
-    """Makes a fresh 0700 directory below `root` and removes it with everything in it.
+    """Create a fresh 0700 directory below `root`; remove it with its content afterwards.
 
     Raises CoderError `work_dir` when the disk does not allow it.
     """
@@ -48,7 +48,7 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
         shutil.rmtree(folder, ignore_errors=True)
         raise CoderError(
             "work_dir",
-            f"cannot make a job directory below {root}: {problem.strerror}",
+            f"cannot create a job directory below {root}: {problem.strerror}",
             "Free some disk space or choose another --cache-dir.",
         ) from problem
     try:
@@ -60,7 +60,7 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A job whose daemon was killed."""
+    """Job whose daemon was killed."""
 
     folder: Path
     job_id: str
@@ -72,30 +72,30 @@ class Leftover:
 
 
 def leftovers(root: Path, daemon: str) -> list[Leftover]:
-    """Directories of `daemon` that nobody works in any more; what still runs in them is stopped.
+    """Return the abandoned directories of `daemon`; stop their processes.
 
-    Old ones of other daemons are removed on the way. Blocks while terraform ends: not for the main thread.
+    Old ones of other daemons are removed, too. Blocks while terraform ends: not for the main thread.
     """
-    found: list[Leftover] = []
+    result: list[Leftover] = []
     for folder in sorted(root.glob("job-*")):
-        note = _read_note(folder)
-        if note is None or not _is_abandoned(folder):
+        job_note = _read_note(folder)
+        if job_note is None or not _is_abandoned(folder):
             continue
-        if note.get("daemon") != daemon:
+        if job_note.get("daemon") != daemon:
             if time.time() - folder.stat().st_mtime > _STALE:
                 _remove(folder)
             continue
         _stop_processes(folder)
-        found.append(Leftover(folder, note["job_id"], note.get("kind", ""), read_state(folder / STATE_PATH)))
-    return found
+        result.append(Leftover(folder, job_note["job_id"], job_note.get("kind", ""), read_state(folder / STATE_PATH)))
+    return result
 
 
 def _read_note(folder: Path) -> dict[str, str] | None:
     try:
-        note = json.loads((folder / _NOTE).read_text())
+        job_note = json.loads((folder / _NOTE).read_text())
     except (OSError, ValueError):
         return None
-    return note if isinstance(note, dict) and note.get("job_id") else None
+    return job_note if isinstance(job_note, dict) and job_note.get("job_id") else None
 
 
 def _is_abandoned(folder: Path) -> bool:
@@ -103,38 +103,38 @@ def _is_abandoned(folder: Path) -> bool:
         with (folder / _LOCK).open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return False  # its daemon lives, or it is none of ours
+        return False  # its daemon lives, or access is denied
     return True
 
 
 def _stop_processes(folder: Path) -> None:
-    """Ends what still runs in a directory: a terraform that survived its daemon has nobody to report to.
+    """Stop the processes in a directory: a terraform that outlived its daemon cannot report its result.
 
     It was interrupted when its daemon died (terraform/process.py), and may still be writing its state.
     """
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _STOP_TIMEOUT
     while _processes_in(folder) and time.monotonic() < until:
         time.sleep(0.05)
     for number in _processes_in(folder):
-        with suppress(OSError):  # gone just now, or not ours
+        with suppress(OSError):  # already exited, or not permitted
             os.kill(number, signal.SIGKILL)
 
 
 def _processes_in(folder: Path) -> list[int]:
-    found, place = [], folder.resolve()
+    result, resolved = [], folder.resolve()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            # As the kernel says it: a look at the place itself would wait for whatever disk somebody's shell is on.
-            if (entry / "cwd").readlink().is_relative_to(place):
-                found.append(int(entry.name))
+            # The link's text suffices: resolving the path would wait for the disk of another user's shell.
+            if (entry / "cwd").readlink().is_relative_to(resolved):
+                result.append(int(entry.name))
         except OSError:
-            continue  # gone, or not ours to look at
-    return found
+            continue  # exited, or not permitted
+    return result
 
 
 def _remove(folder: Path) -> None:
     def make_writable(_function: object, path: str, _info: object) -> None:
-        # Provider caches and git make read-only directories; whatever still fails is left for the next start.
+        # Provider caches and git create read-only directories; remaining failures are left for the next start.
         try:
             Path(path).parent.chmod(0o700)
             Path(path).unlink(missing_ok=True)

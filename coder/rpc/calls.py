@@ -1,8 +1,8 @@
-"""dRPC on trio: making calls on a stream and answering them. The protocol is rpc/drpc.py.
+"""dRPC on trio: caller and server side of calls on a stream. The protocol is rpc/drpc.py.
 
-`open_call` runs one call on a fresh stream; `serve_calls` answers the calls that arrive on one stream, one after
-another. Both take any half-closeable stream: a yamux one, or an in-memory pair (provisioner Session).
-The transport's end cancels a handler (docs/protocol/rpc.md#calls).
+`open_call` makes one call on a fresh stream; `serve_calls` answers the calls that arrive on one stream, one after
+another. Both take any half-closeable stream: a yamux one, or an in-memory pair (provisioner Session). The transport's
+end cancels a handler (docs/protocol/rpc.md#calls).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from coder.base.log import get_logger
 from coder.base.threads import in_thread_or_here
 from coder.rpc import drpc
 from coder.rpc.errors import RpcClosed, RpcError
-from coder.rpc.inbox import HeldBytes, Inbox
+from coder.rpc.inbox import BufferedBytes, Inbox
 from coder.rpc.message_limits import MessageLimits
 
-LARGE = 64 << 10
-"Ours: bytes from which a request is decoded and measured beside the event loop."
+LARGE_REQUEST = 64 << 10
+"Bytes (ours) from which a request is decoded and measured in a thread."
 _THREADS = trio.CapacityLimiter(2)
-"A message of empty elements is thirty times as large once it is decoded: not many at once."
+"Threads for large messages; few at a time, because a message of empty elements grows thirtyfold when decoded."
 
 _log = get_logger("rpc")
 _READ_SIZE = 8 * 1024
-"Ours: two thousand empty messages, before others have their turn."
+"Bytes of a read (ours): two thousand empty messages before other tasks run."
 
 Sent = TypeVar("Sent", bound=Message)
 Received = TypeVar("Received", bound=Message)
 
 
 class CallStream(Generic[Sent, Received]):
-    """One call as both of its ends see it: messages out, messages in, either side may stop first.
+    """Call as seen by either end: messages out, messages in, either side may stop first.
 
     Sending and receiving may happen in different tasks, each in one task at a time.
     """
@@ -53,7 +53,7 @@ class CallStream(Generic[Sent, Received]):
         self._events: deque[drpc.Event] = deque()
 
     async def send(self, message: Sent) -> None:
-        """Raises RpcClosed when the peer ended the call, RpcError for a message over 4 MiB."""
+        """Send a message. Raises RpcClosed when the peer ended the call, RpcError for a message over 4 MiB."""
         data = message.SerializeToString()
         if len(data) > drpc.MAX_PACKET:
             raise RpcError(0, f"payload was too big: {len(data)} > {drpc.MAX_PACKET}")
@@ -63,12 +63,12 @@ class CallStream(Generic[Sent, Received]):
         await self._flush()
 
     async def close_send(self) -> None:
-        """Says that no more messages follow; receiving goes on."""
+        """End sending; receiving continues."""
         self._call.close_send()
         await self._flush()
 
     async def receive(self) -> Received:
-        """The next message. Raises trio.EndOfChannel at the clean end, RpcError, RpcClosed."""
+        """Return the next message. Raises trio.EndOfChannel at the clean end, RpcError, RpcClosed."""
         if not self._invoked:
             await self._flush()
         while True:
@@ -122,7 +122,7 @@ class CallStream(Generic[Sent, Received]):
 
 
 def decode(kind: type[Received], data: bytes) -> Received:
-    """Raises RpcError when `data` is no such message."""
+    """Decode a message. Raises RpcError when `data` is not a message of that kind."""
     message = kind()
     try:
         message.ParseFromString(data)
@@ -132,14 +132,15 @@ def decode(kind: type[Received], data: bytes) -> Received:
 
 
 async def decode_request(kind: type[Received], data: bytes, limits: MessageLimits | None) -> Received:
-    """What a peer sent, measured before anybody works on it. Raises RpcError when it is no such message or too much."""
-    if len(data) < LARGE:
+    """Decode a peer's message and check its limits before any further work. Raises RpcError for an invalid or oversized
+    message."""
+    if len(data) < LARGE_REQUEST:
         return _decode_within(kind, data, limits)
     return await in_thread_or_here(_decode_within, kind, data, limits, limiter=_THREADS)
 
 
 def _decode_within(kind: type[Received], data: bytes, limits: MessageLimits | None) -> Received:
-    if limits is not None and len(data) >= LARGE and (excess := limits.explain_encoded(kind.DESCRIPTOR, data)):
+    if limits is not None and len(data) >= LARGE_REQUEST and (excess := limits.explain_encoded(kind.DESCRIPTOR, data)):
         raise RpcError(0, f"{kind.DESCRIPTOR.full_name}: {excess}")
     message = decode(kind, data)
     if limits is not None and len(data) > limits.harmless_size(kind.DESCRIPTOR):
@@ -159,10 +160,10 @@ async def open_call(
     sent: type[Sent],  # noqa: ARG001 - names the type for checkers and readers
     received: type[Received],
 ) -> AsyncIterator[CallStream[Sent, Received]]:
-    """A streaming call on a fresh stream; leaving the block ends it (Close, then the stream's end).
+    """Open a streaming call on a fresh stream; leaving the block ends it (Close, then the stream's end).
 
-    The invocation travels with the first message, or with the first wait for one. A cancelled block sends no Close:
-    the stream's end alone tells the server, as upstream does.
+    The invocation is sent with the first message, or with the first wait for one. A cancelled block sends no Close: the
+    stream's end alone informs the server, as upstream does.
     """
     call = drpc.IncomingCall()
     call.invoke(name)
@@ -174,7 +175,7 @@ async def open_call(
             with trio.move_on_after(1.0):
                 await opened._flush()
         except RpcClosed:
-            pass  # ended from the other side meanwhile
+            pass  # ended by the other side meanwhile
     finally:
         with trio.CancelScope(shield=True):
             await stream.aclose()
@@ -183,7 +184,7 @@ async def open_call(
 async def call_unary(
     stream: trio.abc.HalfCloseableStream, name: str, request: Message, received: type[Received]
 ) -> Received:
-    """One request, one answer on a fresh stream. Raises RpcError, RpcClosed."""
+    """Send one request and return its reply, on a fresh stream. Raises RpcError, RpcClosed."""
     call = drpc.IncomingCall()
     opened: CallStream[Message, Received] = CallStream(stream, call, received)
     try:
@@ -201,7 +202,7 @@ async def call_unary(
         try:
             await opened._flush()
         except RpcClosed:
-            pass  # the answer is here; the farewell does not matter
+            pass  # the reply has arrived; the Close does not matter
         return answer
     finally:
         with trio.CancelScope(shield=True):
@@ -212,7 +213,7 @@ async def call_unary(
 
 
 class ServerCall(Generic[Sent, Received]):
-    """A streaming call as its handler sees it: `send`, `receive` / `async for`, `close`."""
+    """Streaming call as its handler sees it: `send`, `receive` / `async for`, `close`."""
 
     def __init__(
         self,
@@ -230,7 +231,8 @@ class ServerCall(Generic[Sent, Received]):
         await self._wire.send(message)
 
     async def receive(self) -> Received:
-        """The next message. Raises trio.EndOfChannel when the caller sends no more, RpcError for one that is none."""
+        """Return the next message. Raises trio.EndOfChannel when the caller sends no more, RpcError for an invalid
+        one."""
         return await decode_request(self._received, await self._messages.receive(), self._limits)
 
     def __aiter__(self) -> ServerCall[Sent, Received]:
@@ -243,14 +245,14 @@ class ServerCall(Generic[Sent, Received]):
             raise StopAsyncIteration from None
 
     async def close(self) -> None:
-        """Ends the call in both directions now; the handler may still clean up."""
+        """End the call in both directions; the handler may still clean up."""
         self._wire._call.close()
         await self._wire._flush()
 
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """`await fn(request)` returns the response."""
+    """Unary handler: `await fn(request)` returns the response."""
 
     fn: Callable[[Any], Awaitable[Message]]
     request: type[Message]
@@ -258,7 +260,8 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class ServerStream:
-    """`await fn(request, send)`: awaits `send(message)` for each message; returning ends the stream."""
+    """Server-streaming handler: `await fn(request, send)` awaits `send(message)` for each message; returning ends the
+    stream."""
 
     fn: Callable[[Any, Callable[[Message], Awaitable[None]]], Awaitable[None]]
     request: type[Message]
@@ -266,7 +269,8 @@ class ServerStream:
 
 @dataclass(frozen=True, slots=True)
 class Bidi:
-    """`await fn(call)` with a ServerCall; returning ends the stream. Serves client-streaming calls too."""
+    """Bidirectional handler: `await fn(call)` with a ServerCall; returning ends the stream. Serves client-streaming
+    calls too."""
 
     fn: Callable[[ServerCall[Any, Any]], Awaitable[None]]
     request: type[Message]
@@ -279,12 +283,12 @@ Handlers = Mapping[str, Handler]
 async def serve_calls(
     stream: trio.abc.HalfCloseableStream,
     handlers: Handlers,
-    held: HeldBytes | None = None,
+    held: BufferedBytes | None = None,
     limits: MessageLimits | None = None,
 ) -> None:
-    """Answers the calls on `stream` until the caller ends it. Failures are told to the caller, never raised.
+    """Answer the calls on `stream` until the caller ends it. Failures are sent to the caller, never raised.
 
-    `held` is shared by all streams of one peer; `limits` is what its messages may hold.
+    `held` is shared by all streams of one peer; `limits` bounds its messages.
     """
     call = drpc.IncomingCall()
     wire: CallStream[Message, Message] = CallStream(stream, call, Message)
@@ -292,9 +296,9 @@ async def serve_calls(
         with single_failure():
             async with trio.open_nursery() as nursery:
                 try:
-                    await _Serving(wire, handlers, nursery, held or HeldBytes(), limits).run()
+                    await _Serving(wire, handlers, nursery, held or BufferedBytes(), limits).run()
                 except RpcClosed as error:
-                    _log.debug("a call's stream ended early", reason=error.message)
+                    _log.debug("the stream of a call ended early", reason=error.message)
                 nursery.cancel_scope.cancel()
     finally:
         with trio.CancelScope(shield=True):
@@ -302,14 +306,14 @@ async def serve_calls(
 
 
 class _Serving:
-    """Reads one stream and keeps at most one handler running on it."""
+    """Reader of one stream that keeps at most one handler running on it."""
 
     def __init__(
         self,
         wire: CallStream[Message, Message],
         handlers: Handlers,
         nursery: trio.Nursery,
-        held: HeldBytes,
+        held: BufferedBytes,
         limits: MessageLimits | None,
     ) -> None:
         self._wire = wire
@@ -321,15 +325,15 @@ class _Serving:
         self._inbox: Inbox | None = None
         self._held = held
         self._limits = limits
-        self._unfinished = 0
-        "Bytes of it that are counted for a message that has begun."
+        self._counted_incomplete = 0
+        "Bytes of an incomplete message counted in `held`."
 
     async def run(self) -> None:
         try:
             await self._run()
         finally:
-            self._held.change(-self._unfinished)
-            self._unfinished = 0
+            self._held.change(-self._counted_incomplete)
+            self._counted_incomplete = 0
 
     async def _run(self) -> None:
         while True:
@@ -345,14 +349,14 @@ class _Serving:
                         try:
                             await self._inbox.put(data)
                         except trio.BrokenResourceError:
-                            self._inbox = None  # the handler is done and wants no more
+                            self._inbox = None  # the handler has finished and accepts no more
                 case drpc.SendingEnded():
                     self._close_inbox()
                 case drpc.Closed() | drpc.CallFailed():
                     await self._stop()
 
     async def _read(self) -> drpc.Event | None:
-        # Unlike a caller, a server goes on reading after the end of a call: another may follow on the same stream.
+        # Unlike a caller, a server reads on after the end of a call: another may follow on the same stream.
         wire = self._wire
         while not wire._events:
             try:
@@ -362,9 +366,9 @@ class _Serving:
                 wire._events.extend(wire._call.receive_untrusted(bytes(data)))
             except (drpc.DrpcError, trio.BrokenResourceError) as error:
                 raise RpcClosed(str(error)) from None
-            grown = wire._call.held - self._unfinished
+            grown = wire._call.held - self._counted_incomplete
             self._held.change(grown)
-            self._unfinished += grown
+            self._counted_incomplete += grown
         return wire._events.popleft()
 
     def _start(self, name: str) -> None:
@@ -388,7 +392,7 @@ class _Serving:
             with scope:
                 await self._answer(name, messages)
         except RpcClosed as error:
-            _log.debug("the caller left before its answer", call=name, reason=error.message)
+            _log.debug("the caller disconnected before its reply", call=name, reason=error.message)
         finally:
             messages.leave()
             ended.set()
@@ -425,7 +429,7 @@ async def _invoke(
     except trio.EndOfChannel:
         raise RpcError(0, "the call carried no request") from None
     if isinstance(handler, Unary):
-        # The answer and the end of sending travel together, as upstream's server flushes them.
+        # The response and the end of sending are flushed together, as upstream's server does.
         response = (await handler.fn(request)).SerializeToString()
         if len(response) > drpc.MAX_PACKET:
             raise RpcError(0, f"payload was too big: {len(response)} > {drpc.MAX_PACKET}")

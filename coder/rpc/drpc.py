@@ -1,7 +1,7 @@
 """dRPC: calls on one byte stream, sans I/O (docs/protocol/rpc.md#drpc).
 
-Lives here: frames, packets, their order, the states of one call on either side. Not here: which calls exist, waiting,
-protobuf. `PacketReader` cuts bytes into packets, `Call` keeps the state and numbers what we send.
+Contains frames, packets, their order, the states of one call on either side. Call names, waiting and protobuf are
+elsewhere. `PacketReader` splits bytes into packets, `IncomingCall` keeps the state and numbers the packets we send.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 MAX_PACKET = 4 * 1024 * 1024
 "Largest packet either side accepts; beyond it the peer reports `data overflow` and ends the transport."
 MAX_FRAME_DATA = 64 * 1024
-"A longer packet is split into frames of this many bytes."
+"Bytes of a frame; a longer packet is split."
 
 _DONE = 0x01
 _CONTROL = 0x80
@@ -42,7 +42,7 @@ class DrpcPacket:
 
 
 def encode_packet(packet: DrpcPacket) -> bytes:
-    """One packet as frames of at most 64 KiB, only the last marked done."""
+    """Encode a packet as frames of at most 64 KiB, only the last marked done."""
     out = bytearray()
     data = packet.data
     for offset in range(0, max(len(data), 1), MAX_FRAME_DATA):
@@ -64,7 +64,7 @@ def _varint(value: int) -> bytes:
 
 
 def _read_varint(buffer: bytearray, offset: int) -> tuple[int, int] | None:
-    """(value, offset behind it), or None when more bytes are needed."""
+    """Return (value, offset behind it), or None when more bytes are needed."""
     value = 0
     for shift in range(10):
         if offset >= len(buffer):
@@ -90,7 +90,7 @@ class _Frame:
 
 
 class PacketReader:
-    """Cuts bytes into frames and joins frames to packets, enforcing the order of ids."""
+    """Splits bytes into frames and joins frames to packets, enforcing the order of ids."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -102,11 +102,11 @@ class PacketReader:
 
     @property
     def held(self) -> int:
-        """Bytes of what has begun and not ended."""
+        """Bytes of incomplete frames and packets."""
         return len(self._buffer) + len(self._data)
 
     def receive_untrusted(self, data: bytes) -> Iterator[DrpcPacket]:
-        """The packets completed by `data`. Raises DrpcError when the framing is broken."""
+        """Yield the packets completed by `data`. Raises DrpcError when the framing is broken."""
         self._buffer += data
         while (frame := self._next_frame()) is not None:
             packet = self._join(frame)
@@ -142,7 +142,7 @@ class PacketReader:
         if ids < self._current or (ids == self._current and self._finished):
             raise DrpcError("ids must not go back")
         if ids > self._current or not self._kind:
-            # A higher id discards whatever was unfinished.
+            # A higher id discards an unfinished packet.
             self._current, self._kind, self._control, self._finished = ids, frame.kind, False, False
             self._data.clear()
         elif frame.kind != self._kind:
@@ -172,7 +172,7 @@ class PacketReader:
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """A call begins (server side). An earlier unfinished one on the same transport is thereby cancelled."""
+    """A call begins (server side). It cancels an earlier unfinished call on the same transport."""
 
     name: str
 
@@ -202,7 +202,7 @@ Event = Invoked | MessageReceived | SendingEnded | Closed | CallFailed
 
 
 class IncomingCall:
-    """State of the calls on one transport, one after another. Output collects in `take_output`."""
+    """State of the calls on one transport, one after another. `take_output` returns the output."""
 
     def __init__(self) -> None:
         self._reader = PacketReader()
@@ -210,15 +210,15 @@ class IncomingCall:
         self._stream = 0
         self._message = 0
         self.sending_ended = False
-        "We sent CloseSend, Close or Error."
+        "Whether we sent CloseSend, Close or Error."
         self.receiving_ended = False
-        "The peer's CloseSend, Close or Error arrived."
+        "Whether the peer's CloseSend, Close or Error arrived."
         self.finished = False
-        "Nothing more may be sent."
+        "Whether sending is over for good."
 
     @property
     def held(self) -> int:
-        """Bytes of messages that have begun and not ended."""
+        """Bytes of incomplete messages."""
         return self._reader.held
 
     def take_output(self) -> bytes:
@@ -229,12 +229,12 @@ class IncomingCall:
     # ---- verbs
 
     def invoke(self, name: str) -> None:
-        """Begins a call (caller side)."""
+        """Begin a call (caller side)."""
         self._begin(self._stream + 1)
         self._send(PacketKind.INVOKE, name.encode())
 
     def send_message(self, data: bytes) -> None:
-        """Raises ValueError for a message over 4 MiB or after the end of sending."""
+        """Send a message. Raises ValueError for a message over 4 MiB or after the end of sending."""
         if len(data) > MAX_PACKET:
             raise ValueError(f"payload was too big: {len(data)} > {MAX_PACKET}")
         if self.sending_ended:
@@ -248,13 +248,13 @@ class IncomingCall:
             self.finished = self.receiving_ended
 
     def close(self) -> None:
-        """Ends the call in both directions."""
+        """End the call in both directions."""
         if not self.finished:
             self._send(PacketKind.CLOSE, b"")
             self.sending_ended = self.finished = True
 
     def close_answered(self) -> None:
-        """The Close a caller sends once it holds its one response, whatever the state (docs/protocol/rpc.md#calls)."""
+        """Send the Close that follows a caller's single response, whatever the state (docs/protocol/rpc.md#calls)."""
         self._send(PacketKind.CLOSE, b"")
         self.sending_ended = self.finished = True
 
@@ -266,7 +266,7 @@ class IncomingCall:
     # ---- bytes from the peer
 
     def receive_untrusted(self, data: bytes) -> Iterator[Event]:
-        """What `data` means for the running call. Raises DrpcError when the framing is broken."""
+        """Yield the events of `data` for the running call. Raises DrpcError when the framing is broken."""
         for packet in self._reader.receive_untrusted(data):
             event = self._receive_packet(packet)
             if event is not None:
@@ -282,7 +282,7 @@ class IncomingCall:
             except UnicodeDecodeError:
                 raise DrpcError("the call's name is not UTF-8") from None
         if packet.stream != self._stream or packet.kind is PacketKind.INVOKE_METADATA:
-            return None  # left over from an earlier call, or tracing data nobody here reads
+            return None  # left over from an earlier call, or tracing data, which is not used
         if self.receiving_ended and packet.kind not in {PacketKind.CLOSE, PacketKind.ERROR, PacketKind.CANCEL}:
             return None
         if packet.kind is PacketKind.MESSAGE:

@@ -1,15 +1,16 @@
-"""How calls fail. Nothing here knows the framing; both drivers and handlers raise these."""
+"""Errors of calls. This module does not know the framing; both drivers and handlers raise these."""
 
 from __future__ import annotations
 
 from coder.base.errors import CoderError
 
 UNIMPLEMENTED = 12
-"dRPC error code of a call the server does not have (docs/protocol/rpc.md#errors); peers then stop asking quietly."
+"""dRPC error code of a call the server does not have (docs/protocol/rpc.md#errors); peers then stop asking without an
+error."""
 
 
 class RpcError(CoderError):
-    """The other side answered with an error: a number (0 for ordinary ones) and its text."""
+    """The peer replied with an error: a number (0 for ordinary ones) and its text."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__("rpc_error", text)
@@ -18,12 +19,12 @@ class RpcError(CoderError):
 
 
 class RpcClosed(CoderError):  # noqa: N818 - a state of the connection more than a mistake
-    """The connection, or the call's stream, ended before an answer came."""
+    """The connection, or the call's stream, ended before a reply came."""
 
     def __init__(self, message: str = "the connection ended before the call was answered") -> None:
         super().__init__("rpc_closed", message)
 
 
 def unimplemented() -> RpcError:
-    """What a handler raises for a call this server does not offer (yet)."""
+    """Return the error for a call this server does not offer (yet)."""
     return RpcError(UNIMPLEMENTED, "Unimplemented")

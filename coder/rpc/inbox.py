@@ -1,6 +1,6 @@
-"""What one peer's calls keep in memory: messages nobody has taken yet, and those that have begun and not ended.
+"""Memory of one peer's calls: messages that no handler has taken, and incomplete messages.
 
-A handler that is slow makes its caller wait; many unfinished messages at once are ended. Calls are `calls.py`.
+A slow handler makes its caller wait; too many incomplete messages end their calls. Calls are in `calls.py`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import trio
 from coder.rpc.errors import RpcClosed
 
 MESSAGES = 32
-"Messages a handler may lag behind before its stream stops being read (the coordinator's request buffer)."
+"Messages a handler may lag behind before its stream is no longer read (the coordinator's request buffer)."
 INBOX_BYTES = 8 << 20
-"Ours: bytes of them; one message of the largest size always finds room."
+"Bytes (ours) of these messages; one message of the largest size is always accepted."
 LINK_BYTES = 32 << 20
-"Ours: what all calls of one peer keep of messages that have not ended or were not taken yet."
+"Bytes (ours) of all incomplete and untaken messages of one peer."
 
 
-class HeldBytes:
-    """What one peer's calls keep together."""
+class BufferedBytes:
+    """Bytes held by all calls of one peer."""
 
     def __init__(self) -> None:
         self.size = 0
 
     def change(self, by: int) -> None:
-        """Raises RpcClosed, which ends the call that asked for more, when there is no room."""
+        """Add `by` bytes. Raises RpcClosed, which ends the requesting call, when there is no room."""
         if by > 0 and self.size + by > LINK_BYTES:
             raise RpcClosed(f"over {LINK_BYTES >> 20} MiB of unfinished messages")
         self.size += by
@@ -33,14 +33,14 @@ class HeldBytes:
 class Inbox:
     """Messages of one call that its handler has not taken."""
 
-    def __init__(self, held: HeldBytes) -> None:
+    def __init__(self, held: BufferedBytes) -> None:
         self._held = held
         self._size = 0
         self._changed = trio.Event()
         self._send, self._receive = trio.open_memory_channel[bytes](MESSAGES)
 
     async def put(self, data: bytes) -> None:
-        """Waits for room. Raises trio.BrokenResourceError when the handler takes no more, RpcClosed."""
+        """Add a message; wait for room. Raises trio.BrokenResourceError when the handler takes no more, RpcClosed."""
         while self._size and self._size + len(data) > INBOX_BYTES:
             await self._changed.wait()
         self._count(len(data))
@@ -51,17 +51,17 @@ class Inbox:
             raise
 
     async def receive(self) -> bytes:
-        """Raises trio.EndOfChannel."""
+        """Return the next message. Raises trio.EndOfChannel."""
         data = await self._receive.receive()
         self._count(-len(data))
         return data
 
     def end(self) -> None:
-        """No more will come."""
+        """End the input: no more messages will come."""
         self._send.close()
 
     def leave(self) -> None:
-        """No more will be taken."""
+        """Stop receiving: no more messages will be taken."""
         self._receive.close()
         self._count(-self._size)
 

@@ -1,8 +1,8 @@
-"""How much a message of a peer may hold: elements of each list and map, bytes of each text.
+"""Limits of a peer's message: elements of each list and map, bytes of each text.
 
-A peer chooses what 4 MiB are made of: two bytes make an element, and the work a server does for one is a thousand times
-that. So every message is measured before anybody works on it, by a table over the fields of the protocol. The table of
-the protocols a server answers is `request_limits.py`; who asks it is `calls.py`.
+A peer chooses the content of 4 MiB: two bytes make an element, and a server's work for one element is a thousand times
+that. So every message is measured before any further work, by a table over the fields of the protocol. The table of the
+protocols a server answers is `request_limits.py`; the caller is `calls.py`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TEXTS = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES})
 
 
 @dataclass(frozen=True, slots=True)
-class Most:
-    """What fields without a row of their own may hold."""
+class FieldDefaults:
+    """Default limits of fields without a row of their own."""
 
     elements: int
     size: int
@@ -29,17 +29,18 @@ class Most:
 
 
 class MessageLimits:
-    """A table of protocols: a default for each package, rows for the fields that differ."""
+    """Limits of protocols: a default for each package, rows for the fields that differ."""
 
     def __init__(
         self,
-        packages: Mapping[str, Most],
+        packages: Mapping[str, FieldDefaults],
         elements: Mapping[str, int],
         sizes: Mapping[str, int],
         *,
         together: int,
     ) -> None:
-        """`together`: elements of all lists and maps of a message; a list that may have more alone counts apart."""
+        """`together`: elements of all lists and maps of a message; a list that may exceed it alone is counted
+        separately."""
         self._packages = packages
         self._elements = elements
         self._sizes = sizes
@@ -49,97 +50,99 @@ class MessageLimits:
         self._walked: dict[str, Fields] = {}
 
     def explain_excess(self, message: Message) -> str:
-        """What of `message` is too much; empty when nothing is."""
-        left = self._together
-        waiting: list[Message] = [message]
-        while waiting:
-            for field, value in waiting.pop().ListFields():
+        """Return the exceeded limit of `message`; empty when all are kept."""
+        remaining = self._together
+        queue: list[Message] = [message]
+        while queue:
+            for field, value in queue.pop().ListFields():
                 limit = self._fields.get(field.full_name) or self.of(field)
                 if limit.elements:
                     count = len(value)
                     if count > limit.elements:
                         return f"{limit.name} has {count} elements, over the limit of {limit.elements}"
                     if not limit.is_apart:
-                        left -= count
-                        if left < 0:
+                        remaining -= count
+                        if remaining < 0:
                             return f"the message has over {self._together} elements"
-                excess = _explain_inside(limit, value, waiting)
+                excess = _explain_inside(limit, value, queue)
                 if excess:
                     return excess
         return ""
 
     def explain_encoded(self, kind: Any, data: bytes) -> str:
-        """What an encoded message has too many elements of; empty when nothing. Asked before large ones are decoded."""
+        """Return the exceeded element limit of an encoded message; empty when all are kept. Called before large
+        messages are decoded."""
         return explain_elements(fields_of(kind, self.of, self._walked), data, self._together)
 
     def of(self, field: FieldDescriptor) -> FieldLimit:
-        """The row of one field."""
-        found = self._fields.get(field.full_name)
-        if found is None:
-            found = self._fields[field.full_name] = self._make(field)
-        return found
+        """Return the limits of one field."""
+        limit = self._fields.get(field.full_name)
+        if limit is None:
+            limit = self._fields[field.full_name] = self._make(field)
+        return limit
 
     def harmless_size(self, kind: Any) -> int:
-        """Bytes up to which no message of this kind can hold too much of anything."""
-        found = self._harmless.get(kind.full_name)
-        if found is None:
-            found = self._harmless[kind.full_name] = min(
+        """Return the bytes up to which no message of this kind can exceed a limit."""
+        limit = self._harmless.get(kind.full_name)
+        if limit is None:
+            limit = self._harmless[kind.full_name] = min(
                 (min(_bounds(self.of(field))) for field in fields_below(kind) if any(_bounds(self.of(field)))),
                 default=1 << 62,
             )
-        return found
+        return limit
 
     def _make(self, field: Any) -> FieldLimit:
         name, inner = field.full_name, field.message_type
-        most = self._packages[field.containing_type.file.package]
-        elements = self._elements.get(name, most.elements) if field.is_repeated else 0
+        defaults = self._packages[field.containing_type.file.package]
+        elements = self._elements.get(name, defaults.elements) if field.is_repeated else 0
         is_map = inner is not None and bool(inner.GetOptions().map_entry)
-        size, key_size = self._size(field, most), 0
+        size, key_size = self._size(field, defaults), 0
         if is_map:
             key, value = inner.fields_by_name["key"], inner.fields_by_name["value"]
-            key_size, size, inner = self._size(key, most), self._size(value, most), value.message_type
+            key_size, size, inner = self._size(key, defaults), self._size(value, defaults), value.message_type
         return FieldLimit(name, elements, elements > self._together, size, key_size, is_map, inner is not None)
 
-    def _size(self, field: FieldDescriptor, most: Most) -> int:
-        return self._sizes.get(field.full_name, most.size) if field.type in _TEXTS else 0
+    def _size(self, field: FieldDescriptor, defaults: FieldDefaults) -> int:
+        return self._sizes.get(field.full_name, defaults.size) if field.type in _TEXTS else 0
 
 
 def fields_below(kind: Any) -> list[FieldDescriptor]:
-    """Every field of a message and of what can stand in it, each once; the two of a map's entries stand in the map."""
-    found: dict[str, FieldDescriptor] = {}
-    seen: set[str] = set()
-    waiting = [kind]
-    while waiting:
-        for field in waiting.pop().fields:
-            found[field.full_name] = field
+    """Return every field of a message and of the messages in it, each once; a map's key and value are not listed
+    separately."""
+    limit: dict[str, FieldDescriptor] = {}
+    visited: set[str] = set()
+    queue = [kind]
+    while queue:
+        for field in queue.pop().fields:
+            limit[field.full_name] = field
             inner = field.message_type
             if inner is not None and inner.GetOptions().map_entry:
                 inner = inner.fields_by_name["value"].message_type
-            if inner is not None and inner.full_name not in seen:
-                seen.add(inner.full_name)
-                waiting.append(inner)
-    return list(found.values())
+            if inner is not None and inner.full_name not in visited:
+                visited.add(inner.full_name)
+                queue.append(inner)
+    return list(limit.values())
 
 
 def _bounds(limit: FieldLimit) -> list[int]:
-    return [one for one in (limit.elements, limit.size, limit.key_size) if one]
+    return [bound for bound in (limit.elements, limit.size, limit.key_size) if bound]
 
 
-def _explain_inside(limit: FieldLimit, value: Any, waiting: list[Message]) -> str:
-    """What one field's texts have too much; its messages join those that wait."""
+def _explain_inside(limit: FieldLimit, value: Any, queue: list[Message]) -> str:
+    """Return the exceeded limit of one field's texts; add its messages to `queue`."""
     if limit.is_map:
         for key in value:
             if limit.key_size and _is_longer(key, limit.key_size):
                 return f"a key of {limit.name} is over the limit of {limit.key_size} bytes"
             if limit.has_messages:
-                waiting.append(value[key])
+                queue.append(value[key])
             elif limit.size and _is_longer(value[key], limit.size):
                 return f"a value of {limit.name} is over the limit of {limit.size} bytes"
     elif limit.has_messages:
         if limit.elements:
-            waiting.extend(value)
+            queue.extend(value)
         else:
-            waiting.append(value)
+            queue.append(value)
     elif limit.size:
         for text in value if limit.elements else (value,):
             if _is_longer(text, limit.size):

@@ -1,7 +1,8 @@
-"""yamux on trio: one transport, many half-closeable streams. The protocol is rpc/yamux.py; here are waiting and timers.
+"""yamux on trio: one transport, many half-closeable streams. The protocol is rpc/yamux.py; this module waits and has
+the timers.
 
 `open_mux(stream, client=…)` runs a reader, a writer and a keepalive until the transport ends or the block is left.
-Failures of the transport never raise out of the block: they end the streams, and `Mux.reason` says why.
+Transport failures never raise out of the block: they end the streams, and `Mux.reason` has the cause.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ OPEN_TIMEOUT = 75.0
 CLOSE_TIMEOUT = 300.0
 "Seconds between pings, for an answer, for a write, for an open, for the peer's own close (docs/protocol/rpc.md#yamux)."
 
-MOST_UNREAD = 32 << 20
-"Ours: bytes of all streams that nobody has read; the stream that would be beyond them is reset."
-MOST_HALF_CLOSED = 1024
-"Ours: streams we have ended and the peer has not; the oldest is reset."
-PIECE = 64
-"What a piece costs beside its bytes: a window in frames of one byte is not a quarter of a megabyte."
+MAX_UNREAD = 32 << 20
+"Unread bytes (ours) of all streams; the stream that exceeds them is reset."
+MAX_HALF_CLOSED = 1024
+"Streams (ours) that we have ended and the peer has not; beyond them the oldest is reset."
+CHUNK_OVERHEAD = 64
+"Overhead of a chunk in bytes: a window of one-byte frames is not a quarter of a megabyte."
 _FLUSH_TIMEOUT = 2.0
-"Ours: how long leaving the block may take to push out what was already said."
-_READ_PIECE = 8 * 1024
-"Ours: of a read, between two looks at how many frames there were."
+"Seconds (ours) that leaving the block may take to flush the output."
+_READ_CHUNK = 8 * 1024
+"Bytes (ours) of a read between two checks of the number of frames."
 _REST_FRAMES = 100
 _WRITE_SIZE = 128 * 1024
-"Ours: bytes per write; a WebSocket message limit of 256 KiB (provisioner daemons) stays untouched."
+"Bytes (ours) per write; below a WebSocket message limit of 256 KiB (provisioner daemons)."
 _OUTPUT_HIGH = 256 * 1024
-"Ours: senders wait while this much is queued for the transport."
+"Bytes (ours) queued for the transport above which senders wait."
 
 
 class MuxStream(trio.abc.HalfCloseableStream):
-    """One yamux stream. Errors are trio's: BrokenResourceError when the peer reset it or the transport ended."""
+    """yamux stream. Errors are trio's: BrokenResourceError when the peer reset it or the transport ended."""
 
     def __init__(self, mux: Mux, stream: int) -> None:
         self._mux = mux
@@ -68,7 +69,7 @@ class MuxStream(trio.abc.HalfCloseableStream):
             self._chunks.appendleft(whole[max_bytes:])
             data = whole[:max_bytes]
         else:
-            self._mux._unread -= PIECE
+            self._mux._unread -= CHUNK_OVERHEAD
         self._mux._unread -= len(data)
         self._mux._consumed(self.id, len(data))
         return bytes(data)
@@ -96,12 +97,12 @@ class MuxStream(trio.abc.HalfCloseableStream):
         await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
-        """Half-closes and drops whatever the peer still sends; the peer's own end is awaited in the background."""
+        """Half-close and drop everything the peer still sends; the peer's own end is awaited in the background."""
         self.abandon()
         await trio.lowlevel.checkpoint()
 
     def abandon(self) -> None:
-        """`aclose` without a checkpoint."""
+        """Close like `aclose` without a checkpoint."""
         if self._closed:
             return
         self._closed = True
@@ -109,20 +110,20 @@ class MuxStream(trio.abc.HalfCloseableStream):
         self._wake()
 
     def _drop(self) -> int:
-        """Forgets what was not read; how much it was."""
+        """Drop the unread chunks; return their size."""
         dropped = sum(map(len, self._chunks))
-        self._mux._unread -= dropped + PIECE * len(self._chunks)
+        self._mux._unread -= dropped + CHUNK_OVERHEAD * len(self._chunks)
         self._chunks.clear()
         return dropped
 
-    # ---- told by the mux
+    # ---- called by the mux
 
     def _feed(self, data: bytes) -> None:
         if self._closed:
             self._mux._consumed(self.id, len(data))
         else:
             self._chunks.append(data)
-            self._mux._unread += len(data) + PIECE
+            self._mux._unread += len(data) + CHUNK_OVERHEAD
             self._wake()
 
     def _end(self) -> None:
@@ -144,13 +145,13 @@ class MuxStream(trio.abc.HalfCloseableStream):
     def _check_open(self, *, reading: bool = False) -> None:
         if self._closed:
             raise trio.ClosedResourceError("the stream was closed here")
-        # What arrived before a break is still handed out.
+        # Data that arrived before a break is still returned.
         if self._broken and not reading:
             raise trio.BrokenResourceError(self._broken)
 
 
 class Mux:
-    """The session; made by `open_mux`."""
+    """yamux session; created by `open_mux`."""
 
     def __init__(self, transport: trio.abc.Stream, *, client: bool) -> None:
         self._transport = transport
@@ -166,7 +167,7 @@ class Mux:
         self._pings: dict[int, trio.Event] = {}
         self._half_closed: dict[int, float] = {}
         self._unread = 0
-        "Of all streams together, with what each piece costs beside its bytes."
+        "Unread bytes of all streams, including the overhead of each chunk."
         self.reason = ""
         self.last_pong = trio.current_time()
         "trio time of the last answer to a ping (of the start before the first)."
@@ -174,7 +175,7 @@ class Mux:
     # ---- verbs
 
     async def open_stream(self) -> MuxStream:
-        """Raises RpcClosed when the session is over or the peer wants no more streams."""
+        """Open a stream. Raises RpcClosed when the session is over or the peer accepts no more streams."""
         await trio.lowlevel.checkpoint()
         while not self._closed.is_set() and not self._yamux.gone_away and not self._yamux.may_open:
             await self._may_open.wait()
@@ -186,14 +187,15 @@ class Mux:
         return stream
 
     async def accept(self) -> MuxStream:
-        """The next stream the peer opens. Raises trio.EndOfChannel when the session is over."""
+        """Return the next stream the peer opens. Raises trio.EndOfChannel when the session is over."""
         stream = await self._accepting.receive()
         self._yamux.accept(stream.id)
         self._wake_writer()
         return stream
 
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
-        """Round-trip time in seconds. Raises RpcClosed without an answer within `timeout`; the session lives on."""
+        """Return the round-trip time in seconds. Raises RpcClosed without an answer within `timeout`; the session
+        continues."""
         if self._closed.is_set():
             raise RpcClosed(self.reason)
         started = trio.current_time()
@@ -217,7 +219,7 @@ class Mux:
         return self._closed.is_set()
 
     def close(self, reason: str) -> None:
-        """Ends every stream at once; the first reason stays."""
+        """End every stream; the first reason stays."""
         if self._closed.is_set():
             return
         self.reason = reason
@@ -226,8 +228,8 @@ class Mux:
             stream._break(reason)
         self._streams.clear()
         self._incoming.close()
-        for waiting in self._pings.values():
-            waiting.set()
+        for pending in self._pings.values():
+            pending.set()
         self._wake_writer()
         for event in (self._drained, self._may_open):
             event.set()
@@ -257,7 +259,7 @@ class Mux:
         self._yamux.close_sending(stream.id)
         if self._yamux.is_live(stream.id):
             self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
-            if len(self._half_closed) > MOST_HALF_CLOSED:
+            if len(self._half_closed) > MAX_HALF_CLOSED:
                 self._reset(next(iter(self._half_closed)))
         else:
             self._streams.pop(stream.id, None)
@@ -277,8 +279,8 @@ class Mux:
     async def _read(self) -> None:
         try:
             while data := await self._transport.receive_some(65536):
-                for start in range(0, len(data), _READ_PIECE):
-                    for event in self._yamux.receive_untrusted(bytes(data[start : start + _READ_PIECE])):
+                for start in range(0, len(data), _READ_CHUNK):
+                    for event in self._yamux.receive_untrusted(bytes(data[start : start + _READ_CHUNK])):
                         self._handle(event)
                     self._wake_writer()
                     await self._rest()
@@ -294,7 +296,7 @@ class Mux:
             self.close(f"the connection broke ({error})" if str(error) else "the connection broke")
 
     async def _rest(self) -> None:
-        """Once in so many frames it lets others run, and the writer write: five thousand of them come with one read."""
+        """Yield to other tasks and the writer once per `_REST_FRAMES` frames: one read may contain five thousand."""
         if self._yamux.frames - self._rested_at > _REST_FRAMES:
             self._rested_at = self._yamux.frames
             await trio.lowlevel.checkpoint()
@@ -306,53 +308,53 @@ class Mux:
                 try:
                     self._incoming.send_nowait(self._streams[stream])
                 except trio.WouldBlock:
-                    # The machine counts those that live; opened and reset again, they still wait here to be taken.
+                    # The state machine counts live streams only; streams that were opened and reset still wait here.
                     self._yamux.reset(stream)
-                    self._forget_if_gone(stream)
+                    self._forget_if_ended(stream)
             case yamux.StreamAccepted(stream):
-                if found := self._streams.get(stream):
-                    found._acknowledged.set()
+                if live_stream := self._streams.get(stream):
+                    live_stream._acknowledged.set()
                 self._may_open.set()
                 self._may_open = trio.Event()
             case yamux.DataReceived(stream, data):
-                if found := self._streams.get(stream):
-                    found._feed(data)
-                    if self._unread > MOST_UNREAD:
-                        found._drop()
-                        found._break("too much of this session is unread")
+                if live_stream := self._streams.get(stream):
+                    live_stream._feed(data)
+                    if self._unread > MAX_UNREAD:
+                        live_stream._drop()
+                        live_stream._break("too much of this session is unread")
                         self._reset(stream)
                 else:
                     self._yamux.consumed(stream, len(data))
             case yamux.WindowOpened(stream):
-                if found := self._streams.get(stream):
-                    found._wake()
+                if live_stream := self._streams.get(stream):
+                    live_stream._wake()
             case yamux.YamuxSendingEnded(stream):
-                if found := self._streams.get(stream):
-                    found._end()
-                self._forget_if_gone(stream)
+                if live_stream := self._streams.get(stream):
+                    live_stream._end()
+                self._forget_if_ended(stream)
             case yamux.StreamReset(stream):
-                if found := self._streams.get(stream):
-                    found._break("the peer reset the stream")
-                self._forget_if_gone(stream)
+                if live_stream := self._streams.get(stream):
+                    live_stream._break("the peer reset the stream")
+                self._forget_if_ended(stream)
             case yamux.YamuxPingAnswered(number):
                 self.last_pong = trio.current_time()
-                if (waiting := self._pings.get(number)) is not None:
-                    waiting.set()
+                if (pending := self._pings.get(number)) is not None:
+                    pending.set()
             case yamux.GoAwayReceived():
                 self._may_open.set()
 
     def _reset(self, stream: int) -> None:
         self._yamux.reset(stream)
-        self._forget_if_gone(stream)
+        self._forget_if_ended(stream)
         self._wake_writer()
 
-    def _forget_if_gone(self, stream: int) -> None:
+    def _forget_if_ended(self, stream: int) -> None:
         if not self._yamux.is_live(stream):
             self._streams.pop(stream, None)
             self._half_closed.pop(stream, None)
 
     async def _write(self) -> None:
-        # Shielded: a cancelled block still says what it has to say, see the end of `open_mux`.
+        # Shielded: a cancelled block still flushes its output, see the end of `open_mux`.
         with self._write_scope:
             while not self._closed.is_set():
                 await self._output_ready.wait()
@@ -360,7 +362,7 @@ class Mux:
                 await self._flush()
 
     async def _flush(self) -> None:
-        """Writes what is queued. Ends the session when the transport does not take it in time."""
+        """Write the queued output. Ends the session when the transport does not accept it in time."""
         try:
             while not self._closed.is_set() and (chunk := self._yamux.take_output(_WRITE_SIZE)):
                 with trio.move_on_after(WRITE_TIMEOUT) as scope:
@@ -373,7 +375,7 @@ class Mux:
             self.close("the connection broke")
 
     async def _finish(self) -> None:
-        """Waits until everything queued is written."""
+        """Wait until the queued output is written."""
         while self._yamux.output_size and not self._closed.is_set():
             await self._drained.wait()
 
@@ -386,13 +388,14 @@ class Mux:
                 self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking")
 
     async def _watch_opens(self) -> None:
-        """Streams not acknowledged in time end the session; streams half closed for too long are reset."""
+        """End the session when a stream is not acknowledged in time; reset streams that are half closed for too
+        long."""
         opened_at: dict[int, float] = {}
         while not self._closed.is_set():
             await trio.sleep(5.0)
             now = trio.current_time()
-            waiting = {stream.id for stream in self._streams.values() if self._awaits_acknowledgement(stream)}
-            opened_at = {stream: opened_at.get(stream, now) for stream in waiting}
+            pending = {stream.id for stream in self._streams.values() if self._awaits_acknowledgement(stream)}
+            opened_at = {stream: opened_at.get(stream, now) for stream in pending}
             if any(now - at >= OPEN_TIMEOUT for at in opened_at.values()):
                 self.close(f"a stream was not acknowledged within {OPEN_TIMEOUT:g} s")
             for stream, deadline in list(self._half_closed.items()):
@@ -405,7 +408,7 @@ class Mux:
 
 @asynccontextmanager
 async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator[Mux]:
-    """Runs yamux on `transport`, which is closed in the end. Leaving the block flushes what was already sent."""
+    """Run yamux on `transport`, which is closed at the end. Leaving the block flushes the output."""
     mux = Mux(transport, client=client)
     with single_failure():
         try:

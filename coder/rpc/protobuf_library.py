@@ -1,8 +1,8 @@
 """Google's protobuf without its second implementation.
 
-Messages are made and read by the compiled one. The package loads the one in plain Python beside it all the same, with
-text formats and pickle: a dozen modules that every command with a tunnel and every agent would pay for and keep. Where
-the compiled one is missing nothing is changed.
+The compiled implementation creates and parses messages. The package still imports the pure-Python one, with text
+formats and pickle: a dozen modules that every command with a tunnel and every agent would load and keep. Without the
+compiled implementation nothing is changed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from google.protobuf.internal import api_implementation
 SECOND = "google.protobuf.internal.python_message"
 
 
-class _WhenAsked(ModuleType):
-    """Stands where the module is imported; loads it at the first look inside."""
+class _LazyModule(ModuleType):
+    """Placeholder for the module during the import; loads it at the first attribute access."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -27,13 +27,13 @@ class _WhenAsked(ModuleType):
 
 
 def load() -> None:
-    """Imports what generated code imports."""
+    """Import the modules that generated code imports."""
     if api_implementation.Type() == "upb" and SECOND not in sys.modules:
-        sys.modules[SECOND] = _WhenAsked(SECOND)
+        sys.modules[SECOND] = _LazyModule(SECOND)
         try:
             importlib.import_module("google.protobuf.internal.builder")
         finally:
-            del sys.modules[SECOND]  # whoever imports it from now on gets it
+            del sys.modules[SECOND]  # later imports get the real module
 
 
 load()

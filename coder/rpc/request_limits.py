@@ -1,46 +1,46 @@
-"""What agents, daemons, proxies and clients may put into one message: the table for `message_limits.py`.
+"""Limits of messages from agents, daemons, proxies and clients: the table for `message_limits.py`.
 
-The defaults are such that no honest program comes near them; rows are fields where genuine messages are larger, or
-where what is stored or shown of them should stay small. A text that is cut, counted or refused with words of its own
-further in (logs, states, reports of failure) may fill its message.
+The defaults are far above genuine use; rows are fields where genuine messages are larger, or where stored or displayed
+content should stay small. A text that later code cuts, counts or rejects with its own message (logs, states, failure
+reports) may fill its message.
 """
 
 from __future__ import annotations
 
 from coder.rpc.drpc import MAX_PACKET
-from coder.rpc.message_limits import MessageLimits, Most
+from coder.rpc.message_limits import FieldDefaults, MessageLimits
 
 TOGETHER = 32_768
 "Elements of a message, all its lists and maps together."
 _SOURCE = 1 << 20
-"Bytes of what people write into templates: scripts, values, defaults, descriptions."
+"Bytes of texts in templates: scripts, values, defaults, descriptions."
 _RESOURCES = 8192
-"Of one transition: states of five thousand fit a message and exist, of ten thousand they hardly fit."
+"Resources of one transition: states with five thousand exist and fit a message, with ten thousand they hardly fit."
 
 _PACKAGES = {
-    "coder.agent.v2": Most(elements=1024, size=64 << 10),
-    "coder.tailnet.v2": Most(elements=1024, size=4 << 10),
-    "coder.overlay.v1": Most(elements=1024, size=4 << 10),
-    "provisionerd": Most(elements=4096, size=256 << 10),
-    "provisioner": Most(elements=4096, size=256 << 10),
-    "google.protobuf": Most(elements=8192, size=_SOURCE),
+    "coder.agent.v2": FieldDefaults(elements=1024, size=64 << 10),
+    "coder.tailnet.v2": FieldDefaults(elements=1024, size=4 << 10),
+    "coder.overlay.v1": FieldDefaults(elements=1024, size=4 << 10),
+    "provisionerd": FieldDefaults(elements=4096, size=256 << 10),
+    "provisioner": FieldDefaults(elements=4096, size=256 << 10),
+    "google.protobuf": FieldDefaults(elements=8192, size=_SOURCE),
 }
 
 _ELEMENTS = {
-    # A genuine agent sends at most 1 MiB at once and counts 21 bytes for each line.
+    # A genuine agent sends at most 1 MiB at a time and counts 21 bytes for each line.
     "coder.agent.v2.BatchCreateLogsRequest.logs": 65_536,
-    # Each is looked up or kept in a row.
+    # Each is looked up or stored in a row.
     "coder.agent.v2.Stats.connections_by_proto": 128,
     "coder.agent.v2.Startup.subsystems": 64,
     "coder.agent.v2.Stats.metrics": 8192,
     "coder.agent.v2.PushContextStateRequest.resources": 8192,
     "coder.agent.v2.MCPServerBody.tools": 8192,
-    # All servers of the map are told by every peer that has an agent: looked through again and again.
+    # Every peer with an agent receives all servers of the map and processes them repeatedly.
     "coder.tailnet.v2.Node.derp_latency": 512,
     "coder.tailnet.v2.Node.derp_forced_websocket": 256,
     "coder.tailnet.v2.Node.addresses": 64,
     "coder.tailnet.v2.Node.allowed_ips": 64,
-    # What a daemon gathered while its link was away; the job's log has a limit of its own.
+    # Lines that a daemon buffered while its link was away; the job's log has its own limit.
     "provisionerd.UpdateJobRequest.logs": 131_072,
     "provisionerd.UpdateJobRequest.workspace_tags": 256,
     "provisionerd.CompletedJob.WorkspaceBuild.resources": _RESOURCES,
@@ -66,7 +66,7 @@ _SIZES = {
     "coder.tailnet.v2.Node.key": 256,
     "coder.tailnet.v2.Node.disco": 512,
     "coder.tailnet.v2.Node.DerpLatencyEntry.key": 128,
-    # What a proxy answered instead of a relay: the whole page. It is cut further in (`node_from_proto`).
+    # Answer of a proxy in place of a relay: the whole page. `node_from_proto` cuts it.
     "coder.tailnet.v2.Node.DerpForcedWebsocketEntry.value": MAX_PACKET,
     "coder.tailnet.v2.Node.addresses": 256,
     "coder.tailnet.v2.Node.allowed_ips": 256,

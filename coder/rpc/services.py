@@ -1,6 +1,6 @@
-"""Where the calls of each service begin: its protobuf package and name, between slashes, before the call's own name.
+"""Prefixes of each service's calls: protobuf package and service name, between slashes.
 
-Both sides import them: a caller's `AGENT + "GetManifest"` is what the server's table of handlers has.
+Both sides import them: a caller's `AGENT + "GetManifest"` is the key in the server's table of handlers.
 """
 
 from __future__ import annotations
@@ -9,4 +9,4 @@ AGENT = "/coder.agent.v2.Agent/"
 TAILNET = "/coder.tailnet.v2.Tailnet/"
 PROVISIONER_DAEMON = "/provisionerd.ProvisionerDaemon/"
 OVERLAY = "/coder.overlay.v1.Overlay/"
-"Ours: how provisioner daemons join the overlay."
+"Our service by which provisioner daemons join the overlay."

@@ -19,44 +19,44 @@ from google.protobuf.message import Message
 from coder.base.groups import single_failure
 from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call, serve_calls
 from coder.rpc.errors import RpcClosed
-from coder.rpc.inbox import HeldBytes
+from coder.rpc.inbox import BufferedBytes
 from coder.rpc.message_limits import MessageLimits
 from coder.rpc.mux import KEEPALIVE_TIMEOUT, Mux, MuxStream, open_mux
 from coder.rpc.request_limits import REQUEST_LIMITS
 
 MAX_CALLS = 64
-"Ours: handlers running at once for one peer. Streams beyond them wait unread."
+"Handlers running concurrently for one peer (ours). Further streams wait unread."
 
 
 class Session:
-    """Made by `open_session`. It lives until either side ends it; `reason` then says why."""
+    """Session created by `open_session`. It lives until either side ends it; `reason` then has the cause."""
 
     def __init__(self, mux: Mux) -> None:
         self._mux = mux
 
     async def call(self, name: str, request: Message, reply: type[Received]) -> Received:
-        """A unary call. Raises RpcError (the peer's answer) or RpcClosed (the connection ended)."""
+        """Make a unary call. Raises RpcError (the peer's error) or RpcClosed (the connection ended)."""
         return await call_unary(await self._mux.open_stream(), name, request, reply)
 
     @asynccontextmanager
     async def open_stream(
         self, name: str, request: type[Sent], reply: type[Received]
     ) -> AsyncIterator[CallStream[Sent, Received]]:
-        """A streaming call: `send`, `receive` / `async for`, `close_send`. Leaving the block ends it."""
+        """Open a streaming call: `send`, `receive` / `async for`, `close_send`. Leaving the block ends it."""
         async with open_call(await self._mux.open_stream(), name, request, reply) as opened:
             yield opened
 
     async def serve(self, handlers: Handlers, limits: MessageLimits = REQUEST_LIMITS) -> None:
-        """Answers the peer's calls until the session ends; then every handler is cancelled.
+        """Answer the peer's calls until the session ends; then cancel every handler.
 
-        Messages over `limits` are answered by an error: the table knows every protocol, so no endpoint can forget it.
+        Messages over `limits` are answered by an error: the table covers every protocol, so no endpoint can omit it.
         """
-        slots, held = trio.Semaphore(MAX_CALLS), HeldBytes()
+        slots, held = trio.Semaphore(MAX_CALLS), BufferedBytes()
         with single_failure():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._cancel_when_closed, nursery.cancel_scope)
                 while True:
-                    # Before the stream is taken: 256 that were not taken are all a peer may have (yamux.BACKLOG).
+                    # Before the stream is taken: a peer may have 256 untaken streams (yamux.BACKLOG).
                     await slots.acquire()
                     try:
                         stream = await self._mux.accept()
@@ -66,12 +66,13 @@ class Session:
                 nursery.cancel_scope.cancel()
 
     async def _cancel_when_closed(self, scope: trio.CancelScope) -> None:
-        """Who waits for a slot does not hear of the end, nor does a stream whose handler takes nothing more."""
+        """Cancel when the session ends: a wait for a slot does not notice it, nor does a stream whose handler takes no
+        more."""
         await self._mux.wait_closed()
         scope.cancel()
 
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
-        """Seconds to the peer and back. Raises RpcClosed when no answer came in time."""
+        """Return the round-trip time in seconds. Raises RpcClosed when no answer came in time."""
         return await self._mux.ping(timeout)
 
     @property
@@ -91,12 +92,12 @@ class Session:
         await self._mux.wait_closed()
 
     def close(self, reason: str) -> None:
-        """Ends the session for everyone at once; the block of `open_session` should be left next."""
+        """End the session for all users; the block of `open_session` should be left next."""
         self._mux.close(reason)
 
 
 async def _serve_one(
-    slots: trio.Semaphore, stream: MuxStream, handlers: Handlers, held: HeldBytes, limits: MessageLimits
+    slots: trio.Semaphore, stream: MuxStream, handlers: Handlers, held: BufferedBytes, limits: MessageLimits
 ) -> None:
     try:
         await serve_calls(stream, handlers, held, limits)
@@ -106,7 +107,7 @@ async def _serve_one(
 
 @asynccontextmanager
 async def open_session(stream: trio.abc.Stream, role: Literal["client", "server"]) -> AsyncIterator[Session]:
-    """Runs a session on `stream` and closes it in the end.
+    """Run a session on `stream`, which is closed at the end.
 
     The end of the connection does not cancel the block: calls raise RpcClosed, `wait_closed` returns.
     """

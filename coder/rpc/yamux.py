@@ -1,7 +1,7 @@
 """yamux: many byte streams in one connection, sans I/O (docs/protocol/rpc.md#yamux).
 
-Lives here: frames, stream states, credit, the opening handshake. Not here: timers, sockets and waiting (rpc/mux.py).
-Feed bytes to `Yamux.receive_untrusted`, take bytes from `Yamux.take_output`; the events tell what happened.
+Contains frames, stream states, credit, the opening handshake. Timers, sockets and waiting are in rpc/mux.py. Pass
+received bytes to `Yamux.receive_untrusted`, send bytes from `Yamux.take_output`; the events report what happened.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ INITIAL_WINDOW = 256 * 1024
 "Credit of each direction of a new stream, and the largest window (DefaultConfig)."
 BACKLOG = 256
 "Streams opened by one side and not yet acknowledged by the other."
-MOST_ANSWERS = 1024
-"Ours: pongs and resets that wait for a peer; one that asks for more and reads none would have us keep them all."
+MAX_ANSWERS = 1024
+"Pongs and resets (ours) queued for a peer; a peer that requests more without reading would fill memory."
 MAX_FRAME_BODY = 64 * 1024
-"Ours: the protocol allows a whole window. Smaller frames share the connection and fit every message size limit."
+"""Bytes of a frame's body (ours): the protocol allows a whole window. Smaller frames share the connection and stay
+within every message size limit."""
 
 
 class FrameType(enum.IntEnum):
@@ -46,7 +47,7 @@ class GoAwayCode(enum.IntEnum):
 
 
 class YamuxError(Exception):
-    """The peer broke the protocol; the session is over. `code` is what GoAway should carry."""
+    """The peer broke the protocol; the session is over. `code` is for GoAway."""
 
     def __init__(self, text: str, code: GoAwayCode = GoAwayCode.PROTOCOL_ERROR) -> None:
         super().__init__(text)
@@ -68,13 +69,14 @@ def encode_frame(frame: YamuxFrame) -> bytes:
 
 
 class YamuxFrameReader:
-    """Cuts a byte stream into frames."""
+    """Splits a byte stream into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def receive_untrusted(self, data: bytes) -> Iterator[YamuxFrame]:
-        """The frames completed by `data`. Raises YamuxError for an unknown version or type or an oversized body."""
+        """Yield the frames completed by `data`. Raises YamuxError for an unknown version or type or an oversized
+        body."""
         self._buffer += data
         offset = 0
         try:
@@ -120,7 +122,7 @@ class DataReceived:
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
-    """The peer gave credit; a blocked sender may go on."""
+    """The peer gave credit; a blocked sender may continue."""
 
     stream: int
 
@@ -144,7 +146,7 @@ class YamuxPingAnswered:
 
 @dataclass(frozen=True, slots=True)
 class GoAwayReceived:
-    """No further streams may be opened by us; live ones go on when the code is NORMAL."""
+    """We may open no further streams; live ones continue when the code is NORMAL."""
 
     code: int
 
@@ -204,16 +206,17 @@ class Yamux:
         self._unaccepted: set[int] = set()
         self._unacknowledged: set[int] = set()
         self._output: deque[tuple[bytes, bool]] = deque()
-        "Frames, and whether one is an answer."
+        "Frames, and whether each is an answer."
         self._output_size = self._answers = 0
         self.frames = 0
-        "Received so far: what a driver counts its work by."
+        "Frames received so far: a driver counts its work by them."
         self._peer_gone_away = False
 
     # ---- what the driver reads
 
     def take_output(self, limit: int) -> bytes:
-        """The next bytes for the connection: whole frames, about `limit` bytes (one frame at least); b"" for none."""
+        """Return the next bytes for the connection: whole frames, about `limit` bytes (one frame at least); b"" when
+        empty."""
         chunk = bytearray()
         while self._output and (not chunk or len(chunk) + len(self._output[0][0]) <= limit):
             data, is_answer = self._output.popleft()
@@ -239,19 +242,19 @@ class Yamux:
         return stream in self._streams
 
     def is_ours(self, stream: int) -> bool:
-        """Whether this side opened the (live) stream."""
-        found = self._streams.get(stream)
-        return found is not None and found.ours
+        """Return whether this side opened the (live) stream."""
+        live_stream = self._streams.get(stream)
+        return live_stream is not None and live_stream.ours
 
     def credit(self, stream: int) -> int:
-        """Bytes the peer would take now; 0 for a stream that is gone."""
-        found = self._streams.get(stream)
-        return found.send_credit if found else 0
+        """Return the bytes the peer accepts now; 0 for an ended stream."""
+        live_stream = self._streams.get(stream)
+        return live_stream.send_credit if live_stream else 0
 
     # ---- verbs
 
     def open_stream(self) -> int:
-        """Opens a stream; data may follow at once."""
+        """Open a stream; data may follow immediately."""
         stream = _Stream(self._next_id, ours=True)
         self._next_id += 2
         self._streams[stream.id] = stream
@@ -260,48 +263,48 @@ class Yamux:
         return stream.id
 
     def accept(self, stream: int) -> None:
-        """Acknowledges a stream the peer opened. Promptly: after 75 s without it the peer ends the session."""
-        found = self._streams.get(stream)
-        if found and not found.acknowledged:
-            found.acknowledged = True
+        """Acknowledge a stream the peer opened. Promptly: after 75 s without it the peer ends the session."""
+        live_stream = self._streams.get(stream)
+        if live_stream and not live_stream.acknowledged:
+            live_stream.acknowledged = True
             self._unaccepted.discard(stream)
             self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.ACK, stream, 0))
 
     def send(self, stream: int, data: memoryview) -> int:
-        """Queues as much of `data` as credit allows (one frame at most); returns how much."""
-        found = self._sendable(stream)
-        size = min(len(data), found.send_credit, MAX_FRAME_BODY)
+        """Queue as much of `data` as credit allows (one frame at most); return the size."""
+        live_stream = self._sendable(stream)
+        size = min(len(data), live_stream.send_credit, MAX_FRAME_BODY)
         if size:
-            found.send_credit -= size
+            live_stream.send_credit -= size
             self._emit(YamuxFrame(FrameType.DATA, Flag(0), stream, size, bytes(data[:size])))
         return size
 
     def consumed(self, stream: int, size: int) -> None:
-        """The application took `size` bytes; credit goes back when half a window is owed."""
-        found = self._streams.get(stream)
-        if not found:
+        """Record that the application took `size` bytes; credit is returned when half a window is owed."""
+        live_stream = self._streams.get(stream)
+        if not live_stream:
             return
-        found.unread -= size
-        delta = (INITIAL_WINDOW - found.unread) - found.receive_window
+        live_stream.unread -= size
+        delta = (INITIAL_WINDOW - live_stream.unread) - live_stream.receive_window
         if delta >= INITIAL_WINDOW // 2:
-            found.receive_window += delta
+            live_stream.receive_window += delta
             self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag(0), stream, delta))
 
     def close_sending(self, stream: int) -> None:
-        """Half-closes; nothing happens when that was done before."""
-        found = self._streams.get(stream)
-        if found and (found.state, _Fin.SENT) in _NEXT_STATE:
+        """Half-close the stream; does nothing when that was done before."""
+        live_stream = self._streams.get(stream)
+        if live_stream and (live_stream.state, _Fin.SENT) in _NEXT_STATE:
             self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.FIN, stream, 0))
-            self._move(found, _Fin.SENT)
+            self._move(live_stream, _Fin.SENT)
 
     def reset(self, stream: int) -> None:
-        """Aborts a stream in both directions."""
+        """Abort a stream in both directions."""
         if stream in self._streams:
             self._answer(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
             self._forget(stream)
 
     def ping(self) -> int:
-        """Asks for a sign of life; PingAnswered will carry the returned id."""
+        """Send a ping; PingAnswered will carry the returned id."""
         self._next_ping = (self._next_ping + 1) & 0xFFFFFFFF
         self._emit(YamuxFrame(FrameType.PING, Flag.SYN, 0, self._next_ping))
         return self._next_ping
@@ -312,7 +315,7 @@ class Yamux:
     # ---- bytes from the peer
 
     def receive_untrusted(self, data: bytes) -> list[Event]:
-        """What `data` means. Raises YamuxError when the session cannot go on."""
+        """Return the events of `data`. Raises YamuxError when the session cannot continue."""
         events: list[Event] = []
         for frame in self._reader.receive_untrusted(data):
             self._receive_frame(frame, events)
@@ -320,8 +323,8 @@ class Yamux:
 
     def _receive_frame(self, frame: YamuxFrame, events: list[Event]) -> None:
         self.frames += 1
-        if self._answers > MOST_ANSWERS:
-            raise YamuxError("more is asked than answers are read")
+        if self._answers > MAX_ANSWERS:
+            raise YamuxError("the peer sends requests without reading the answers")
         if frame.type is FrameType.PING:
             if frame.flags & Flag.SYN:
                 self._answer(YamuxFrame(FrameType.PING, Flag.ACK, 0, frame.length))
@@ -338,7 +341,7 @@ class Yamux:
             return
         stream = self._streams.get(frame.stream)
         if stream is None:
-            return  # late frames of a stream that is gone are read and dropped
+            return  # late frames of an ended stream are read and dropped
         if frame.flags & Flag.ACK:
             self._receive_acknowledgement(stream, events)
         if frame.type is FrameType.DATA:
@@ -382,17 +385,17 @@ class Yamux:
     # ---- inside
 
     def _sendable(self, stream: int) -> _Stream:
-        found = self._streams.get(stream)
-        if found is None or found.state not in {YamuxState.OPEN, YamuxState.REMOTE_CLOSED}:
+        live_stream = self._streams.get(stream)
+        if live_stream is None or live_stream.state not in {YamuxState.OPEN, YamuxState.REMOTE_CLOSED}:
             raise ValueError(f"stream {stream} is closed for sending")
-        return found
+        return live_stream
 
     def _move(self, stream: _Stream, fin: _Fin) -> None:
-        following = _NEXT_STATE.get((stream.state, fin))
-        if following is None:
+        next_state = _NEXT_STATE.get((stream.state, fin))
+        if next_state is None:
             raise YamuxError(f"{fin.value} on stream {stream.id} which is {stream.state.value}")
-        stream.state = following
-        if following is YamuxState.CLOSED:
+        stream.state = next_state
+        if next_state is YamuxState.CLOSED:
             self._forget(stream.id)
 
     def _forget(self, stream: int) -> None:

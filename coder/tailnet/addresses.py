@@ -1,5 +1,4 @@
-"""Overlay addresses for those who run a node: the laws of domain/network/overlay.py and a random address for
-clients."""
+"""Overlay addresses for users of a node: the rules of domain/network/overlay.py and a random address for clients."""
 
 from __future__ import annotations
 
@@ -33,10 +32,10 @@ __all__ = [
 
 
 def random_address(identity: uuid.UUID | None = None) -> IPv6Address:
-    """A client's address: that of a random UUID in the Tailscale prefix."""
+    """Return a client's address: that of a random UUID in the Tailscale prefix."""
     return address_in(TAILSCALE_SERVICE_PREFIX, identity or uuid.uuid4())
 
 
 def random_node_id() -> int:
-    """A client's node id."""
+    """Return a client's node id."""
     return secrets.randbits(62) + 1

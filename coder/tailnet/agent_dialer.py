@@ -1,8 +1,7 @@
-"""Reaching agents from a node that serves many people: the server's or a proxy's.
+"""Dialler of agents from a node shared by many users: the server's or a proxy's.
 
-Source: docs/protocol/agent-services.md#the-servers-own-node.
-
-A tunnel is asked for on first use of an agent and given up after half an hour without connections.
+Source: docs/protocol/agent-services.md#the-servers-own-node. A tunnel is requested at the first use of an agent and
+removed after half an hour without connections.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from coder.tailnet.controller import Controller
 
 IDLE_TIMEOUT = 1800.0
 IDLE_CHECK = 300.0
-"Seconds without a connection after which a tunnel goes, and between the looks."
+"Seconds without a connection after which a tunnel is removed, and between the checks."
 
 
 class AgentDialer:
-    """Dials ports of agents."""
+    """Dialler of agents' ports."""
 
     def __init__(self, node: Node, controller: Controller) -> None:
         self.node = node
         self.controller = controller
-        self._used: dict[UUID, float] = {}
+        self._last_used: dict[UUID, float] = {}
         self._open: dict[UUID, int] = {}
 
     async def dial(self, agent_id: UUID, port: int) -> AgentStream:
-        """A TCP stream to a port of the agent. Raises ConnectionError; waits as long as the caller lets it."""
-        self._used[agent_id] = trio.current_time()
+        """Return a TCP stream to a port of the agent. Raises ConnectionError; waits until the caller's deadline."""
+        self._last_used[agent_id] = trio.current_time()
         self._open[agent_id] = self._open.get(agent_id, 0) + 1
         try:
             self.controller.add_tunnel(agent_id)
@@ -52,30 +51,32 @@ class AgentDialer:
         self._open[agent_id] -= 1
         if not self._open[agent_id]:
             del self._open[agent_id]
-        self._used[agent_id] = trio.current_time()
+        self._last_used[agent_id] = trio.current_time()
 
     def forget(self, agent_id: UUID) -> None:
-        """Gives up the tunnel of a peer that left and will not be dialled again under this id."""
+        """Remove the tunnel of a peer that left and will not be dialled again under this id."""
         if agent_id not in self._open:
-            self._used.pop(agent_id, None)
+            self._last_used.pop(agent_id, None)
             self.controller.remove_tunnel(agent_id)
 
     def connections(self) -> dict[UUID, int]:
-        """How many are open to each agent there is a tunnel to."""
-        return {agent_id: self._open.get(agent_id, 0) for agent_id in self._used}
+        """Return the number of open connections for each agent with a tunnel."""
+        return {agent_id: self._open.get(agent_id, 0) for agent_id in self._last_used}
 
     async def drop_idle(self) -> None:
-        """Gives up unused tunnels for ever."""
+        """Remove unused tunnels, forever."""
         while True:
             await trio.sleep(IDLE_CHECK)
             oldest = trio.current_time() - IDLE_TIMEOUT
-            for agent_id in [agent for agent, used in self._used.items() if used < oldest and agent not in self._open]:
-                del self._used[agent_id]
+            for agent_id in [
+                agent for agent, used in self._last_used.items() if used < oldest and agent not in self._open
+            ]:
+                del self._last_used[agent_id]
                 self.controller.remove_tunnel(agent_id)
 
 
 class AgentStream(StreamWrapper):
-    """A stream to a port of an agent. Tells its dialer when it is closed."""
+    """Stream to a port of an agent. Notifies its dialler when it is closed."""
 
     def __init__(self, stream: TcpStream, on_close: Callable[[], None]) -> None:
         super().__init__(stream)
@@ -88,7 +89,7 @@ class AgentStream(StreamWrapper):
         return self._transport.unacknowledged
 
     def abort(self) -> None:
-        """Reset the connection: what is on its way is of no use any more. `aclose` would go on delivering it."""
+        """Reset the connection and discard the data in flight, which `aclose` would still deliver."""
         self._closed()
         self._transport.abort()
 

@@ -1,8 +1,8 @@
-"""Keeps a mesh node and the coordinator in step over a tailnet RPC session (docs/protocol/coordination.md).
+"""Synchronization of a mesh node with the coordinator over a tailnet RPC session (docs/protocol/coordination.md).
 
-One `Controller` per node, for its whole life; `run(session)` per connection to the server. Between connections the
-node goes on with the peers it has: they are marked lost, not removed. Which peer is installed when is peers.py; how
-to reconnect is reconnect.py (clients) or the agent's own loop; a node as a message is node_messages.py.
+One `Controller` per node, for its whole life; `run(session)` per connection to the server. Between connections the node
+keeps its peers: they are marked lost, not removed. peers.py decides when a peer is installed; reconnect.py (clients) or
+the agent's own loop reconnects; node_messages.py converts nodes to messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from coder.rpc.session import Session
 from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address
 from coder.tailnet.node_messages import node_from_proto_untrusted, self_to_proto
-from coder.tailnet.peers import Action, Install, Peers, Remove, SayReady, without_endpoints
+from coder.tailnet.peers import Action, Install, Peers, Remove, ReportReady, without_endpoints
 
 COORDINATE = TAILNET + "Coordinate"
 STREAM_DERP_MAPS = TAILNET + "StreamDERPMaps"
@@ -39,10 +39,10 @@ POST_TELEMETRY = TAILNET + "PostTelemetry"
 GRACEFUL_TIMEOUT = 1.0
 "Seconds to wait for the coordinator to end the stream after Disconnect."
 DEFAULT_REFRESH = 1800.0
-"Seconds until a resume token is refreshed when the server names no time."
+"Seconds until a resume token is refreshed when the server sets no time."
 
-_REACH_PAUSE = 0.05
-"Ours: a peer that was just replaced is looked for again after these seconds."
+_RETRY_PAUSE = 0.05
+"Seconds (ours) until a replaced peer is tried again."
 
 _log = get_logger("tailnet")
 
@@ -51,7 +51,7 @@ _CoordinateStream = CallStream[_Request, tailnet_pb2.CoordinateResponse]
 
 
 class ControlledNode(Protocol):
-    """The part of coder.mesh.node that is driven from here."""
+    """Part of coder.mesh.node that the controller drives."""
 
     @property
     def self_info(self) -> Any: ...
@@ -64,7 +64,7 @@ class ControlledNode(Protocol):
 
 
 class Controller:
-    """Made by `open_controller`."""
+    """Controller of one node, created by `open_controller`."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Controller:
         self._number = number
         self._server_url = server_url
         self._direct = direct
-        self._wanted: set[UUID] = set()
+        self._requested: set[UUID] = set()
         self._outbox: list[_Request] = []
         self._outbox_filled = trio.Event()
         self._timer_changed = trio.Event()
@@ -91,53 +91,55 @@ class Controller:
         self._peers_changed = trio.Event()
         self._derp_map: DerpMap | None = None
         self.resume_token = ""
-        "For the next dial: keeps our peer id, so that agents keep their tunnels to us."
+        "Token for the next dial: it keeps our peer id, so that agents keep their tunnels to us."
 
     # ---- verbs
 
     def add_tunnel(self, agent_id: UUID) -> None:
-        """Asks for `agent_id`'s node, now and after every reconnect."""
-        if agent_id not in self._wanted:
-            self._wanted.add(agent_id)
+        """Request `agent_id`'s node, now and after every reconnect."""
+        if agent_id not in self._requested:
+            self._requested.add(agent_id)
             self._post(_add_tunnel(agent_id))
 
     def remove_tunnel(self, agent_id: UUID) -> None:
-        """Drops the peer at once."""
-        if agent_id in self._wanted:
-            self._wanted.discard(agent_id)
+        """Remove the tunnel and the peer."""
+        if agent_id in self._requested:
+            self._requested.discard(agent_id)
             self._post(_Request(remove_tunnel=_Request.Tunnel(id=agent_id.bytes)))
-            self._act(self._peers.forget(agent_id))
+            self._apply(self._peers.forget(agent_id))
 
     def set_direct(self, direct: bool) -> None:
-        """Whether direct paths may be used; off means our endpoints are not told and those of others ignored."""
+        """Set whether direct paths may be used. Otherwise our endpoints are not sent and those of others are
+        ignored."""
         if direct != self._direct:
             self._direct = direct
             if self._coordinated:
-                self._tell_self()
+                self._send_self()
 
     def set_derp_map(self, derp_map: DerpMap) -> None:
-        """The map a manifest or a REST answer carried; later ones come over the session by themselves."""
+        """Apply the map of a manifest or a REST reply; the session delivers later ones."""
         self._apply_derp_map(derp_map)
 
     def public_key_of(self, peer: UUID) -> PublicKey | None:
-        """The key of an installed peer."""
-        found = self._peers.node_of(peer)
-        return PublicKey(found.public_key) if found and self._peers.is_installed(peer) else None
+        """Return the key of an installed peer."""
+        node_found = self._peers.node_of(peer)
+        return PublicKey(node_found.public_key) if node_found and self._peers.is_installed(peer) else None
 
     async def wait_installed(self, peer: UUID) -> PublicKey:
-        """Waits until the node has the peer: its node and, for a source, its word that it has ours are here."""
+        """Wait until the peer is installed: its node has arrived and, for a source, its confirmation that it has
+        ours."""
         while (key := self.public_key_of(peer)) is None:
             await self._peers_changed.wait()
         return key
 
     async def wait_reachable(self, agent_id: UUID) -> float:
-        """Seconds of the first answer of an agent inside the tunnel, however often it is replaced meanwhile."""
+        """Return the seconds until an agent's first answer inside the tunnel, even when it is replaced meanwhile."""
         while True:
             await self.wait_installed(agent_id)
             try:
                 return await self._node.wait_reachable(agent_address(agent_id))
             except (UnknownPeerError, UnreachableError):
-                await trio.sleep(_REACH_PAUSE)
+                await trio.sleep(_RETRY_PAUSE)
 
     @property
     def is_coordinated(self) -> bool:
@@ -145,7 +147,7 @@ class Controller:
         return self._coordinated
 
     async def run(self, session: Session) -> None:
-        """Coordinates over `session` until it ends; then raises RpcClosed or RpcError. Peers live on."""
+        """Coordinate over `session` until it ends; then raise RpcClosed or RpcError. Peers stay."""
         with single_failure():
             async with trio.open_nursery() as nursery:
                 if self._is_source:
@@ -154,7 +156,7 @@ class Controller:
                 await self._coordinate(session)
 
     async def disconnect(self) -> None:
-        """Says goodbye while `run` is still working; returns when the coordinator ended the stream, or after 1 s."""
+        """Send Disconnect while `run` is still working; return when the coordinator ended the stream, or after 1 s."""
         if not self._coordinated:
             return
         self._post(_Request(disconnect=_Request.Disconnect()))
@@ -183,13 +185,13 @@ class Controller:
         raise RpcClosed("the coordinator ended the stream")
 
     def _begin_stream(self) -> None:
-        self._outbox = [_add_tunnel(peer) for peer in sorted(self._wanted)]
+        self._outbox = [_add_tunnel(peer) for peer in sorted(self._requested)]
         self._last_sent = b""
         self._coordinated = True
         self._peers.coordinated(trio.current_time())
         self._stream_ended = trio.Event()
         self._outbox_filled.set()
-        self._tell_self()
+        self._send_self()
 
     async def _send_outbox(self, stream: _CoordinateStream) -> None:
         while True:
@@ -200,12 +202,12 @@ class Controller:
 
     async def _watch_self(self) -> None:
         with self._node.self_changed() as changes:
-            self._tell_self()
+            self._send_self()
             async for _info in changes:
-                self._tell_self()
+                self._send_self()
 
-    def _tell_self(self) -> None:
-        """Sends our node when it differs from what this stream was told; never before a home relay is known."""
+    def _send_self(self) -> None:
+        """Send our node when it differs from the last one sent on this stream; never before a home relay is known."""
         info = self._node.self_info
         if not info.preferred_derp:
             return
@@ -230,16 +232,16 @@ class Controller:
         ready: list[bytes] = []
         now = trio.current_time()
         for update in response.peer_updates:
-            for action in self._digest(update, now):
-                if isinstance(action, SayReady):
+            for action in self._process_update(update, now):
+                if isinstance(action, ReportReady):
                     ready.append(action.peer.bytes)
                 else:
-                    self._act([action])
+                    self._apply([action])
         if ready:
             self._post(_Request(ready_for_handshake=[_Request.ReadyForHandshake(id=peer) for peer in ready]))
         self._wake_timer()
 
-    def _digest(self, update: tailnet_pb2.CoordinateResponse.PeerUpdate, now: float) -> list[Action]:
+    def _process_update(self, update: tailnet_pb2.CoordinateResponse.PeerUpdate, now: float) -> list[Action]:
         if len(update.id) != 16:
             return []
         peer = UUID(bytes=update.id)
@@ -255,7 +257,7 @@ class Controller:
                 self._peers.receive_lost(peer, now)
         return []
 
-    def _act(self, actions: Iterable[Action]) -> None:
+    def _apply(self, actions: Iterable[Action]) -> None:
         from coder.mesh.node import PeerConfig
 
         self._peers_changed.set()
@@ -296,7 +298,7 @@ class Controller:
             self._node.set_derp_map(derp_map)
 
     async def _refresh_resume_token(self, session: Session) -> None:
-        """Any failure ends the refreshing, not the connection."""
+        """Refresh the token; a failure ends the refreshing, not the connection."""
         try:
             while True:
                 answer = await session.call(
@@ -308,7 +310,7 @@ class Controller:
                 seconds = answer.refresh_in.ToTimedelta().total_seconds()
                 await trio.sleep(seconds if seconds > 0 else DEFAULT_REFRESH)
         except (RpcError, RpcClosed) as error:
-            _log.debug("the resume token is not refreshed", reason=error.message)
+            _log.debug("refreshing the resume token failed", reason=error.message)
 
     # ---- timers
 
@@ -319,7 +321,7 @@ class Controller:
             with trio.move_on_at(wake) if wake is not None else trio.CancelScope():
                 await self._timer_changed.wait()
                 continue
-            self._act(self._peers.on_timer(trio.current_time(), self._last_handshake))
+            self._apply(self._peers.on_timer(trio.current_time(), self._last_handshake))
 
     def _last_handshake(self, key: bytes) -> float | None:
         return self._node.last_handshake(PublicKey(key))
@@ -337,10 +339,10 @@ async def open_controller(
     server_url: str = "",
     direct: bool = True,
 ) -> AsyncIterator[Controller]:
-    """A controller for `node`, with its timers running.
+    """Open a controller for `node`, with its timers running.
 
-    `role`: agents are destinations, everyone else is a source. `number`: the node's id (addresses.node_id for agents,
-    any positive number otherwise). `server_url`: where the embedded relay is reached; empty leaves maps as they are.
+    `role`: agents are destinations, all others are sources. `number`: the node's id (addresses.node_id for agents, any
+    positive number otherwise). `server_url`: URL of the embedded relay; empty leaves maps unchanged.
     """
     controller = Controller(node, role, number=number, server_url=server_url, direct=direct)
     with single_failure():

@@ -1,7 +1,7 @@
-"""The relay map in its three forms: the mesh's values, protobuf (coordination RPC) and JSON (REST).
+"""Relay map in its three forms: the mesh's values, protobuf (coordination RPC) and JSON (REST).
 
-Also the rewriting of the embedded relay: an agent reaches it at the very host and port by which it reaches the server
-(docs/protocol/coordination.md#relay-map). JSON uses Go's field names and leaves defaults out, as recorded.
+Also rewrites the embedded relay: an agent reaches it at the same host and port as the server
+(docs/protocol/coordination.md#relay-map). JSON uses Go's field names and omits defaults, as recorded.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NODE_FIELDS = {
     "stun_test_ip": "STUNTestIP",
     "can_port_80": "CanPort80",
 }
-"Our names (protobuf's as well) and those of the JSON form."
+"Our field names (also protobuf's) and those of the JSON form."
 _ALWAYS = {"Name", "RegionID", "HostName"}
 
 
 def with_embedded(derp_map: DerpMap, url: str) -> DerpMap:
-    """The map as seen by somebody who reaches the server at `url`."""
+    """Return the map as seen by a client that reaches the server at `url`."""
     parts = urlsplit(url)
     plain = parts.scheme in {"http", "ws"}
     port = parts.port or (80 if plain else 443)
@@ -52,9 +52,9 @@ def with_embedded(derp_map: DerpMap, url: str) -> DerpMap:
 
 
 def without_stun(derp_map: DerpMap) -> DerpMap:
-    """The map for those who may not use direct connections: nobody is asked for our public address.
+    """Return the map for clients without direct connections: no server is asked for our public address.
 
-    Nodes that can do nothing else are left out, and so are regions in which none remains.
+    STUN-only nodes are left out, and so are regions without a remaining node.
     """
     regions = {
         number: replace(region, nodes=tuple(replace(node, stun_port=-1) for node in region.relay_nodes()))
@@ -108,24 +108,24 @@ def from_proto(message: tailnet_pb2.DERPMap) -> DerpMap:
 
 
 def to_json(derp_map: DerpMap) -> dict[str, Any]:
-    """`{"Regions": {"999": {…}}}`, ready to be encoded."""
-    found: dict[str, Any] = {}
+    """Return `{"Regions": {"999": {…}}}`, ready to be encoded."""
+    fields: dict[str, Any] = {}
     if derp_map.region_score:
-        found["HomeParams"] = {"RegionScore": {str(key): value for key, value in derp_map.region_score.items()}}
-    found["Regions"] = {str(number): _region_to_json(region) for number, region in derp_map.regions.items()}
-    return found
+        fields["HomeParams"] = {"RegionScore": {str(key): value for key, value in derp_map.region_score.items()}}
+    fields["Regions"] = {str(number): _region_to_json(region) for number, region in derp_map.regions.items()}
+    return fields
 
 
 def _region_to_json(region: DerpRegion) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "EmbeddedRelay": region.embedded_relay,
         "RegionID": region.region_id,
         "RegionCode": region.region_code,
         "RegionName": region.region_name,
         **({"Avoid": True} if region.avoid else {}),
     }
-    found["Nodes"] = [_node_to_json(node) for node in region.nodes]
-    return found
+    fields["Nodes"] = [_node_to_json(node) for node in region.nodes]
+    return fields
 
 
 def _node_to_json(node: DerpNode) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _node_to_json(node: DerpNode) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> DerpMap:
-    """Raises ValueError when `value` is no relay map."""
+    """Parse a relay map. Raises ValueError when `value` is not one."""
     try:
         return _from_json(value)
     except (KeyError, TypeError, AttributeError) as error:

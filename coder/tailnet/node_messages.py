@@ -1,4 +1,4 @@
-"""A node as the coordinator's messages spell it, both ways (docs/protocol/coordination.md)."""
+"""Conversion of nodes to and from the coordinator's messages (docs/protocol/coordination.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = get_logger("tailnet")
 
 
 def self_to_proto(info: Any, number: int, *, direct: bool) -> tailnet_pb2.Node:
-    """Our node as the coordinator wants it, without `as_of`."""
+    """Return our node as a message, without `as_of`."""
     prefixes = [f"{address}/{address.max_prefixlen}" for address in info.addresses]
     return tailnet_pb2.Node(
         id=number,
@@ -32,12 +32,12 @@ def self_to_proto(info: Any, number: int, *, direct: bool) -> tailnet_pb2.Node:
 
 
 def node_from_proto_untrusted(node: tailnet_pb2.Node) -> PeerNode | None:
-    """None for a node that cannot be used (bad keys): the peer is then as good as absent."""
+    """Return the peer's node; None for an unusable one (bad keys), which counts as absent."""
     try:
         public = PublicKey.from_binary_untrusted(node.key)
         disco = PublicKey.from_disco_text(node.disco)
     except CryptoError as error:
-        _log.warn("a peer's node was not understood", error=str(error))
+        _log.warn("a peer's node is invalid", error=str(error))
         return None
     return PeerNode(
         public_key=public,

@@ -1,4 +1,5 @@
-"""How a node beside a relay reaches relays: the one of its own process through memory, all others over the network."""
+"""Dialler for a node that runs in a relay's process: it reaches that relay through memory, all others over the
+network."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.relay import DerpDialer, DerpTransport
 from coder.tailnet.relay import RelayDialer
 
-NEARER = 0.0001
-"""Seconds to a relay in our own memory: nearer than anything that can be measured."""
+OWN_LATENCY = 0.0001
+"""Seconds of latency to the relay in our own process: below anything that can be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRelayDialer:
-    """The mesh's DerpDialer and LatencyProbe, as `RelayDialer` is. Raises RelayError."""
+    """DerpDialer and LatencyProbe of the mesh, like `RelayDialer`. Raises RelayError."""
 
     inside: DerpDialer
     others: RelayDialer
@@ -27,8 +28,8 @@ class OwnRelayDialer:
         return await (self.inside if self.is_own(region) else self.others)(region, node)
 
     async def probe(self, region: DerpRegion, node: DerpNode) -> float:
-        """Seconds from request to answer."""
+        """Return the seconds from request to answer."""
         if self.is_own(region):
             await trio.lowlevel.checkpoint()
-            return NEARER
+            return OWN_LATENCY
         return await self.others.probe(region, node)

@@ -1,15 +1,15 @@
-"""Which coordinated peers are installed in the mesh, and when: tables and timers, no I/O.
+"""Installation of coordinated peers in the mesh: tables and timers, no I/O.
 
 Source: docs/protocol/coordination.md#nodes.
 
-`Peers` digests peer updates and the clock and answers with actions for the mesh node. An agent (destination) installs
-a peer at once and answers that it is ready; a client (source) waits for that word, or five seconds. A peer that was
-lost stays, its tunnel keeps working, and goes only after fifteen minutes without a handshake, or after an hour in which
-it could have come back and did not.
+`Peers` processes peer updates and the clock and returns actions for the mesh node. An agent (destination) installs a
+peer immediately and answers that it is ready; a client (source) waits for that answer, or five seconds. A lost peer
+stays and its tunnel keeps working. It is removed after fifteen minutes without a handshake, or after an hour in which
+it could have reconnected and did not.
 
-The node knows peers by their keys, so two peers with one key are one to it. The coordinator lets nobody announce a
-foreign key; should it, the second is ignored for as long as the first is there. One that was lost gives way: a client
-that had to begin under a new id has the key of the old one.
+The node identifies peers by their keys, so two peers with one key are the same to it. The coordinator rejects a foreign
+key; should one pass, the second peer is ignored as long as the first is present. A lost peer is replaced: a client that
+had to reconnect under a new id has the key of the old one.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ HANDSHAKE_WAIT = 5.0
 "Seconds a source waits for READY_FOR_HANDSHAKE after a NODE."
 LOST_TIMEOUT = 900.0
 "Seconds a lost peer stays without a handshake."
-LEFT_BEHIND = 2700.0
-"""Ours: seconds a lost peer stays at most once our own coordinator is there, whatever its handshakes; looked at as
-often as the above, so within an hour. Who has the right to the tunnel asks for it again; of who does not, the servers
-that knew it may all have been restarted, and nobody else would ever say so."""
+ABANDONED_TIMEOUT = 2700.0
+"""Seconds (ours) a lost peer stays at most once our own coordinator is back, regardless of its handshakes; checked as
+often as the above, so within an hour. A peer with permission requests its tunnel again. For one without it, the servers
+that knew it may all have been restarted, and no other message would report its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerNode:
-    """What the coordinator says of a peer, checked and converted."""
+    """Peer's node from the coordinator, validated and converted."""
 
     public_key: bytes
     disco_key: bytes
@@ -43,7 +43,7 @@ class PeerNode:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Put this peer into the node, or change it; an established session with the same key must go on."""
+    """Add this peer to the node, or change it; an established session with the same key must continue."""
 
     peer: UUID
     node: PeerNode
@@ -56,13 +56,13 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class SayReady:
-    """Tell the coordinator that we are ready for the handshake of `peer`."""
+class ReportReady:
+    """Send the coordinator our readiness for the handshake of `peer`."""
 
     peer: UUID
 
 
-Action = Install | Remove | SayReady
+Action = Install | Remove | ReportReady
 LastHandshake = Callable[[bytes], float | None]
 """Time of the last WireGuard handshake with a key, None when there was none."""
 
@@ -76,11 +76,11 @@ class _Peer:
     install_at: float | None = None
     lost_at: float | None = None
     lost_since: float = 0.0
-    "When it was lost; `lost_at` moves with its handshakes."
+    "Time when it was lost; `lost_at` moves with its handshakes."
 
 
 class Peers:
-    """The peers of one mesh node. `now` is the trio clock in seconds."""
+    """Peers of one mesh node. `now` is the trio clock in seconds."""
 
     def __init__(self, role: Literal["source", "destination"]) -> None:
         self._source = role == "source"
@@ -91,25 +91,25 @@ class Peers:
         return list(self._peers)
 
     def node_of(self, peer: UUID) -> PeerNode | None:
-        found = self._peers.get(peer)
-        return found.node if found else None
+        entry = self._peers.get(peer)
+        return entry.node if entry else None
 
     def is_installed(self, peer: UUID) -> bool:
-        found = self._peers.get(peer)
-        return found is not None and found.installed
+        entry = self._peers.get(peer)
+        return entry is not None and entry.installed
 
     # ---- what the coordinator says
 
     def receive_node(self, peer_id: UUID, node: PeerNode, now: float) -> list[Action]:
         if node.preferred_derp == 0:
             return []
-        actions = self._make_way(peer_id, node)
+        actions = self._replace_lost(peer_id, node)
         if actions is None:
             return []
         peer = self._peers.setdefault(peer_id, _Peer(peer_id))
         peer.lost_at = None
         if peer.node is not None and peer.node.public_key != node.public_key:
-            # The peer's process began anew: its old session is worthless.
+            # The peer's process restarted: its old session is worthless.
             if peer.installed:
                 actions.append(Remove(peer.node.public_key))
                 peer.installed = False
@@ -117,26 +117,26 @@ class Peers:
             node = peer.node  # out of order
         peer.node = node
         if not self._source:
-            return [*actions, *self._install(peer), SayReady(peer_id)]
+            return [*actions, *self._install(peer), ReportReady(peer_id)]
         if peer.installed or peer.ready:
             return [*actions, *self._install(peer)]
         peer.install_at = now + HANDSHAKE_WAIT
         return actions
 
-    def _make_way(self, peer_id: UUID, node: PeerNode) -> list[Action] | None:
-        """Forgets lost peers with one of the node's keys; None when a present one has it."""
+    def _replace_lost(self, peer_id: UUID, node: PeerNode) -> list[Action] | None:
+        """Forget lost peers with one of the node's keys; return None when a present peer has it."""
         actions: list[Action] = []
         for other in list(self._peers.values()):
-            known = other.node
-            if known is None or other.id == peer_id:
+            known_node = other.node
+            if known_node is None or other.id == peer_id:
                 continue
-            if known.public_key != node.public_key and known.disco_key != node.disco_key:
+            if known_node.public_key != node.public_key and known_node.disco_key != node.disco_key:
                 continue
             if other.lost_at is None:
                 return None
             del self._peers[other.id]
-            if other.installed and known.public_key != node.public_key:
-                actions.append(Remove(known.public_key))  # with the same key its session goes on
+            if other.installed and known_node.public_key != node.public_key:
+                actions.append(Remove(known_node.public_key))  # with the same key its session continues
         return actions
 
     def receive_ready(self, peer_id: UUID) -> list[Action]:
@@ -154,23 +154,23 @@ class Peers:
             peer.lost_at = peer.lost_since = now
 
     def coordinated(self, now: float) -> None:
-        """A stream to the coordinator is open: who was lost can come back from now on."""
+        """Record that a stream to the coordinator is open: lost peers can return from now on."""
         self._coordinated_since = now
 
     def lose_all(self, now: float) -> None:
-        """The stream to the coordinator ended: nobody is known to be there, tunnels go on."""
+        """Mark all peers lost when the stream to the coordinator ended; tunnels continue."""
         self._coordinated_since = None
         for peer_id in self._peers:
             self.receive_lost(peer_id, now)
 
     def forget(self, peer_id: UUID) -> list[Action]:
-        """We do not want a tunnel to this peer any more."""
+        """Forget a peer that needs no tunnel any more."""
         return self.receive_disconnected(peer_id)
 
     # ---- time
 
     def next_wake(self) -> float | None:
-        """When `on_timer` wants to be called."""
+        """Return the time of the next `on_timer` call."""
         times = [at for peer in self._peers.values() for at in (peer.install_at, _expiry(peer)) if at is not None]
         return min(times, default=None)
 
@@ -186,16 +186,16 @@ class Peers:
 
     def _expire(self, peer: _Peer, now: float, last_handshake: LastHandshake) -> list[Action]:
         handshake = last_handshake(peer.node.public_key) if peer.node else None
-        if handshake is not None and now < handshake + LOST_TIMEOUT and not self._is_left_behind(peer, now):
-            peer.lost_at = handshake  # still in use; look again when that handshake is old
+        if handshake is not None and now < handshake + LOST_TIMEOUT and not self._is_abandoned(peer, now):
+            peer.lost_at = handshake  # still in use; check again when that handshake is old
             return []
         return self.receive_disconnected(peer.id)
 
     # ---- inside
 
-    def _is_left_behind(self, peer: _Peer, now: float) -> bool:
+    def _is_abandoned(self, peer: _Peer, now: float) -> bool:
         since = self._coordinated_since
-        return since is not None and now >= max(peer.lost_since, since) + LEFT_BEHIND
+        return since is not None and now >= max(peer.lost_since, since) + ABANDONED_TIMEOUT
 
     def _install(self, peer: _Peer) -> list[Action]:
         peer.install_at = None
@@ -210,7 +210,7 @@ def _expiry(peer: _Peer) -> float | None:
 
 
 def without_endpoints(actions: Iterable[Action]) -> list[Action]:
-    """The same actions where direct connections are off: what peers offer is ignored."""
+    """Return the same actions without peers' endpoints, for disabled direct connections."""
     return [
         replace(action, node=replace(action.node, endpoints=())) if isinstance(action, Install) else action
         for action in actions

@@ -1,7 +1,7 @@
-"""Keeps a controller connected: again and again, until somebody says that it is of no use.
+"""Reconnection of a controller, until a failure is final.
 
-Clients, proxies and the server's own node live by it; an agent has a loop of its own, because more than coordination
-hangs on its connection.
+Clients, proxies and the server's own node use it; an agent has its own loop, because its connection carries more than
+coordination.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ async def keep_coordinated(
     is_lost: Callable[[Exception], bool] = lambda _error: False,
     on_session: Callable[[Session], None] = lambda _session: None,
 ) -> None:
-    """Connects again and again, 50 ms to 10 s apart.
+    """Reconnect forever, 50 ms to 10 s apart.
 
-    Raises what `is_final` says before the first success and what `is_lost` says at any time.
+    Raises errors that match `is_final` before the first success, and errors that match `is_lost` at any time.
     """
     backoff = Backoff(0.05, 10.0)
     connected_once = False
@@ -51,5 +51,5 @@ async def keep_coordinated(
                 continue
             if is_lost(error) or (not connected_once and is_final(error)):
                 raise
-            _log.debug("coordination ended, connecting again", error=str(error))
+            _log.debug("coordination ended, reconnecting", error=str(error))
         await trio.sleep(backoff.next_delay())

@@ -1,9 +1,9 @@
-"""How the mesh reaches relays: a ladder of three transports, each for networks that refuse the one before.
+"""Transports from the mesh to relays: three with fallback, each for networks that reject the one before.
 
-`GET /derp` upgraded to DERP; a WebSocket, where proxies know no other upgrade; a stream carried by plain HTTPS
+`GET /derp` upgraded to DERP; a WebSocket, where proxies support no other upgrade; a stream carried by plain HTTPS
 requests, where every upgrade is stripped (our own relays only). One `RelayDialer` per node; it is the mesh's DerpDialer
 and LatencyProbe. A node stays on the transport that worked (docs/protocol/derp.md#opening) until that one fails too;
-then the ladder is climbed from its foot again.
+then it starts from the first transport again.
 """
 
 from __future__ import annotations
@@ -23,91 +23,92 @@ from coder.net.websocket import is_stripped
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
 TRANSPORTS = (UPGRADE, WEBSOCKET, STREAM)
 TRANSPORT_TIMEOUT = 4.0
-"""Seconds a transport has for its answer, and after that for the relay's first bytes: some proxies agree to an
-upgrade and then pass nothing. Two transports fit into the ten seconds a connection may take."""
+"""Seconds a transport has for its answer, and after that for the relay's first bytes: some proxies agree to an upgrade
+and then pass nothing. Two transports take less than the ten seconds of a connection attempt."""
 
 
 @dataclass(slots=True)
 class RelayTransport:
-    """One transport of one node, as far as it was tried."""
+    """Transport of one node, and the result of its latest attempt."""
 
     name: str
     verdict: str = "not tried"
-    "`works`, `not tried`, or what went wrong."
+    "`works`, `not tried`, or the error."
 
 
 @dataclass(slots=True)
-class _Ladder:
+class _Fallback:
     at: str = UPGRADE
-    "The transport to begin at."
+    "Transport of the next attempt."
     reason: str = ""
-    "Why it is not the first one."
+    "Reason why it is not the first one."
     is_proven: bool = False
-    "It has worked."
+    "Whether it has worked."
     transports: dict[str, RelayTransport] = field(
         default_factory=lambda: {name: RelayTransport(name) for name in TRANSPORTS}
     )
 
 
 class RelayDialer:
-    """Dials relay nodes by the rules of `policy`, whose URL and token are those of the server.
+    """Dialler of relay nodes by the rules of `policy`, whose URL and token are the server's.
 
-    The token is sent to the embedded relay only: other relays are somebody else's machines.
+    The token is sent to the embedded relay only: other relays belong to third parties.
     """
 
     def __init__(self, policy: DialPolicy, *, force_websockets: bool = False) -> None:
         self._policy = policy
         self._force_websockets = force_websockets
-        self._ladders: dict[int, dict[str, _Ladder]] = {}
-        "By region and node, the one that worked last at the end: nodes may be dialled side by side."
+        self._fallbacks: dict[int, dict[str, _Fallback]] = {}
+        "Fallback state by region and node, the one that worked last at the end: nodes may be dialled concurrently."
 
     def transports(self, region: int) -> list[RelayTransport]:
-        """What is known of each transport to a region's node in use, from the first to the last."""
-        ladders = list(self._ladders.get(region, {}).values())
-        ladder = next(
-            (ladder for ladder in reversed(ladders) if ladder.is_proven), ladders[0] if ladders else _Ladder()
+        """Return the state of each transport to a region's current node, from the first to the last."""
+        fallbacks = list(self._fallbacks.get(region, {}).values())
+        fallback = next(
+            (fallback for fallback in reversed(fallbacks) if fallback.is_proven),
+            fallbacks[0] if fallbacks else _Fallback(),
         )
-        return list(ladder.transports.values())
+        return list(fallback.transports.values())
 
     def force_websockets(self, on: bool) -> None:
-        """The server's spec (manifest), for connections made from now on."""
+        """Set the server's preference (manifest) for later connections."""
         self._force_websockets = on
 
     async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
-        """Raises RelayError."""
+        """Connect to a relay. Raises RelayError."""
         policy = self._policy_of(region, node)
-        ladders = self._ladders.setdefault(region.region_id, {})
-        ladder = ladders.setdefault(node.name, _Ladder())
-        if ladder.at != STREAM and policy.learned.strips_upgrades(policy.origin.netloc, trio.current_time()):
-            ladder.at, ladder.reason = STREAM, "upgrades to this server are stripped"
-        if self._force_websockets and ladder.at == UPGRADE:
-            ladder.at, ladder.reason = WEBSOCKET, "forced by configuration"
+        fallbacks = self._fallbacks.setdefault(region.region_id, {})
+        fallback = fallbacks.setdefault(node.name, _Fallback())
+        if fallback.at != STREAM and policy.learned.strips_upgrades(policy.origin.netloc, trio.current_time()):
+            fallback.at, fallback.reason = STREAM, "upgrades to this server are stripped"
+        if self._force_websockets and fallback.at == UPGRADE:
+            fallback.at, fallback.reason = WEBSOCKET, "forced by configuration"
         try:
-            transport = await self._climb_from(ladder, policy)
+            transport = await self._connect_from(fallback, policy)
         except (NetError, HttpError, _RelayTransportRefused) as error:
-            what = error.reason if isinstance(error, _RelayTransportRefused) else error.message
-            ladder.transports[ladder.at].verdict = what
-            if ladder.at == STREAM or not ladder.is_proven:
-                ladder.at, ladder.reason, ladder.is_proven = UPGRADE, "", False
-            raise RelayError(f"relay {region.region_code}: {what}") from error
-        ladders[node.name] = ladders.pop(node.name)
+            reason_text = error.reason if isinstance(error, _RelayTransportRefused) else error.message
+            fallback.transports[fallback.at].verdict = reason_text
+            if fallback.at == STREAM or not fallback.is_proven:
+                fallback.at, fallback.reason, fallback.is_proven = UPGRADE, "", False
+            raise RelayError(f"relay {region.region_code}: {reason_text}") from error
+        fallbacks[node.name] = fallbacks.pop(node.name)
         return transport
 
-    async def _climb_from(self, ladder: _Ladder, policy: DialPolicy) -> DerpTransport:
-        for kind in TRANSPORTS[TRANSPORTS.index(ladder.at) :]:
-            ladder.at = kind  # remembered even when we are cancelled here: the next attempt goes on from this transport
+    async def _connect_from(self, fallback: _Fallback, policy: DialPolicy) -> DerpTransport:
+        for kind in TRANSPORTS[TRANSPORTS.index(fallback.at) :]:
+            fallback.at = kind  # kept even when we are cancelled here: the next attempt starts from this transport
             try:
-                transport = await self._climb(kind, policy, ladder.reason)
+                transport = await self._connect(kind, policy, fallback.reason)
             except _RelayTransportRefused as error:
-                ladder.transports[kind].verdict = ladder.reason = error.reason
+                fallback.transports[kind].verdict = fallback.reason = error.reason
                 if kind == STREAM:
                     raise
                 continue
-            ladder.transports[kind].verdict, ladder.is_proven = "works", True
+            fallback.transports[kind].verdict, fallback.is_proven = "works", True
             return transport
-        raise AssertionError("the last kind returns or raises")
+        raise AssertionError("the last transport returns or raises")
 
-    async def _climb(self, kind: str, policy: DialPolicy, reason: str) -> DerpTransport:
+    async def _connect(self, kind: str, policy: DialPolicy, reason: str) -> DerpTransport:
         try:
             if kind == UPGRADE:
                 return await self._upgrade(policy)
@@ -116,25 +117,25 @@ class RelayDialer:
             return await self._stream(policy, reason)
         except (HttpError, NetError) as error:
             if kind != STREAM and is_stripped(error):
-                raise _RelayTransportRefused(_what_happened(kind, error)) from error
+                raise _RelayTransportRefused(_describe_failure(kind, error)) from error
             raise
 
     async def try_transport(self, region: DerpRegion, node: DerpNode, kind: str) -> DerpTransport:
-        """One transport by itself, whatever is known of the others. Raises RelayError with what is wrong with it."""
+        """Try one transport, regardless of the others' state. Raises RelayError with its error."""
         try:
-            return await self._climb(kind, self._policy_of(region, node), "tried by itself")
+            return await self._connect(kind, self._policy_of(region, node), "tried separately")
         except _RelayTransportRefused as error:
             raise RelayError(error.reason) from error
         except (NetError, HttpError) as error:
             raise RelayError(error.message) from error
 
     async def probe(self, region: DerpRegion, node: DerpNode) -> float:
-        """Seconds of one `GET /derp/latency-check` on a warm connection. Raises RelayError."""
+        """Return the seconds of one `GET /derp/latency-check` on a warm connection. Raises RelayError."""
         from coder.net.http1 import HttpClient
 
         try:
             async with HttpClient(replace(self._policy_of(region, node), token=None)) as client:
-                await client.request("GET", "/derp/latency-check")  # pays for the connection
+                await client.request("GET", "/derp/latency-check")  # opens the connection
                 started = trio.current_time()
                 await client.request("GET", "/derp/latency-check")
                 return trio.current_time() - started
@@ -148,7 +149,7 @@ class RelayDialer:
         policy = replace(
             self._policy,
             url=f"{scheme}://{host}:{port}",
-            by_family=(_place(node.ipv4, 4), _place(node.ipv6, 6)),
+            by_family=(_address_of_family(node.ipv4, 4), _address_of_family(node.ipv6, 6)),
             certificate_name=node.cert_name,
         )
         if region.embedded_relay:
@@ -183,8 +184,9 @@ class RelayDialer:
         return DerpTransport(stream, b"", f"plain requests, because {reason}", STREAM)
 
 
-def _place(address: str, version: int) -> str:
-    """A map's address for a dial policy: what is no address of that family forbids the family, like `none`."""
+def _address_of_family(address: str, version: int) -> str:
+    """Return a map's address for a dial policy: an address that is not of that family forbids the family, like
+    `none`."""
     try:
         return address if not address or ipaddress.ip_address(address).version == version else "none"
     except ValueError:
@@ -192,13 +194,13 @@ def _place(address: str, version: int) -> str:
 
 
 async def _first_bytes(stream: trio.abc.Stream, kind: str) -> bytes:
-    """What the relay says first. A relay always speaks first, so silence means that something swallows it."""
+    """Return the relay's first bytes. A relay always sends first, so silence means that a proxy drops its data."""
     data: bytes | bytearray = b""
     try:
         with trio.move_on_after(TRANSPORT_TIMEOUT):
             data = await stream.receive_some()
     except (trio.BrokenResourceError, OSError):
-        pass  # as silence: this transport does not work here
+        pass  # counts as silence: this transport does not work here
     except BaseException:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(stream)
@@ -212,16 +214,16 @@ async def _first_bytes(stream: trio.abc.Stream, kind: str) -> bytes:
 _TITLES = {UPGRADE: "upgrade to DERP", WEBSOCKET: "WebSocket", STREAM: "carried stream"}
 
 
-def _what_happened(kind: str, error: HttpError | NetError) -> str:
+def _describe_failure(kind: str, error: HttpError | NetError) -> str:
     if isinstance(error, HttpError):
         return f"the {_TITLES[kind]} was answered with status {error.status}"
     return f"the {_TITLES[kind]} was not answered ({error.message})"
 
 
 def shown_proxy(proxy: str) -> str:
-    """A proxy's URL as people may see it: without user and password."""
-    scheme, found, rest = proxy.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if found else ""
+    """Return a proxy's URL for display: without user and password."""
+    scheme, separator, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if separator else ""
 
 
 class _RelayTransportRefused(Exception):  # noqa: N818 - never leaves this file

@@ -1,6 +1,6 @@
-"""The other relays of the same deployment, or of the same workspace proxy: linked to each, at the address it names.
+"""Links to the other relays of the same deployment, or of the same workspace proxy, at their announced addresses.
 
-What a link says is `mesh/drivers/derp_mesh.py`; who the others are comes from the database or from the server.
+`mesh/drivers/derp_mesh.py` has the protocol of a link; the addresses come from the database or from the server.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from coder.mesh.relay import DerpServer, DerpTransport, keep_meshed
 from coder.net.policy import DialPolicy
 from coder.tailnet.relay import RelayDialer
 
-AGAIN = 10.0
-"""Seconds until a link is tried again that could not even be begun."""
+RETRY_DELAY = 10.0
+"""Seconds until a link that could not be opened is retried."""
 
 _log = get_logger("relay")
 
@@ -32,7 +32,7 @@ class RelayMesh:
     def set_others(
         self, server: DerpServer, mesh_key: str, addresses: Mapping[UUID, str], nursery: trio.Nursery
     ) -> None:
-        """Begins and ends links so that there is one to each address, by process."""
+        """Open and close links so that there is one to each address, by process."""
         for key, (url, scope) in list(self._links.items()):
             if addresses.get(key) != url:
                 scope.cancel()
@@ -48,14 +48,14 @@ async def _keep_linked(server: DerpServer, url: str, mesh_key: str, scope: trio.
     with scope:
         while True:
             try:
-                await _linked(server, url, mesh_key)
+                await _link_once(server, url, mesh_key)
             except Exception as error:
-                # What another process calls its address must not end this one.
-                _log.warn("another relay cannot be linked", url=url, error=error)
-            await trio.sleep(AGAIN)
+                # Another process's bad address must not end this one.
+                _log.warn("linking another relay failed", url=url, error=error)
+            await trio.sleep(RETRY_DELAY)
 
 
-async def _linked(server: DerpServer, url: str, mesh_key: str) -> None:
+async def _link_once(server: DerpServer, url: str, mesh_key: str) -> None:
     policy = DialPolicy(url, Secret(""))
     dialer = RelayDialer(policy)
     node = DerpNode(

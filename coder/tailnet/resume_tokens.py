@@ -1,7 +1,6 @@
-"""How a client shows the token that brings its peer id back (docs/protocol/coordination.md).
+"""Transport of the resume token that restores a client's peer id (docs/protocol/coordination.md).
 
-Lives here: what is said when dialling. Asking for new tokens is the controller's; making and
-checking them the server's.
+This module covers the dial. The controller requests new tokens; the server issues and verifies them.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ import base64
 import json
 
 RESUME_HEADER = "Coder-Resume-Token"
-"""Ours: where a resume token is shown to a server that gave one bound to our session. Others read the address."""
+"""Header (ours) for a resume token bound to our session. Other servers read the address."""
 
 
 def show_resume_token(path: str, token: str) -> tuple[str, list[tuple[str, str]]]:
-    """The path and headers to dial with. A token that any bearer may use is read from the address alone (upstream)."""
+    """Return the path and headers to dial with. A bearer token is sent in the address alone, as upstream reads it."""
     if not token:
         return path, []
     if _is_bound(token):
@@ -23,7 +22,7 @@ def show_resume_token(path: str, token: str) -> tuple[str, list[tuple[str, str]]
 
 
 def _is_bound(token: str) -> bool:
-    """Whether its claims (RFC 7515, unverified: we only pass it on) name a session."""
+    """Return whether its claims (RFC 7515, unverified: we only pass it on) name a session."""
     payload = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

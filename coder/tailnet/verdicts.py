@@ -1,7 +1,7 @@
-"""What is known of each way to a workspace, in words a person can act on. Pure: measuring is `network_check.py`'s.
+"""State of each transport to a workspace, in texts for users. Pure: `network_check.py` measures.
 
 The transports, best first: a direct UDP path, the relay by an upgrade, by a WebSocket, by plain requests; below them
-the API and its links, without which there is nothing.
+the API and its links, without which nothing works.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ MARKS: dict[State, str] = {"ok": "✔", "warning": "❗", "error": "✘", "skipp
 
 @dataclass(frozen=True, slots=True)
 class TransportVerdict:
-    """One transport."""
+    """State of one transport."""
 
     name: str
-    "For programs: `api`, `links`, `relay-upgrade`, `relay-websocket`, `relay-stream`, `udp`, `direct`."
+    "Identifier for programs: `api`, `links`, `relay-upgrade`, `relay-websocket`, `relay-stream`, `udp`, `direct`."
     title: str
     state: State
     text: str
     hint: str = ""
-    "The next step for somebody who wants it better; empty when there is none."
+    "Next step to improve it; empty when there is none."
     latency_ms: float | None = None
 
     def to_json(self) -> dict[str, object]:
-        found: dict[str, object] = {"name": self.name, "state": self.state, "message": self.text}
+        fields: dict[str, object] = {"name": self.name, "state": self.state, "message": self.text}
         if self.hint:
-            found["hint"] = self.hint
+            fields["hint"] = self.hint
         if self.latency_ms is not None:
-            found["latency_ms"] = round(self.latency_ms, 3)
-        return found
+            fields["latency_ms"] = round(self.latency_ms, 3)
+        return fields
 
 
 def lines_of(verdicts: Iterable[TransportVerdict]) -> list[str]:
-    """A line each, and one below it for a hint."""
+    """Return one line for each, followed by a line for its hint."""
     listed = list(verdicts)
     width = max((len(verdict.title) for verdict in listed), default=0)
     lines = []
@@ -62,7 +62,7 @@ def api(*, url: str, proxy: str, latency_s: float | None, problem: str = "", hin
 
 
 def links(transport: str, problem: str = "", hint: str = "") -> TransportVerdict:
-    """`transport`: how a link of ours got through (`websocket`, `stream`); empty when it did not."""
+    """`transport`: how our link connected (`websocket`, `stream`); empty when it did not."""
     if transport == "websocket":
         return TransportVerdict("links", "Links", "ok", "WebSockets get through")
     if transport:
@@ -83,13 +83,14 @@ _RELAY_TITLES = {
 }
 _RELAY_HINTS = {
     "upgrade": "Harmless while the next one works; a proxy on the way does not know `Upgrade: DERP`.",
-    "websocket": "Something between here and the relay strips upgrades: let it pass `Upgrade: websocket` on.",
+    "websocket": "A proxy between this machine and the relay strips upgrades: let it pass `Upgrade: websocket` on.",
     "stream": "Only this server's own relay can do this; a proxy that refuses POST or DELETE breaks it.",
 }
 
 
 def relay(transport: str, verdict: str, *, is_needed: bool, latency_s: float | None = None) -> TransportVerdict:
-    """One transport of a relay; `verdict` as `RelayDialer` words it. `is_needed`: no transport above it works."""
+    """Return the state of one relay transport; `verdict` is `RelayDialer`'s text. `is_needed`: no transport above it
+    works."""
     title = _RELAY_TITLES[transport]
     if verdict == "works":
         took = None if latency_s is None else latency_s * 1000
@@ -102,14 +103,14 @@ def relay(transport: str, verdict: str, *, is_needed: bool, latency_s: float | N
 
 
 def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping: str = "") -> TransportVerdict:
-    """What STUN says. `servers`: how many could be asked; `mapping`: as `explain_mapping` words it."""
+    """Return the STUN result. `servers`: number that could be asked; `mapping`: text of `explain_mapping`."""
     if not servers:
         return TransportVerdict(
             "udp",
             "UDP",
             "skipped",
             "the deployment names no STUN server, so UDP was not tried",
-            "An administrator can give one with --derp-server-stun-addresses, or run ours with --stun-address.",
+            "An administrator can configure one with --derp-server-stun-addresses, or run ours with --stun-address.",
         )
     if works:
         seen = f"{answered} of {servers} STUN servers answer; seen as {address}"
@@ -118,16 +119,16 @@ def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping:
         "udp",
         "UDP",
         "warning",
-        f"none of {servers} STUN servers answers: UDP is blocked, or they are down",
+        f"no answer from {servers} STUN servers: UDP is blocked, or they are down",
         "Ask for outgoing UDP to be allowed; until then everything takes the relay.",
     )
 
 
 def explain_mapping(protocol: str, endpoint: str) -> str:
-    """What became of asking the router for a port (`NodeStatus.port_mapping`); empty when none was worth asking."""
+    """Return the result of the port mapping (`NodeStatus.port_mapping`); empty when no request was useful."""
     if endpoint:
-        return f"the router lends us {endpoint} ({protocol})"
-    return "" if not protocol else "the router lends no port" + ("" if protocol == "none" else f" ({protocol})")
+        return f"the router maps {endpoint} ({protocol})"
+    return "" if not protocol else "the router maps no port" + ("" if protocol == "none" else f" ({protocol})")
 
 
 def direct(
@@ -139,7 +140,7 @@ def direct(
     varies: bool | None = None,
     peer_endpoints: int | None = None,
 ) -> TransportVerdict:
-    """Whether a direct path is in use or can be. None: not known."""
+    """Return whether a direct path is in use or possible. None: not known."""
     title = "Direct path"
     if endpoint:
         return TransportVerdict("direct", title, "ok", f"in use, by {endpoint}")
@@ -158,7 +159,7 @@ def direct(
             "direct",
             title,
             "warning",
-            "the agent tells no address of its own, so only the relay reaches it",
+            "the agent announces no address, so only the relay reaches it",
             "Its network may block UDP: run `coder netcheck` there.",
         )
     if udp_works is False:
@@ -166,7 +167,7 @@ def direct(
             "direct",
             title,
             "warning",
-            "not possible while UDP is blocked here, but within one network",
+            "while UDP is blocked here, possible within one network only",
             "Allow outgoing UDP.",
         )
     if varies:
@@ -175,7 +176,7 @@ def direct(
             title,
             "warning",
             "hard: this network's NAT gives every connection another port (endpoint-dependent mapping)",
-            "It works with agents that have a public address or an easy NAT; else the relay stays in use.",
+            "It works with agents that have a public address or an easy NAT; otherwise the relay stays in use.",
         )
     if peer_endpoints is not None:
         return TransportVerdict(

@@ -163,7 +163,7 @@ async def test_a_shell_stays_while_the_agent_becomes_another_program(tmp_path: P
         await read_until(first, b"n3.")
         program(tmp_path / "site/bin" / own_name())
         (tmp_path / "go").touch()
-        await agent.says("went on from another program")
+        await agent.says("took over from another program")
         await trio.aclose_forcefully(first)
 
         async def told() -> bool:
@@ -248,7 +248,7 @@ async def test_who_asks_the_agent_to_end_between_the_programs_is_heard(tmp_path:
         with trio.fail_after(60):
             await agent.process.wait()
         assert agent.process.returncode == 0 and (tmp_path / "stopped").exists(), agent.log.read_text()
-        assert "went on from another program" in agent.log.read_text()
+        assert "took over from another program" in agent.log.read_text()
 
 
 async def test_a_program_that_takes_over_and_breaks_is_left_alone_after_two_attempts(tmp_path: Path) -> None:

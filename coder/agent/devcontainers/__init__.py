@@ -1,5 +1,6 @@
-"""Containers beside the agent, and the dev containers among them: listed, built, each with an agent of its own inside.
+"""Containers on the agent's machine, and the dev containers among them: listed, built, each with its own agent inside.
 
-`engine.py` asks docker or podman, `builder.py` the `devcontainer` command, `sub_agents.py` puts our program into a
-container, `table.py` knows what there is. Sessions inside a container are `coder/agent/workspace/containers.py`.
+`engine.py` queries docker or podman, `builder.py` runs the `devcontainer` command, `sub_agents.py` copies the agent's
+program into a container, `table.py` holds the state. Sessions inside a container are in
+`coder/agent/workspace/containers.py`.
 """

@@ -1,4 +1,4 @@
-"""Programs of others, run off the loop with bounds: seconds, bytes of their output, and no process left behind."""
+"""External programs, run off the event loop with limits: seconds, bytes of output, and no process left behind."""
 
 from __future__ import annotations
 
@@ -14,98 +14,100 @@ from typing import Any
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, Held, Threads, on_disk
+from coder.agent.disk import DISK_TIMEOUT, OpenDescriptor, Threads, on_disk
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
 from coder.base.groups import single_failure
 from coder.base.threads import NoThreadError
 from coder.domain.agents.sub_agents import MAX_TEXT
 
-MAX_COMPLAINT = 4096
-"""Ours: bytes kept of what a program said on standard error, its last ones; characters of a reason it gives."""
+MAX_STDERR = 4096
+"""Bytes (ours) kept of the end of a program's standard error, and characters of the reason it reports."""
 _THREADS = Threads(2)
-"Of looks for programs, and into them: a folder that does not answer takes none of other looks."
+"Threads for PATH searches and opened input files: a folder that does not answer holds none of the shared threads."
 
 
 class CommandError(ContainerRefusedError):
-    """A program that could not be asked."""
+    """A program could not be run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a program answered."""
+class CommandResult:
+    """Result of a program."""
 
     status: int
     output: bytes
-    complaint: str
+    stderr_tail: str
 
-    def require(self, what: str) -> bytes:
-        """Its output. Raises CommandError when it failed."""
+    def require(self, action: str) -> bytes:
+        """Return the output. Raises CommandError when the program failed."""
         if self.status:
-            raise CommandError(f"{what} failed: {self.complaint or f'it ended with code {self.status}'}")
+            raise CommandError(f"{action} failed: {self.stderr_tail or f'it exited with code {self.status}'}")
         return self.output
 
 
 def is_text(text: str) -> bool:
-    """Whether others can have it: a command line, a message, a database."""
+    """Return whether command lines, messages and the database can hold the text."""
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def short_text(said: Mapping[str, Any], key: str) -> str:
-    """A text that a program printed. What is none, or is longer than the server takes, is as if it were not there."""
-    found = said.get(key)
-    return found if isinstance(found, str) and len(found) <= MAX_TEXT else ""
+def short_text(document: Mapping[str, Any], key: str) -> str:
+    """Return a text field of a program's output; "" when it is not a string or longer than the server accepts."""
+    value = document.get(key)
+    return value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
 
 
 def read_json_untrusted(answer: bytes) -> Any:
-    """What a program printed; in it, what is no text for others is as if it were not there. Raises as `json.loads`."""
+    """Parse JSON that a program printed, without strings that `is_text` rejects. Raises as `json.loads`."""
     return _texts(json.loads(answer))
 
 
-def _texts(found: Any) -> Any:
-    if isinstance(found, dict):
-        return {key: _texts(value) for key, value in found.items() if is_text(key) and _is_good(value)}
-    return [_texts(value) for value in found if _is_good(value)] if isinstance(found, list) else found
+def _texts(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {key: _texts(value) for key, value in document.items() if is_text(key) and _is_clean(value)}
+    return [_texts(value) for value in document if _is_clean(value)] if isinstance(document, list) else document
 
 
-def _is_good(found: object) -> bool:
-    return not isinstance(found, str) or is_text(found)
+def _is_clean(document: object) -> bool:
+    return not isinstance(document, str) or is_text(document)
 
 
 async def find_program(names: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """The first of them that commands with that environment find. A disk that does not answer has none."""
+    """Return the path of the first of `names` on that environment's PATH; None when the disk does not answer."""
 
-    def look() -> str | None:
+    def search() -> str | None:
         path = env.get("PATH", os.defpath)
-        return next((found for name in names if (found := shutil.which(name, path=path))), None)
+        return next((executable for name in names if (executable := shutil.which(name, path=path))), None)
 
-    with trio.move_on_after(LOOK_TIME), suppress(NoThreadError):
-        return await on_disk(look, limiter=_THREADS)
+    with trio.move_on_after(DISK_TIMEOUT), suppress(NoThreadError):
+        return await on_disk(search, limiter=_THREADS)
     return None
 
 
-async def ask(
+async def run_command(
     argv: Sequence[str],
     env: Mapping[str, str],
     *,
     seconds: float,
     max_output: int,
-    given: Path | bytes = b"",
-    tell: Callable[[bytes], Awaitable[None]] | None = None,
-) -> Said:
-    """Runs a program to its end; `given` (bytes, or a file's) is its input, `tell` gets its standard error as it comes.
+    input_source: Path | bytes = b"",
+    on_stderr: Callable[[bytes], Awaitable[None]] | None = None,
+) -> CommandResult:
+    """Run a program to its end with `input_source` (bytes or a path) as input; `on_stderr` receives standard error
+    as it arrives.
 
-    Raises CommandError: it cannot be started, is too slow, or says too much.
+    Raises CommandError when the program cannot be started, exceeds `seconds` or prints more than `max_output` bytes.
     """
     name, until = Path(argv[0]).name, trio.current_time() + seconds
     try:
         with trio.fail_at(until):
-            # The program reads the file itself: of ours no thread is left that still reads what has to be closed.
-            source = await on_disk(_open, given, limiter=_THREADS) if isinstance(given, Path) else None
+            # The program reads the file itself: no thread of ours can be left reading a descriptor that has to be
+            # closed.
+            source = await on_disk(_open, input_source, limiter=_THREADS) if isinstance(input_source, Path) else None
     except trio.TooSlowError as error:
-        raise CommandError(f"{given!s} could not be opened within {seconds:.0f} seconds") from error
+        raise CommandError(f"{input_source!s} could not be opened within {seconds:.0f} seconds") from error
     except OSError as error:
-        raise CommandError(f"{given!s} cannot be read: {error.strerror}") from error
+        raise CommandError(f"{input_source!s} cannot be read: {error.strerror}") from error
     try:
         process = await trio.lowlevel.open_process(
             list(argv),
@@ -117,63 +119,65 @@ async def ask(
         )
     except OSError as error:
         raise CommandError(f"{name} cannot be started: {error.strerror}") from error
-    except ValueError as error:  # a word that no command line can have
+    except ValueError as error:  # an argument that no command line can hold
         raise CommandError(f"{name} cannot be started: {error}") from error
     finally:
         if source is not None:
             source.close()
-    talk = _Talk(process, max_output, tell)
+    pipes = _Pipes(process, max_output, on_stderr)
     try:
         with single_failure(), trio.fail_at(until):
-            await talk.run(given if isinstance(given, bytes) else b"")
-            if talk.too_much:
-                raise CommandError(f"{name} said more than {max_output} bytes")
+            await pipes.run(input_source if isinstance(input_source, bytes) else b"")
+            if pipes.exceeded:
+                raise CommandError(f"{name} printed more than {max_output} bytes")
             status = await process.wait()
     except trio.TooSlowError as error:
-        raise CommandError(f"{name} gave no answer within {seconds:.0f} seconds") from error
+        raise CommandError(f"{name} did not finish within {seconds:.0f} seconds") from error
     except (OSError, trio.BrokenResourceError) as error:
-        raise CommandError(f"{name} could not be talked with: {error}") from error
+        raise CommandError(f"{name} lost its pipes: {error}") from error
     finally:
         await end_group(process)
-    return Said(status, bytes(talk.output), talk.complaint.decode("utf-8", "replace").strip())
+    return CommandResult(status, bytes(pipes.output), pipes.stderr_tail.decode("utf-8", "replace").strip())
 
 
-class _Talk:
-    """The three pipes of one program."""
+class _Pipes:
+    """Pipes to the three standard streams of one program."""
 
-    def __init__(self, process: trio.Process, max_output: int, tell: Callable[[bytes], Awaitable[None]] | None) -> None:
-        self._process, self._max, self._tell = process, max_output, tell
-        self.output, self.complaint = bytearray(), bytearray()
-        self.too_much = False
+    def __init__(
+        self, process: trio.Process, max_output: int, on_stderr: Callable[[bytes], Awaitable[None]] | None
+    ) -> None:
+        self._process, self._max, self._on_stderr = process, max_output, on_stderr
+        self.output, self.stderr_tail = bytearray(), bytearray()
+        self.exceeded = False
 
-    async def run(self, given: bytes) -> None:
+    async def run(self, input_source: bytes) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._give, given)
+            nursery.start_soon(self._feed, input_source)
             nursery.start_soon(self._read_errors)
-            assert self._process.stdout is not None  # noqa: S101 - asked for
+            assert self._process.stdout is not None  # noqa: S101 - requested
             async with self._process.stdout as pipe:
                 async for chunk in pipe:
                     self.output += chunk
                     if len(self.output) > self._max:
-                        self.too_much = True
+                        self.exceeded = True
                         nursery.cancel_scope.cancel()
 
-    async def _give(self, given: bytes) -> None:
-        if self._process.stdin is None:  # it has a file
+    async def _feed(self, input_source: bytes) -> None:
+        if self._process.stdin is None:  # the program reads a file
             return
-        with suppress(trio.BrokenResourceError):  # it wanted no more
+        with suppress(trio.BrokenResourceError):  # the program closed its input
             async with self._process.stdin as pipe:
-                await pipe.send_all(given)
+                await pipe.send_all(input_source)
 
     async def _read_errors(self) -> None:
-        assert self._process.stderr is not None  # noqa: S101 - asked for
+        assert self._process.stderr is not None  # noqa: S101 - requested
         async with self._process.stderr as pipe:
             async for chunk in pipe:
-                self.complaint += chunk
-                del self.complaint[:-MAX_COMPLAINT]
-                if self._tell is not None:
-                    await self._tell(bytes(chunk))
+                self.stderr_tail += chunk
+                del self.stderr_tail[:-MAX_STDERR]
+                if self._on_stderr is not None:
+                    await self._on_stderr(bytes(chunk))
 
 
-def _open(path: Path) -> Held:
-    return Held(os.open(path, os.O_RDONLY))
+def _open(path: Path) -> OpenDescriptor:
+    return OpenDescriptor(os.open(path, os.O_RDONLY))

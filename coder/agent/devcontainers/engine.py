@@ -1,6 +1,6 @@
-"""The container engine of the workspace, docker or podman, asked through its command: which containers there are.
+"""Client of the container engine's command, docker or podman, for the list of containers.
 
-What it answers is read by `read_containers_untrusted`; shapes are those of `coder/api/agents/agent_containers.py`.
+`read_containers_untrusted` parses the output; shapes are those of `coder/api/agents/agent_containers.py`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from coder.agent.devcontainers.commands import CommandError, ask, find_program, read_json_untrusted
+from coder.agent.devcontainers.commands import CommandError, find_program, read_json_untrusted, run_command
 from coder.agent.workspace.containers import ENGINES, NO_ENGINE
 
 FOLDER_LABEL, FILE_LABEL = "devcontainer.local_folder", "devcontainer.config_file"
-"""What `devcontainer up` marks its containers with: folder and description on the machine it ran on."""
-ANSWER_TIME = 10.0
+"""Labels that `devcontainer up` sets on its containers: folder and description on the machine it ran on."""
+ENGINE_TIMEOUT = 10.0
 MAX_CONTAINERS = 200
 MAX_ANSWER = 8 << 20
-"""Ours: seconds for one question, containers that are shown, and as many dev containers; bytes of an answer."""
+"""Limits (ours): seconds for one command, containers listed, and as many dev containers; bytes of the output."""
 _ID_LENGTH = 12
 
 
@@ -28,8 +28,8 @@ class Port:
     host_ip: str = ""
     host_port: int = 0
 
-    def shown(self) -> dict[str, Any]:
-        """As the API has it: without what is not published."""
+    def to_api(self) -> dict[str, Any]:
+        """Return the port as the API has it, without unpublished fields."""
         return {"port": self.port, "network": self.network} | (
             {"host_ip": self.host_ip, "host_port": self.host_port} if self.host_port else {}
         )
@@ -37,22 +37,22 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRow:
-    """One container, running or not."""
+    """Container, running or not."""
 
     id: str
     name: str
     image: str
     created_at: str
-    "RFC 3339."
+    "Time in RFC 3339."
     labels: dict[str, str]
     running: bool
     status: str
     ports: tuple[Port, ...]
     volumes: dict[str, str]
-    "Source to place inside."
+    "Source path on the host to path inside the container."
 
-    def shown(self) -> dict[str, Any]:
-        return asdict(self) | {"ports": [port.shown() for port in self.ports]}
+    def to_api(self) -> dict[str, Any]:
+        return asdict(self) | {"ports": [port.to_api() for port in self.ports]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,93 +60,96 @@ class Listing:
     containers: tuple[ContainerRow, ...]
     warnings: tuple[str, ...] = ()
     complete: bool = True
-    "Whether a dev container that is not in it is not there: an engine that does not answer has ended nobody's."
+    "Whether every dev container is listed. An engine that does not answer has not stopped any container."
 
 
 async def find_engine(env: Mapping[str, str]) -> str | None:
-    """The engine's program, for commands with that environment."""
+    """Return the path of the engine's program for commands with that environment."""
     return await find_program(ENGINES, env)
 
 
 async def list_containers(engine: str | None, env: Mapping[str, str], *, only_dev: bool = False) -> Listing:
-    """The newest containers and every dev container, or these alone, newest first. What keeps us from a list is its
-    warning."""
+    """Return the newest containers and every dev container, or only the latter, newest first. A failure to list becomes
+    a warning of the listing."""
     if engine is None:
         return Listing((), (f"No containers can be listed: {NO_ENGINE}.",), complete=False)
     try:
         ids = [] if only_dev else await _ids(engine, env)
-        # Among many an old one is not among the newest, and one that is not in the list has ended.
+        # Among many containers an old dev container may be missing from the newest ones, and a missing one counts as
+        # stopped.
         dev = await _ids(engine, env, only_dev=True) if only_dev or len(ids) > MAX_CONTAINERS else []
-        wanted = list(dict.fromkeys([*ids[:MAX_CONTAINERS], *dev[:MAX_CONTAINERS]]))
-        rows = await _describe(engine, env, wanted)
-        silent = set(wanted) - {row.id for row in rows}
-        if silent:  # gone meanwhile, which makes the command fail, or the engine has broken down
-            silent &= set(await _ids(engine, env, only_dev=only_dev))
+        ids_to_describe = list(dict.fromkeys([*ids[:MAX_CONTAINERS], *dev[:MAX_CONTAINERS]]))
+        rows = await _describe(engine, env, ids_to_describe)
+        undescribed = set(ids_to_describe) - {row.id for row in rows}
+        if undescribed:  # removed meanwhile, which makes the command fail, or the engine failed
+            undescribed &= set(await _ids(engine, env, only_dev=only_dev))
     except CommandError as error:
         return Listing((), (str(error),), complete=False)
     warnings = []
     if len(ids) > MAX_CONTAINERS:
-        warnings.append(f"Of {len(ids)} containers the newest {MAX_CONTAINERS} and the dev containers are shown.")
+        warnings.append(f"Only the newest {MAX_CONTAINERS} of {len(ids)} containers and the dev containers are shown.")
     if len(dev) > MAX_CONTAINERS:
-        warnings.append(f"Of {len(dev)} dev containers the newest {MAX_CONTAINERS} are looked after.")
-    if silent:
-        warnings.append(f"The engine tells nothing of {len(silent)} of its containers.")
-    return Listing(tuple(rows), tuple(warnings), complete=len(dev) <= MAX_CONTAINERS and not silent)
+        warnings.append(f"Only the newest {MAX_CONTAINERS} of {len(dev)} dev containers are managed.")
+    if undescribed:
+        warnings.append(f"The engine does not describe {len(undescribed)} of its containers.")
+    return Listing(tuple(rows), tuple(warnings), complete=len(dev) <= MAX_CONTAINERS and not undescribed)
 
 
 async def _ids(engine: str, env: Mapping[str, str], *, only_dev: bool = False) -> list[str]:
-    """Newest first. Raises CommandError."""
+    """Return container ids, newest first. Raises CommandError."""
     argv = [engine, "ps", "--all", "--quiet", "--no-trunc"]
     argv += ["--filter", f"label={FOLDER_LABEL}"] if only_dev else []
-    said = await ask(argv, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
-    return said.require("Listing containers").decode("ascii", "replace").split()
+    result = await run_command(argv, env, seconds=ENGINE_TIMEOUT, max_output=MAX_ANSWER)
+    return result.require("Listing containers").decode("ascii", "replace").split()
 
 
 async def _describe(engine: str, env: Mapping[str, str], ids: Sequence[str]) -> list[ContainerRow]:
-    """Those that the engine tells of. Raises CommandError."""
+    """Return the containers that the engine describes. Raises CommandError."""
     rows: list[ContainerRow] = []
     for first in range(0, len(ids), MAX_CONTAINERS):
         argv = [engine, "inspect", "--type", "container", *ids[first : first + MAX_CONTAINERS]]
-        answer = await ask(argv, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
+        answer = await run_command(argv, env, seconds=ENGINE_TIMEOUT, max_output=MAX_ANSWER)
         rows += read_containers_untrusted(answer.output or answer.require("Describing containers"))
     return rows
 
 
 def read_containers_untrusted(answer: bytes) -> tuple[ContainerRow, ...]:
-    """What `docker inspect` or `podman inspect` printed. Raises CommandError when it cannot be read."""
+    """Parse the output of `docker inspect` or `podman inspect`. Raises CommandError when it cannot be parsed."""
     try:
-        return tuple(_row(one) for one in read_json_untrusted(answer))
+        return tuple(_row(item) for item in read_json_untrusted(answer))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise CommandError("The container engine's answer could not be read.") from error
+        raise CommandError("The container engine's output could not be parsed.") from error
 
 
-def _row(one: Any) -> ContainerRow:
-    config, state = one.get("Config") or {}, one.get("State") or {}
+def _row(item: Any) -> ContainerRow:
+    config, state = item.get("Config") or {}, item.get("State") or {}
     status = str(state.get("Status") or "")
     labels = {str(key): str(value) for key, value in (config.get("Labels") or {}).items()}
-    mounts = one.get("Mounts") or ()
+    mounts = item.get("Mounts") or ()
     return ContainerRow(
-        id=str(one["Id"]),
-        name=str(one.get("Name") or one["Id"][:_ID_LENGTH]).removeprefix("/"),
-        image=str(config.get("Image") or one.get("ImageName") or ""),
-        created_at=str(one.get("Created") or ""),
+        id=str(item["Id"]),
+        name=str(item.get("Name") or item["Id"][:_ID_LENGTH]).removeprefix("/"),
+        image=str(config.get("Image") or item.get("ImageName") or ""),
+        created_at=str(item.get("Created") or ""),
         labels=labels,
         running=bool(state.get("Running")),
         status=str(state.get("Error") or status) if not state.get("Running") else status or "running",
-        ports=tuple(_ports((one.get("NetworkSettings") or {}).get("Ports") or {})),
+        ports=tuple(_ports((item.get("NetworkSettings") or {}).get("Ports") or {})),
         volumes={str(mount.get("Source") or ""): str(mount.get("Destination") or "") for mount in mounts},
     )
 
 
 def _ports(published: Mapping[str, Any]) -> list[Port]:
-    found = []
-    for name, places in published.items():
+    ports_listed = []
+    for name, bindings in published.items():
         number, _, network = str(name).partition("/")
-        for place in places or [{}]:
-            host = str(place.get("HostPort") or "")
-            found.append(Port(int(number), network or "tcp", str(place.get("HostIp") or ""), int(host) if host else 0))
-    # One for both families is published twice: the first says enough.
+        for binding in bindings or [{}]:
+            host = str(binding.get("HostPort") or "")
+            ports_listed.append(
+                Port(int(number), network or "tcp", str(binding.get("HostIp") or ""), int(host) if host else 0)
+            )
+    # The engine lists a port published for both address families twice: the first item is enough.
     seen: dict[tuple[int, str, int], Port] = {}
-    for port in found:
+    for port in ports_listed:
         seen.setdefault((port.port, port.network, port.host_port), port)
     return sorted(seen.values(), key=lambda port: (port.port, port.network, port.host_port))

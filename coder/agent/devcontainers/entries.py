@@ -1,4 +1,4 @@
-"""What is known of one dev container, and how the list of containers changes it. No I/O."""
+"""State of one dev container, and how a list of containers changes it. No I/O."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from coder.agent.devcontainers.sub_agents import SubAgent
 from coder.rpc.proto import agent_pb2
 
 MAX_NAMED = 5
-"""Ours: containers that one warning names."""
+"""Containers named in one warning (ours)."""
 Busy = Literal["", "starting", "stopping", "deleting"]
 _NAMESPACE = UUID("5b0f4a56-7c5e-4c53-9d3f-0a4a6f1d2b90")
 
 
 @dataclass(slots=True)
 class Devcontainer:
-    """One of them, whether it runs or not."""
+    """Dev container, running or not."""
 
     id: UUID
     name: str
     folder: str
-    "On this machine."
+    "Path on the agent's machine."
     config: str = ""
-    "Of its description; relative to the folder, or empty for the usual place."
+    "Path of its description, relative to the folder; empty for the default location."
     declared: bool = False
-    "By the template."
-    found: bool = False
-    "By its project's description."
+    "Whether the template declares it."
+    discovered: bool = False
+    "Whether it was discovered by its project's description."
     source: bytes = b""
-    "Where its lines go in the agent's log; empty: by its id."
+    "Source of its lines in the agent's log; empty: its id."
     preset: UUID | None = None
-    "The agent the template has made for it."
+    "Id of the sub-agent that the template created for it."
     busy: Busy = ""
     error: str = ""
-    "Why it could not be built."
+    "Reason why the build failed."
     agent_error: str = ""
-    "Why its agent does not run."
+    "Reason why its sub-agent does not run."
     dirty: bool = False
     container: ContainerRow | None = None
     built: Built | None = None
     agent: SubAgent | None = None
-    asked_for: bytes = b""
-    "The request its agent was made by."
+    request_bytes: bytes = b""
+    "Serialized request that created its sub-agent."
 
     @property
     def log_source(self) -> bytes:
@@ -70,22 +70,22 @@ class Devcontainer:
 
     @property
     def is_idle(self) -> bool:
-        """Neither does it run nor is anything done to it."""
+        """Whether it neither runs nor is being built or removed."""
         return not self.busy and not self.running
 
     @property
-    def runs_in(self) -> str:
-        """The container that is to have an agent; "" without one."""
+    def running_container_id(self) -> str:
+        """Id of the running container that needs a sub-agent; "" without one."""
         return self.container.id if self.container is not None and self.running else ""
 
     @property
-    def described(self) -> bool:
+    def is_described(self) -> bool:
         """Whether it stays in the list without a container."""
-        return self.declared or self.found
+        return self.declared or self.discovered
 
-    def shown(self) -> dict[str, Any]:
-        """As the API has it."""
-        found: dict[str, Any] = {
+    def to_api(self) -> dict[str, Any]:
+        """Return the dev container as the API has it."""
+        fields: dict[str, Any] = {
             "id": str(self.id),
             "name": self.name,
             "workspace_folder": self.folder,
@@ -93,122 +93,134 @@ class Devcontainer:
             "dirty": self.dirty,
         }
         if self.config:
-            found["config_path"] = self.config
+            fields["config_path"] = self.config
         if self.container is not None:
-            found["container"] = self.container.shown()
+            fields["container"] = self.container.to_api()
         if self.agent is not None:
-            found["agent"] = self.agent.shown()
+            fields["agent"] = self.agent.to_api()
         if self.preset is not None:
-            found["subagent_id"] = str(self.preset)
+            fields["subagent_id"] = str(self.preset)
         if error := self.error or self.agent_error:
-            found["error"] = error
-        return found
+            fields["error"] = error
+        return fields
 
-    def inside(self, configured: str) -> str:
-        """The folder's place in the container: as built, as described, or as it is mounted."""
+    def folder_in_container(self, configured: str) -> str:
+        """Return the folder's path in the container: as built, as configured, or as mounted."""
         mounted = self.container.volumes.get(self.folder, "") if self.container is not None else ""
         return (self.built.workspace_folder if self.built is not None else "") or configured or mounted
 
 
 def declared(manifest: agent_pb2.Manifest, root: Path, home: Path) -> list[Devcontainer]:
-    """Those of the template. A folder that is not absolute lies below the workspace's directory `root`, or at home."""
-    found = {}
+    """Return the template's dev containers. A relative folder is below the workspace's directory `root`; `~` is
+    `home`."""
+    by_folder = {}
     sources = {script.id: script.log_source_id for script in manifest.scripts}
-    for one in manifest.devcontainers:
-        at_home = one.workspace_folder == "~" or one.workspace_folder.startswith("~/")
-        folder = str(home / one.workspace_folder[2:] if at_home else root / one.workspace_folder)
-        preset = UUID(bytes=one.subagent_id) if len(one.subagent_id) == 16 else None
-        ident = UUID(bytes=one.id) if len(one.id) == 16 else known_as(folder)
-        name = one.name or agent_name(folder)
-        found[folder] = Devcontainer(
+    for devcontainer in manifest.devcontainers:
+        at_home = devcontainer.workspace_folder == "~" or devcontainer.workspace_folder.startswith("~/")
+        folder = str(home / devcontainer.workspace_folder[2:] if at_home else root / devcontainer.workspace_folder)
+        preset = UUID(bytes=devcontainer.subagent_id) if len(devcontainer.subagent_id) == 16 else None
+        ident = UUID(bytes=devcontainer.id) if len(devcontainer.id) == 16 else id_of_folder(folder)
+        name = devcontainer.name or agent_name(folder)
+        by_folder[folder] = Devcontainer(
             ident,
             name,
             folder,
-            one.config_path,
+            devcontainer.config_path,
             declared=True,
-            source=sources.get(one.id, b""),
+            source=sources.get(devcontainer.id, b""),
             preset=preset,
         )
-    return list(found.values())
+    return list(by_folder.values())
 
 
-def presets(manifest: agent_pb2.Manifest) -> set[UUID]:
-    """The agents that the template has made for its dev containers."""
-    return {UUID(bytes=one.subagent_id) for one in manifest.devcontainers if len(one.subagent_id) == 16}
+def preset_agents(manifest: agent_pb2.Manifest) -> set[UUID]:
+    """Return the ids of the sub-agents that the template created for its dev containers."""
+    return {
+        UUID(bytes=devcontainer.subagent_id)
+        for devcontainer in manifest.devcontainers
+        if len(devcontainer.subagent_id) == 16
+    }
 
 
-def take_declared(known: dict[str, Devcontainer], found: Iterable[Devcontainer]) -> None:
-    """What the template declares now. One that it has declared before keeps its container, and what was done with it;
-    one that it declares no longer is like any that somebody has built."""
-    for one in known.values():
-        one.declared, one.source, one.preset = False, b"", None
-    for one in found:
-        before = known.setdefault(one.folder, one)
-        before.id, before.name, before.config = one.id, one.name, one.config
-        before.declared, before.source, before.preset = True, one.source, one.preset
+def apply_declared(known: dict[str, Devcontainer], declarations: Iterable[Devcontainer]) -> None:
+    """Apply the template's current declarations. A dev container declared before keeps its container and state. One
+    that is no longer declared becomes like one that a user has built."""
+    for devcontainer in known.values():
+        devcontainer.declared, devcontainer.source, devcontainer.preset = False, b"", None
+    for devcontainer in declarations:
+        before = known.setdefault(devcontainer.folder, devcontainer)
+        before.id, before.name, before.config = devcontainer.id, devcontainer.name, devcontainer.config
+        before.declared, before.source, before.preset = True, devcontainer.source, devcontainer.preset
 
 
-def known_as(folder: str) -> UUID:
-    """An id for the dev container of a folder nobody gave one: the same at every look."""
-    # As uuid5, of bytes: a folder's name need not be UTF-8.
+def id_of_folder(folder: str) -> UUID:
+    """Return an id for the dev container of a folder without a declared id: the same at every poll."""
+    # Like uuid5, but of bytes: a folder's name need not be UTF-8.
     return UUID(
         bytes=hashlib.sha1(_NAMESPACE.bytes + os.fsencode(folder), usedforsecurity=False).digest()[:16], version=5
     )
 
 
-def take_listing(known: dict[str, Devcontainer], listing: Listing) -> list[ContainerRow]:
-    """Gives each its container, adds those that somebody else has built, drops those that are gone.
+def apply_listing(known: dict[str, Devcontainer], listing: Listing) -> list[ContainerRow]:
+    """Assign containers to known dev containers, add those built by others, remove those whose container has
+    disappeared.
 
-    Of several containers of a folder the running one counts, else the newest, which is listed first. Of a listing that
-    is not complete only what is in it is believed. Returned are containers that only say of themselves whose they are.
+    Of several containers of a folder the running one counts, else the newest, which is listed first. An incomplete
+    listing removes nothing. Returns the foreign containers: their label names a folder that they do not mount.
     """
-    found: dict[str, ContainerRow] = {}
-    strangers = []
+    by_folder: dict[str, ContainerRow] = {}
+    foreign = []
     for row in listing.containers:
         folder = row.labels.get(FOLDER_LABEL, "")
         if not Path(folder).is_absolute():
             continue
         entry = known.get(folder)
         if not _belongs(row, folder, entry):
-            # While it is being built nobody knows yet which container is the one.
-            strangers += [row] if entry is None or not entry.busy else []
-        elif folder not in found or (row.running and not found[folder].running):
-            found[folder] = row
-    for folder, row in found.items():
+            # During a build it is not yet known which container is the new one.
+            foreign += [row] if entry is None or not entry.busy else []
+        elif folder not in by_folder or (row.running and not by_folder[folder].running):
+            by_folder[folder] = row
+    for folder, row in by_folder.items():
         if folder not in known:
             name = agent_name(folder)
-            known[folder] = Devcontainer(known_as(folder), name, folder, row.labels.get(FILE_LABEL, ""))
-    for folder, one in list(known.items()):
-        if folder in found or listing.complete:
-            one.container = found.get(folder)
-        if one.running:
-            one.error = ""
-        if listing.complete and one.container is None and not one.described and not one.busy:
+            known[folder] = Devcontainer(id_of_folder(folder), name, folder, row.labels.get(FILE_LABEL, ""))
+    for folder, devcontainer in list(known.items()):
+        if folder in by_folder or listing.complete:
+            devcontainer.container = by_folder.get(folder)
+        if devcontainer.running:
+            devcontainer.error = ""
+        if (
+            listing.complete
+            and devcontainer.container is None
+            and not devcontainer.is_described
+            and not devcontainer.busy
+        ):
             del known[folder]
-    return strangers
+    return foreign
 
 
-def explain_strangers(rows: Sequence[ContainerRow]) -> list[str]:
-    """A warning about those that are marked with folders of which they have nothing."""
+def warn_foreign(rows: Sequence[ContainerRow]) -> list[str]:
+    """Return a warning about containers labelled with folders that they do not mount."""
     if not rows:
         return []
     names = ", ".join([*(row.name for row in rows[:MAX_NAMED]), *(["…"] if len(rows) > MAX_NAMED else [])])
-    return [f"These are marked as dev containers of folders of which they have nothing, and get no agent: {names}."]
+    return [f"These containers are labelled as dev containers of folders they do not mount, and get no agent: {names}."]
 
 
 def _belongs(row: ContainerRow, folder: str, entry: Devcontainer | None) -> bool:
-    """Whether a container that is marked with a folder is that folder's: we have built it, or it has some of it.
+    """Return whether a labelled container belongs to the folder: the agent built it, or it mounts some of the folder.
 
-    The mark alone says little: an image may have it, and whoever starts that by hand gives it no agent of theirs.
+    The label alone proves little: an image may carry it, and a user who starts that image by hand does not expect a
+    sub-agent.
     """
     if entry is not None and entry.built is not None and row.id == entry.built.container_id:
         return True
-    return any(shows(source, folder) for source in row.volumes)
+    return any(mount_exposes(source, folder) for source in row.volumes)
 
 
-def shows(source: str, folder: str) -> bool:
-    """Whether a container that has `source` of the machine has something of the folder: all of it, with what is above,
-    as of a project within a repository, or a part. An engine that is elsewhere may name it behind a place of its own
+def mount_exposes(source: str, folder: str) -> bool:
+    """Return whether a container that mounts `source` of the machine has some of the folder: all of it with its parents
+    (a project within a repository), or a part. A remote engine may report the source behind a prefix
     (`/host_mnt/home/…`)."""
     outer, inner = (f"{text.rstrip('/')}/" for text in (source, folder))
     return bool(source) and (inner.startswith(outer) or inner in outer)

@@ -1,6 +1,6 @@
-"""Looking into a running agent from the overlay: its network, counters and log (`/debug/*`, `/api/v0/netcheck`).
+"""Diagnostics of a running agent over the overlay: its network, counters and log (`/debug/*`, `/api/v0/netcheck`).
 
-Answers are made from what the agent knows at that moment; nothing is measured for them. Routes are `http_api.py`'s.
+Replies show the agent's current state; nothing is measured for them. The routes are in `http_api.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from coder.mesh.description import NodeStatus
 
 MAX_LOG = 10 << 20
-"""So much of the log's end is shown."""
+"""Bytes returned of the log's end."""
 
 
 def netcheck_report(status: NodeStatus) -> dict[str, Any]:
-    """What the last rounds of STUN and the relays said, in the field names of Tailscale's NetInfo."""
+    """Return the latest results of STUN and the relays, in the field names of Tailscale's NetInfo."""
     warnings = []
     if status.mapping_varies:
         text = "STUN returned different addresses; direct paths will be rare behind such a router."
@@ -46,7 +46,7 @@ def netcheck_report(status: NodeStatus) -> dict[str, Any]:
 
 
 def network_page(status: NodeStatus) -> str:
-    """The node for people: itself, its relays, its peers."""
+    """Return an HTML page about the node, its relays and its peers."""
     info = status.self_info
     about = {
         "key": str(info.public_key),
@@ -72,7 +72,7 @@ def network_page(status: NodeStatus) -> str:
 
 
 def _table(title: str, rows: list[dict[str, str]]) -> str:
-    from html import escape  # its table of names is for pages that are seldom asked for
+    from html import escape  # its table of names is only for pages that are rarely requested
 
     head = "".join(f"<th>{escape(name)}</th>" for name in (rows[0] if rows else {"none": ""}))
     body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row.values()) + "</tr>" for row in rows)
@@ -80,7 +80,7 @@ def _table(title: str, rows: list[dict[str, str]]) -> str:
 
 
 def metrics_text(state: AgentState) -> str:
-    """The agent's counters in the text format of Prometheus."""
+    """Return the agent's counters in Prometheus' text format."""
     status = state.overlay()
     lines = ["# TYPE agent_sessions_open gauge"]
     lines += [f'agent_sessions_open{{app="{name}"}} {count}' for name, count in sorted(state.sessions.items())]
@@ -107,8 +107,8 @@ def _braces(labels: Labels) -> str:
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels) + "}" if labels else ""
 
 
-def log_end(path: Path, after: int = 0) -> bytes:
-    """The log from byte `after` on, at most its last `MAX_LOG` bytes. Raises OSError."""
+def log_tail(path: Path, after: int = 0) -> bytes:
+    """Return the log from byte `after` on, at most its last `MAX_LOG` bytes. Raises OSError."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(after, size - MAX_LOG, 0))

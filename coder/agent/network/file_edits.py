@@ -1,6 +1,7 @@
-"""Files by lines and by search and replace, for programs that work on a workspace's sources (`/api/v0/…` of the agent).
+"""Files by line numbers and by search and replace, for programs that edit a workspace's sources (`/api/v0/…` of the
+agent).
 
-Everything is done to a text first and written at the end, so that a file is changed by all its edits or by none.
+All edits are applied in memory and written at the end, so a file gets all of its edits or none.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ MAX_FILE, MAX_EDITED = 1 << 20, 16 << 20
 MAX_LINE = 1024
 MAX_LINES = 2000
 MAX_RESPONSE = 32768
-"Bounds of an answer where the request names none (docs/protocol/agent-services.md#http)."
+"Default limits of a reply (docs/protocol/agent-services.md#http)."
 
 
 class EditError(ValueError):
-    """An edit that cannot be made; its text says which and why."""
+    """An edit cannot be applied; the text names it and the reason."""
 
 
 async def _read_lines(_state: AgentState, request: HttpRequest) -> HttpReply:
@@ -48,48 +49,53 @@ async def _read_lines(_state: AgentState, request: HttpRequest) -> HttpReply:
         )
     }
     try:
-        found = await on_disk(_numbered_lines, path, limits)
+        originals = await on_disk(_numbered_lines, path, limits)
     except OSError as error:
         return json_reply(200, {"success": False, "error": f"{error.strerror}: {path}"})
     except EditError as error:
         return json_reply(200, {"success": False, "error": str(error)})
-    return json_reply(200, {"success": True, **found})
+    return json_reply(200, {"success": True, **originals})
 
 
 def _numbered_lines(path: Path, limits: Mapping[str, int]) -> dict[str, Any]:
-    most = limits["max_file_size"]
-    content = _content(path, most, f"the file has more than {most} bytes: read a part of it")
+    limit = limits["max_file_size"]
+    content = _content(path, limit, f"the file has more than {limit} bytes: read it in parts")
     lines = content.decode("utf-8", "replace").split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
     first = limits["offset"]
     if first < 1 or (lines and first > len(lines)):
         raise EditError(f"offset {first} is outside of the file, which has {len(lines)} lines")
-    taken: list[str] = []
+    numbered: list[str] = []
     used = 0
     for number, line in enumerate(lines[first - 1 :][: min(limits["limit"], limits["max_response_lines"])], first):
         raw = line.rstrip("\r").encode()
         text = raw[: limits["max_line_bytes"]].decode("utf-8", "ignore")
-        shown = f"{number}\t{text}" + (" [line cut]" if len(raw) > limits["max_line_bytes"] else "")
-        used += len(shown.encode()) + 1
+        line_out = f"{number}\t{text}" + (" [line cut]" if len(raw) > limits["max_line_bytes"] else "")
+        used += len(line_out.encode()) + 1
         if used > limits["max_response_bytes"]:
             break
-        taken.append(shown)
-    return {"file_size": len(content), "total_lines": len(lines), "lines_read": len(taken), "content": "\n".join(taken)}
+        numbered.append(line_out)
+    return {
+        "file_size": len(content),
+        "total_lines": len(lines),
+        "lines_read": len(numbered),
+        "content": "\n".join(numbered),
+    }
 
 
 async def _edit_files(_state: AgentState, request: HttpRequest) -> HttpReply:
-    wanted = json.loads(request.body or b"{}")
-    files = wanted.get("files") or []
+    fields = json.loads(request.body or b"{}")
+    files = fields.get("files") or []
     if not files:
         return message_reply(400, "must specify at least one file")
-    given_up = threading.Event()
+    cancelled = threading.Event()
     try:
-        done = await on_disk(_edit_all, files, given_up)
+        done = await on_disk(_edit_all, files, cancelled)
     except EditError as error:
         return message_reply(400, str(error))
     finally:
-        given_up.set()
-    shows_diff = bool(wanted.get("include_diff"))
+        cancelled.set()
+    shows_diff = bool(fields.get("include_diff"))
     return json_reply(
         200,
         {
@@ -101,58 +107,59 @@ async def _edit_files(_state: AgentState, request: HttpRequest) -> HttpReply:
     )
 
 
-def _edit_all(files: Sequence[Mapping[str, Any]], given_up: threading.Event) -> list[tuple[Path, str, str]]:
-    """(path, before, after) of each. Nothing is written unless every edit of every file can be made.
+def _edit_all(files: Sequence[Mapping[str, Any]], cancelled: threading.Event) -> list[tuple[Path, str, str]]:
+    """Return (path, before, after) of each file. Nothing is written unless every edit of every file can be applied.
 
-    Nor when nobody waits any more: who was told that it took too long must not find the files changed later.
+    Nothing is written after the request was cancelled either: a client whose request timed out must not find the files
+    changed later.
     """
     done: list[tuple[Path, str, str]] = []
-    found: dict[Path, str] = {}
+    originals: dict[Path, str] = {}
     texts: dict[Path, str] = {}
     for file in files:
         path = Path(str(file["path"]))
         content = _editable(path)
-        place = path.resolve()
-        found.setdefault(place, content)
-        before = texts.get(place, found[place])  # a file may be named twice, by two names
-        texts[place] = edited(before, file.get("edits") or [], str(path))
-        done.append((path, before, texts[place]))
-    changed = {place: text for place, text in texts.items() if text != found[place]}
-    for place in changed:
-        if _editable(place) != found[place]:  # by somebody else's edit, which would be lost
-            raise EditError(f"{place} was changed meanwhile")
-    if given_up.is_set():
+        target = path.resolve()
+        originals.setdefault(target, content)
+        before = texts.get(target, originals[target])  # the request may name a file twice, by two names
+        texts[target] = edited(before, file.get("edits") or [], str(path))
+        done.append((path, before, texts[target]))
+    changed = {target: text for target, text in texts.items() if text != originals[target]}
+    for target in changed:
+        if _editable(target) != originals[target]:  # another program's edit, which would be lost
+            raise EditError(f"{target} was changed by another program")
+    if cancelled.is_set():
         return []
-    for place, text in changed.items():
-        _replace(place, text)
+    for target, text in changed.items():
+        _replace(target, text)
     return done
 
 
 def _editable(path: Path) -> str:
-    """Raises as `_content`, UnicodeDecodeError."""
+    """Return the content as text. Raises as `_content`, UnicodeDecodeError."""
     return _content(path, MAX_EDITED, f"{path} is too large to be edited").decode()
 
 
 def edited(text: str, edits: Sequence[Mapping[str, Any]], name: str) -> str:
-    """The text after its edits, one after the other. Raises EditError for one that is not clear."""
+    """Return the text after applying the edits in order. Raises EditError for an ambiguous or missing match."""
     if not edits:
         raise EditError(f"{name}: must specify at least one edit")
     for edit in edits:
         search, replace = str(edit["search"]), str(edit["replace"])
         if not search:
-            raise EditError(f"{name}: there is nothing to search for")
+            raise EditError(f"{name}: search must not be empty")
         count = text.count(search)
         if not count:
-            raise EditError(f"{name}: the text to search for is not there: {search[:80]!r}")
+            raise EditError(f"{name}: the search text was not found: {search[:80]!r}")
         if count > 1 and not edit.get("replace_all"):
-            raise EditError(f"{name}: the text is there {count} times; give more of it, or set replace_all")
+            raise EditError(f"{name}: the search text occurs {count} times; make it longer, or set replace_all")
         text = text.replace(search, replace)
     return text
 
 
 def _replace(target: Path, text: str) -> None:
-    """Whole or not at all; the mode stays."""
-    temporary = target.with_name(f".coder-{os.urandom(8).hex()}.tmp")  # of this edit alone
+    """Replace the file atomically; its mode is kept."""
+    temporary = target.with_name(f".coder-{os.urandom(8).hex()}.tmp")  # unique to this edit
     mode = stat.S_IMODE(target.stat().st_mode)
     try:
         temporary.touch(mode=0o600, exist_ok=False)
@@ -163,15 +170,16 @@ def _replace(target: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _content(path: Path, most: int, too_large: str) -> bytes:
-    """Raises EditError for what is no file or goes beyond `most` bytes, OSError for what cannot be read."""
+def _content(path: Path, limit: int, too_large: str) -> bytes:
+    """Return the content. Raises EditError for a path that is not a regular file or exceeds `limit` bytes, OSError when
+    it cannot be read."""
     if not path.is_absolute():
         raise EditError(f'file path must be absolute: "{path}"')
     try:
-        content = read_regular(path, most + 1)
+        content = read_regular(path, limit + 1)
     except NotRegularError as error:
         raise EditError(f'not a regular file: "{path}"') from error
-    if len(content) > most:
+    if len(content) > limit:
         raise EditError(too_large)
     return content
 

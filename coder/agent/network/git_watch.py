@@ -1,7 +1,7 @@
-"""`GET /api/v0/git/watch`: a WebSocket that tells what changes in the workspace's repositories.
+"""`GET /api/v0/git/watch`: a WebSocket that reports changes in the workspace's repositories.
 
-The whole state first, then what is other than before: when the client asks (`{"type": "refresh"}`) and every few
-seconds by itself. All viewers of an agent share its looks. Source: docs/protocol/agent-services.md#http.
+The first message has the whole state, later ones the differences: on request (`{"type": "refresh"}`) and every few
+seconds. All viewers of an agent share one poll. Source: docs/protocol/agent-services.md#http.
 """
 
 from __future__ import annotations
@@ -21,84 +21,85 @@ from coder.agent.workspace.git_changes import GitError, Repository, Scan, change
 from coder.net.websocket import WebSocketStream
 
 INTERVAL = 10.0
-"""Ours: seconds between two looks nobody asked for; a look costs some git commands a repository."""
+"""Seconds (ours) between two unrequested polls; a poll runs several git commands per repository."""
 MAX_VIEWERS = 16
-"""Ours: of one agent; each is told everything once."""
+"""Viewers of one agent (ours); each receives the whole state once."""
 PING_INTERVAL, PING_TIMEOUT = 30.0, 60.0
-"""Ours, seconds. The time-out is a message's, too: on a slow line a ping waits until the changes are through."""
+"""Seconds (ours). The timeout also applies to a message: on a slow line a ping waits until the changes are sent."""
 
 
 async def watch_git(state: AgentState, _request: HttpRequest, socket: WebSocketStream) -> None:
-    """Until the client leaves, however, or is silent. One viewer too many is closed with 1013 (try again later)."""
+    """Serve a viewer until it disconnects or does not answer pings. A viewer over the limit is closed with 1013 (try
+    again later)."""
     if state.repositories.watchers >= MAX_VIEWERS:
-        await socket.close(1013, f"{MAX_VIEWERS} viewers watch already")
+        await socket.close(1013, f"{MAX_VIEWERS} viewers are already connected")
         return
     try:
         with state.repositories.watched():
             await _serve(_Viewer(state, socket), socket)
     except* (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # it left without a word
+        pass  # the client disconnected without a close frame
 
 
 async def _serve(viewer: _Viewer, socket: WebSocketStream) -> None:
-    ask, asked = trio.open_memory_channel[None](1)
+    request_poll, requested = trio.open_memory_channel[None](1)
 
     async def listen(scope: trio.CancelScope) -> None:
         while (message := await socket.receive_message()) is not None:
             if _is_refresh(message):
-                with suppress(trio.WouldBlock):  # one look answers all who asked before it
-                    ask.send_nowait(None)
+                with suppress(trio.WouldBlock):  # one poll answers all requests made before it
+                    request_poll.send_nowait(None)
         scope.cancel()
 
     async def keep_alive(scope: trio.CancelScope) -> None:
-        while await socket.ping(PING_TIMEOUT):  # noqa: ASYNC110 - silence makes no event
+        while await socket.ping(PING_TIMEOUT):  # noqa: ASYNC110 - silence causes no event
             await trio.sleep(PING_INTERVAL)
         scope.cancel()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen, nursery.cancel_scope)
         nursery.start_soon(keep_alive, nursery.cancel_scope)
-        await viewer.tell(asked=True, since=trio.current_time() - INTERVAL)
+        await viewer.report(requested=True, since=trio.current_time() - INTERVAL)
         while True:
             with trio.move_on_after(INTERVAL) as waiting:
-                await asked.receive()
+                await requested.receive()
             now = trio.current_time()
             if waiting.cancelled_caught:
-                await viewer.tell(asked=False, since=now - INTERVAL)
+                await viewer.report(requested=False, since=now - INTERVAL)
             else:
-                await viewer.tell(asked=True, since=now)
+                await viewer.report(requested=True, since=now)
 
 
 class _Viewer:
-    """Remembers what one client was told."""
+    """Connection of one client, with the state it last received."""
 
     def __init__(self, state: AgentState, socket: WebSocketStream) -> None:
         self._state, self._socket = state, socket
-        self._told: dict[str, Repository] = {}
+        self._sent: dict[str, Repository] = {}
         self._errors: dict[str, str] = {}
 
-    async def tell(self, *, asked: bool, since: float) -> None:
-        """By a look that began after `since`. Who asked gets an answer even when nothing has changed."""
+    async def report(self, *, requested: bool, since: float) -> None:
+        """Report changes by a poll that began after `since`. A request gets a reply even when nothing has changed."""
         try:
-            found: Scan = await self._state.repositories.after(since, self._scan)
+            parsed: Scan = await self._state.repositories.after(since, self._scan)
         except GitError as error:
-            if asked:
-                await self._tell_error(datetime.now(UTC), str(error))
+            if requested:
+                await self._report_error(datetime.now(UTC), str(error))
             return
-        # One that cannot be read now is there all the same: what was told of it stands.
-        unread = {root: self._told[root] for root in found.errors if root in self._told}
-        rows = [one.row() for one in changes(self._told, unread | found.repositories)]
-        self._told = unread | found.repositories
-        if rows or asked:
-            await _send(self._socket, {"type": "changes", "scanned_at": _stamp(found.at), "repositories": rows})
-        if found.errors and (asked or found.errors != self._errors):
-            await self._tell_error(found.at, "\n".join(found.errors.values()))
-        self._errors = found.errors
+        # An unreadable repository still exists: its last reported state stays valid.
+        unread = {root: self._sent[root] for root in parsed.errors if root in self._sent}
+        rows = [repository.row() for repository in changes(self._sent, unread | parsed.repositories)]
+        self._sent = unread | parsed.repositories
+        if rows or requested:
+            await _send(self._socket, {"type": "changes", "scanned_at": _stamp(parsed.at), "repositories": rows})
+        if parsed.errors and (requested or parsed.errors != self._errors):
+            await self._report_error(parsed.at, "\n".join(parsed.errors.values()))
+        self._errors = parsed.errors
 
     async def _scan(self) -> Scan:
-        return await scan(await workdir(self._state), environment.looking_environment(self._state))
+        return await scan(await workdir(self._state), environment.query_environment(self._state))
 
-    async def _tell_error(self, at: datetime, message: str) -> None:
+    async def _report_error(self, at: datetime, message: str) -> None:
         await _send(self._socket, {"type": "error", "scanned_at": _stamp(at), "message": message})
 
 
@@ -111,9 +112,9 @@ async def _send(socket: WebSocketStream, message: dict[str, Any]) -> None:
 
 
 def _is_refresh(message: bytes | str) -> bool:
-    """Whether a client's message asks for a look. Anything else is left alone."""
+    """Return whether a client's message requests a poll. Any other message is ignored."""
     try:
-        found = json.loads(message)
+        parsed = json.loads(message)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("type") == "refresh"
+    return isinstance(parsed, dict) and parsed.get("type") == "refresh"

@@ -1,6 +1,7 @@
-"""The agent's HTTP API inside the overlay (port 4): who it is, which ports listen, files in reach, diagnostics.
+"""HTTP API of the agent inside the overlay (port 4): identity, listening ports, files, diagnostics.
 
-Small on purpose: one request a connection turn, h11, JSON answers. Source: docs/protocol/agent-services.md#http.
+Minimal by design: one request at a time per connection, h11, JSON replies. Source:
+docs/protocol/agent-services.md#http.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from coder.agent.network import diagnostics
 from coder.agent.network.container_routes import (
     CONTAINER_ROUTES,
     WATCH,
-    explain_refusal,
-    one_devcontainer,
+    devcontainer_route,
+    disabled_reply,
     watch_containers,
 )
 from coder.agent.network.container_routes import PREFIX as CONTAINER_PREFIX
@@ -27,7 +28,7 @@ from coder.agent.network.git_watch import watch_git
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, Stream, json_reply, message_reply
 from coder.agent.network.mcp_routes import MCP_ROUTES
 from coder.agent.network.ports import listening_ports
-from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, one_process, waits
+from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, process_route, waits
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.net.bounded_http import BoundedHttp
@@ -36,18 +37,18 @@ from coder.net.websocket import WebSocketStream, accept_key
 log = get_logger("agent.http")
 
 TIMEOUT = 20.0
-"Seconds for a request's head, and without any progress of a body or a reply: a slow line may take its time (ours)."
-PIECE = 64 << 10
-"Bytes of a body or a reply that are progress (ours)."
+"Seconds for a request's head, and for any progress of a body or a reply (ours). A slow line may take longer in total."
+CHUNK = 64 << 10
+"Bytes of a body or a reply that count as progress (ours)."
 MAX_BODY = 64 << 20
 MAX_CONNECTIONS = 256
-"At a time, of one listener: those of `--debug-address` take whoever is on the machine (ours)."
+"Concurrent connections of one listener (ours); every user of the machine can connect to `--debug-address`."
 MAX_MESSAGE = 64 << 10
-"Bytes of a message that a WebSocket's client sends (ours)."
+"Bytes of a message from a WebSocket client (ours)."
 
 
-class _RefusedError(Exception):
-    """A request that no route sees: what it is answered with, after which its connection closes."""
+class _RejectedError(Exception):
+    """A request is rejected before any route; its connection closes after `reply`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -55,16 +56,16 @@ class _RefusedError(Exception):
 
 
 class HttpApi:
-    """Serves the connections of one listener."""
+    """HTTP server for the connections of one listener."""
 
     def __init__(self, state: AgentState, routes: Routes | None = None) -> None:
         self._state, self._routes = state, ROUTES if routes is None else routes
-        # Nobody may have us keep what no route would read.
+        # A listener without routes that read a body accepts none, so that no client can fill memory.
         self._max_body = MAX_BODY if any(method not in {"GET", "HEAD"} for method, _ in self._routes) else 0
         self._open = 0
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """Requests of one connection until it closes or idles. Never raises for what the peer did."""
+        """Serve requests of one connection until it closes or idles. Never raises for a peer's misbehaviour."""
         if self._open >= MAX_CONNECTIONS:
             await trio.aclose_forcefully(stream)
             return
@@ -81,14 +82,14 @@ class HttpApi:
                 while True:
                     try:
                         request = await _read_request(connection, stream, self._max_body)
-                    except _RefusedError as refused:
-                        await _write_reply(connection, stream, refused.reply)
+                    except _RejectedError as rejection:
+                        await _write_reply(connection, stream, rejection.reply)
                         return
                     if request is None:
                         return
                     if (stream_handler := STREAMS.get(request.path)) is not None and self._routes is ROUTES:
-                        if (refusal := _explain_refusal(self._state, request)) is not None:
-                            await _write_reply(connection, stream, refusal)
+                        if (disabled := _watch_rejection(self._state, request)) is not None:
+                            await _write_reply(connection, stream, disabled)
                         else:
                             await _serve_websocket(connection, stream, stream_handler, self._state, request)
                         return
@@ -105,17 +106,17 @@ class HttpApi:
         if self._routes is not ROUTES and handler is None:
             return message_reply(404, "Route not found.")
         if handler is None and request.path.startswith(PREFIX):
-            handler = one_process
+            handler = process_route
         if handler is None and request.path.startswith(CONTAINER_PREFIX):
-            handler = one_devcontainer
+            handler = devcontainer_route
         if handler is None:
             return message_reply(404, "Route not found.")
         try:
             with trio.fail_after(TIMEOUT + (LONGEST_WAIT if waits(request) or request.path in _SLOW else 0)):
                 return await handler(self._state, request)
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
-            # Numbers, paths and JSON come as the caller wrote them.
-            return message_reply(400, "The request cannot be read.", str(error))
+            # Numbers, paths and JSON come from the caller.
+            return message_reply(400, "The request could not be parsed.", str(error))
         except OSError as error:
             status = {FileNotFoundError: 404, PermissionError: 403}.get(type(error), 500)
             return message_reply(status, error.strerror or "I/O error")
@@ -140,21 +141,21 @@ async def _manifest(state: AgentState, _request: HttpRequest) -> HttpReply:
 
     if state.manifest is None:
         return message_reply(404, "no manifest yet")
-    shown = MessageToDict(state.manifest, preserving_proto_field_name=True)
-    shown["environment_variables"] = dict.fromkeys(state.manifest.environment_variables, "***REDACTED***")
-    shown.pop("secrets", None)
-    return json_reply(200, shown)
+    fields = MessageToDict(state.manifest, preserving_proto_field_name=True)
+    fields["environment_variables"] = dict.fromkeys(state.manifest.environment_variables, "***REDACTED***")
+    fields.pop("secrets", None)
+    return json_reply(200, fields)
 
 
 async def _netcheck(state: AgentState, _request: HttpRequest) -> HttpReply:
     status = state.overlay()
-    return _OVERLAY_AWAY if status is None else json_reply(200, diagnostics.netcheck_report(status))
+    return _NO_OVERLAY if status is None else json_reply(200, diagnostics.netcheck_report(status))
 
 
 async def _network(state: AgentState, _request: HttpRequest) -> HttpReply:
     status = state.overlay()
     if status is None:
-        return _OVERLAY_AWAY
+        return _NO_OVERLAY
     return HttpReply(200, diagnostics.network_page(status).encode(), "text/html; charset=utf-8")
 
 
@@ -170,13 +171,13 @@ async def _logs(state: AgentState, request: HttpRequest) -> HttpReply:
         return message_reply(
             404, "The agent's log is not in a file.", "Start it with --log-human FILE to read it here."
         )
-    body = await on_disk(diagnostics.log_end, state.log_file, after)
+    body = await on_disk(diagnostics.log_tail, state.log_file, after)
     return HttpReply(200, body, "text/plain; charset=utf-8")
 
 
 _SLOW = frozenset({"/api/v0/mcp/call-tool", "/api/v0/mcp/tools", "/api/v0/bundle-files"})
 """Routes that wait for programs or disks of the workspace."""
-_OVERLAY_AWAY = message_reply(503, "The agent is not in the network yet.", "It joins with its first manifest.")
+_NO_OVERLAY = message_reply(503, "The agent has not joined the network yet.", "It joins with its first manifest.")
 ROUTES: Routes = {
     ("GET", "/"): _hello,
     ("GET", "/api/v0/listening-ports"): _listening_ports,
@@ -192,16 +193,16 @@ ROUTES: Routes = {
     ("GET", "/debug/prometheus"): _metrics,
 }
 STREAMS: dict[str, Stream] = {"/api/v0/git/watch": watch_git, WATCH: watch_containers}
-"""Paths at which a WebSocket is opened."""
+"""Paths that accept a WebSocket."""
 DEBUG_ROUTES = tuple((key, handler) for key, handler in ROUTES.items() if key[1].startswith("/debug/"))
-"""Of a listener that anybody on the machine reaches: no files."""
+"""Routes of a listener that every user of the machine can reach: no files."""
 METRICS_ROUTES = ((("GET", "/"), _metrics), (("GET", "/metrics"), _metrics))
 
 
 async def _read_request(connection: BoundedHttp, stream: trio.abc.Stream, max_body: int) -> HttpRequest | None:
-    """None at the connection's end.
+    """Read a request; return None at the connection's end.
 
-    Raises trio.TooSlowError after TIMEOUT (without a head, or more of the body), _RefusedError.
+    Raises trio.TooSlowError after TIMEOUT (without a head, or more of the body), _RejectedError.
     """
     head: h11.Request | None = None
     head_by = trio.current_time() + TIMEOUT
@@ -210,14 +211,14 @@ async def _read_request(connection: BoundedHttp, stream: trio.abc.Stream, max_bo
         event = connection.next_event()
         if event is h11.NEED_DATA:
             with trio.fail_at(head_by if head is None else trio.current_time() + TIMEOUT):
-                connection.receive_data(bytes(await stream.receive_some(PIECE)))
+                connection.receive_data(bytes(await stream.receive_some(CHUNK)))
         elif isinstance(event, h11.Request):
             head = event
         elif isinstance(event, h11.Data):
             body += event.data
             await connection.rest()
             if len(body) > max_body:
-                raise _RefusedError(413, f"A body may have {max_body} bytes here.")
+                raise _RejectedError(413, f"The body may have at most {max_body} bytes.")
         elif isinstance(event, h11.EndOfMessage) and head is not None:
             path, query = _target(head.target.decode("latin-1"))
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
@@ -227,17 +228,18 @@ async def _read_request(connection: BoundedHttp, stream: trio.abc.Stream, max_bo
 
 
 def _target(target: str) -> tuple[str, dict[str, list[str]]]:
-    """Path and query of a request. Raises _RefusedError."""
+    """Return path and query of a request. Raises _RejectedError."""
     try:
         parts = urlsplit(target)
         return parts.path if parts.path == "/" else parts.path.rstrip("/"), parse_qs(parts.query)
     except ValueError as error:
-        raise _RefusedError(400, "The request's target cannot be read.") from error
+        raise _RejectedError(400, "The request's target could not be parsed.") from error
 
 
-def _explain_refusal(state: AgentState, request: HttpRequest) -> HttpReply | None:
-    """Why there is nothing to follow, said before a WebSocket is opened: one that closes at once says too little."""
-    return explain_refusal(state) if request.path == WATCH else None
+def _watch_rejection(state: AgentState, request: HttpRequest) -> HttpReply | None:
+    """Return the rejection of a watch request, sent before the WebSocket opens: a close code could not carry the
+    reason."""
+    return disabled_reply(state) if request.path == WATCH else None
 
 
 async def _serve_websocket(
@@ -245,7 +247,9 @@ async def _serve_websocket(
 ) -> None:
     key = request.headers.get("sec-websocket-key", "")
     if request.headers.get("upgrade", "").lower() != "websocket" or not key:
-        await _write_reply(connection, stream, message_reply(426, "This is a WebSocket: ask for an upgrade."))
+        await _write_reply(
+            connection, stream, message_reply(426, "This route is a WebSocket: send an upgrade request.")
+        )
         return
     headers = [("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept_key(key))]
     with trio.fail_after(TIMEOUT):
@@ -258,12 +262,13 @@ async def _serve_websocket(
 async def _write_reply(
     connection: h11.Connection, stream: trio.abc.Stream, reply: HttpReply, *, head_only: bool = False
 ) -> None:
-    """Piece by piece, so that a large body is in memory once. Raises trio.TooSlowError when no piece gets through."""
+    """Write chunk by chunk, so that a large body is in memory once. Raises trio.TooSlowError when a chunk makes no
+    progress."""
     headers = [("Content-Type", reply.kind), ("Content-Length", str(len(reply.body)))]
     await _send(stream, connection.send(h11.Response(status_code=reply.status, headers=headers)))
     body = b"" if head_only else reply.body
-    for start in range(0, len(body), PIECE):
-        await _send(stream, connection.send(h11.Data(data=body[start : start + PIECE])))
+    for start in range(0, len(body), CHUNK):
+        await _send(stream, connection.send(h11.Data(data=body[start : start + CHUNK])))
     await _send(stream, connection.send(h11.EndOfMessage()))
 
 

@@ -1,4 +1,4 @@
-"""Requests and answers of the agent's HTTP API, as its routes see them."""
+"""Requests and replies of the agent's HTTP API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HttpRequest:
     query: dict[str, list[str]]
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    "Lower-case names."
+    "Headers with lower-case names."
 
     def first(self, name: str) -> str:
         return (self.query.get(name) or [""])[0]

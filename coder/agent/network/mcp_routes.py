@@ -1,4 +1,4 @@
-"""Tools of the servers a workspace's project names, over the agent's HTTP API: list, call."""
+"""Tools of the MCP servers that a workspace's project configures, over the agent's HTTP API: list, call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, js
 from coder.agent.state import AgentState
 from coder.agent.workspace.mcp_servers import ToolServerError
 
-_ENDING = message_reply(503, "The agent is ending.")
+_ENDING = message_reply(503, "The agent is shutting down.")
 
 
 async def _tools(state: AgentState, _request: HttpRequest) -> HttpReply:
@@ -17,14 +17,14 @@ async def _tools(state: AgentState, _request: HttpRequest) -> HttpReply:
     try:
         return json_reply(200, {"tools": await state.tool_servers.tools()})
     except ToolServerError as error:
-        return message_reply(500, "The workspace's tool servers cannot be read.", str(error))
+        return message_reply(500, "Reading the workspace's MCP servers failed.", str(error))
 
 
 async def _call(state: AgentState, request: HttpRequest) -> HttpReply:
-    wanted = json.loads(request.body or b"{}")
-    name, arguments = wanted.get("tool_name"), wanted.get("arguments") or {}
+    fields = json.loads(request.body or b"{}")
+    name, arguments = fields.get("tool_name"), fields.get("arguments") or {}
     if not isinstance(name, str) or not name or not isinstance(arguments, dict):
-        return message_reply(400, "tool_name must be a text, and arguments an object")
+        return message_reply(400, "tool_name must be a string, and arguments an object")
     if state.tool_servers is None:
         return _ENDING
     try:
@@ -32,7 +32,7 @@ async def _call(state: AgentState, request: HttpRequest) -> HttpReply:
     except KeyError:
         return message_reply(404, f'There is no tool "{name}".')
     except ToolServerError as error:
-        return message_reply(502, "The tool's server did not do it.", str(error))
+        return message_reply(502, "The tool's MCP server failed.", str(error))
 
 
 MCP_ROUTES: Routes = {("GET", "/api/v0/mcp/tools"): _tools, ("POST", "/api/v0/mcp/call-tool"): _call}

@@ -1,8 +1,7 @@
-"""The agent in the overlay: one mesh node for the whole process, its services on fixed ports, its coordination.
+"""Overlay membership of the agent: one mesh node for the whole process, its services on fixed ports, its coordination.
 
-The node is opened with the first manifest and lives through every reconnect to the server, so that running SSH
-sessions do not notice one. Its code is loaded then, too: the server counts an agent as connected, and its log begins,
-a good deal earlier.
+The node opens with the first manifest and survives every reconnect to the server, so running SSH sessions are not
+interrupted. Its code is loaded then, too: the server counts the agent as connected, and its log begins, much earlier.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from uuid import UUID
 import trio
 
 from coder.agent.config import AgentConfig
-from coder.agent.guarded import guarded
-from coder.agent.network.http_door import HttpDoor
+from coder.agent.failure_isolation import isolate_failures
+from coder.agent.network.lazy_http_api import LazyHttpApi
 from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.network.speedtest import serve_speedtest
 from coder.agent.ssh.acceptor import SshAcceptor
@@ -42,14 +41,14 @@ PTY_PORT, SPEEDTEST_PORT, HTTP_PORT = 2, 3, 4
 Serve = Callable[[trio.abc.HalfCloseableStream], Awaitable[None]]
 
 
-def _load() -> None:
-    """Loads what a node needs; in a thread, so that the connection to the server goes on meanwhile."""
+def _import_mesh() -> None:
+    """Import the mesh's modules; in a thread, so that the connection to the server stays responsive."""
     for name in ("coder.mesh.node", "coder.tailnet.controller", "coder.tailnet.relay"):
         import_module(name)
 
 
 class Traffic:
-    """Overlay traffic since the last report."""
+    """Counters of overlay traffic since the last report."""
 
     def __init__(self) -> None:
         self._total = self._pending = self._reported = (0, 0, 0, 0)
@@ -58,7 +57,7 @@ class Traffic:
         self._total = (rx_packets, rx_bytes, tx_packets, tx_bytes)
 
     def since_report(self) -> tuple[int, int, int, int]:
-        """(packets in, bytes in, packets out, bytes out); they count as told once `reported` is called."""
+        """Return (packets in, bytes in, packets out, bytes out); `reported` marks them as reported."""
         now, then = self._total, self._reported
         self._pending = now
         return now[0] - then[0], now[1] - then[1], now[2] - then[2], now[3] - then[3]
@@ -68,7 +67,7 @@ class Traffic:
 
 
 class AgentNetwork:
-    """Made once; `update` with each manifest, `coordinate` with each session."""
+    """Overlay of one agent: call `update` with each manifest, `coordinate` with each session."""
 
     def __init__(
         self, config: AgentConfig, state: AgentState, ssh: SshAcceptor, pty: PtyService, nursery: trio.Nursery
@@ -85,7 +84,8 @@ class AgentNetwork:
         state.overlay = lambda: self._node.status() if self._node is not None else None
 
     async def update(self, manifest: agent_pb2.Manifest) -> None:
-        """Opens the node at the first manifest, and another when a build made us another agent: addresses are its ids.
+        """Open the node at the first manifest. A rebuild with another agent id opens a new node, because addresses
+        derive from the id.
 
         Other manifests change its relays and whether direct paths are used.
         """
@@ -95,7 +95,7 @@ class AgentNetwork:
         self._agent_id = manifest.agent_id
         if self._controller is None or self._relay is None:
             self._running, self._ended, self._listening = trio.CancelScope(), trio.Event(), trio.CancelScope()
-            await in_thread_or_here(_load)
+            await in_thread_or_here(_import_mesh)
             await self._nursery.start(self._run, manifest)
             return
         from coder.tailnet import derpmap
@@ -105,7 +105,7 @@ class AgentNetwork:
         self._controller.set_derp_map(derpmap.from_proto(manifest.derp_map))
 
     async def coordinate(self, session: Session) -> None:
-        """Keeps the coordinator and our node in step until the session ends."""
+        """Synchronize the node with the coordinator until the session ends."""
         if self._controller is None:
             raise trio.BrokenResourceError("no manifest yet")
         await self._controller.run(session)
@@ -155,15 +155,19 @@ class AgentNetwork:
 
     def _listen(self, node: Node, nursery: trio.Nursery) -> None:
         services: dict[int, Serve] = dict.fromkeys(SSH_PORTS, self._ssh.serve)
-        services |= {PTY_PORT: self._pty.serve, SPEEDTEST_PORT: serve_speedtest, HTTP_PORT: HttpDoor(self._state).serve}
+        services |= {
+            PTY_PORT: self._pty.serve,
+            SPEEDTEST_PORT: serve_speedtest,
+            HTTP_PORT: LazyHttpApi(self._state).serve,
+        }
         nursery.start_soon(self._accept, node, services, nursery)
 
     async def _accept(self, node: Node, services: dict[int, Serve], handlers: trio.Nursery) -> None:
-        """Accepts until `close_listeners`; connections run in `handlers`, which outlives that."""
+        """Accept connections until `close_listeners`; connections run in `handlers`, which outlives the listeners."""
         with self._listening:
             async with trio.open_nursery() as accepting:
                 for port, serve in services.items():
-                    handler = guarded(partial(self._counted, serve))
+                    handler = isolate_failures(partial(self._counted, serve))
                     serve_port = partial(trio.serve_listeners, handler_nursery=handlers)
                     accepting.start_soon(serve_port, handler, [node.tcp_listen(port)])
 
@@ -175,7 +179,7 @@ class AgentNetwork:
             self._connections -= 1
 
     def refresh_traffic(self) -> None:
-        """Takes the node's counters into `traffic`."""
+        """Copy the node's counters into `traffic`."""
         if self._node is not None:
             peers = self._node.status().peers
             self.traffic.count(0, sum(peer.rx_bytes for peer in peers), 0, sum(peer.tx_bytes for peer in peers))
@@ -184,7 +188,7 @@ class AgentNetwork:
         return self._connections
 
     def peers_in_use(self, seconds: float) -> dict[str, int | None]:
-        """How many peers with a handshake that young are reached directly, and how many through a relay."""
+        """Return the number of peers with a handshake within `seconds` on a direct path, and through a relay."""
         if self._node is None:
             return {"direct": None, "relayed": None}
         since = trio.current_time() - seconds
@@ -197,19 +201,19 @@ class AgentNetwork:
         return {"direct": direct, "relayed": len(peers) - direct}
 
     async def latencies(self) -> list[float]:
-        """Seconds to each connected peer, by disco ping."""
+        """Return the latency to each connected peer in seconds, by disco ping."""
         if self._node is None:
             return []
-        found: list[float] = []
+        latencies_s: list[float] = []
         for key in self._node.peers():
             try:
-                found.append((await self._node.ping(key)).latency_s)
+                latencies_s.append((await self._node.ping(key)).latency_s)
             except MeshError:
                 continue
-        return found
+        return latencies_s
 
     async def close_listeners(self) -> None:
-        """No new connections; those that run go on until the process ends."""
+        """Stop accepting connections; open ones stay until the process ends."""
         self._listening.cancel()
 
     async def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""Listening TCP ports of this machine, from /proc/net or, where there is none, psutil."""
+"""Listening TCP ports of this machine, from /proc/net or, where /proc is missing, psutil."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from coder.base import without_proc
 
 MINIMUM = 9
-"Lower ports are the agent's own inside the overlay."
+"Lowest port listed; lower ports are the agent's own inside the overlay."
 IGNORED = frozenset(
     {20, 21, 22, 23, 25, 53, 110, 143, 179, 389, 465, 587, 636, 989, 990, 993, 995}
     | {3306, 3389, 5432, 27017, 27018, 27019, 28017}
@@ -24,8 +24,8 @@ class ListeningPort:
     port: int
 
 
-def listening_ports(own: frozenset[int] = frozenset()) -> list[ListeningPort]:
-    """Ports in LISTEN state that a person may want to open, lowest first."""
+def listening_ports(excluded: frozenset[int] = frozenset()) -> list[ListeningPort]:
+    """Return ports in LISTEN state that a user may want to open, lowest first."""
     if without_proc.needed():
         listed = without_proc.listening()
     else:
@@ -33,12 +33,12 @@ def listening_ports(own: frozenset[int] = frozenset()) -> list[ListeningPort]:
     return [
         ListeningPort(name, "tcp", port)
         for port, name in sorted(listed.items())
-        if port >= MINIMUM and port not in IGNORED and port not in own
+        if port >= MINIMUM and port not in IGNORED and port not in excluded
     ]
 
 
 def _listening_by_proc() -> dict[int, str]:
-    """Port -> name of the program that listens."""
+    """Return port -> name of the listening program."""
     inodes: dict[str, int] = {}
     for table in ("tcp", "tcp6"):
         inodes |= _table(Path("/proc/net") / table)
@@ -47,22 +47,22 @@ def _listening_by_proc() -> dict[int, str]:
 
 
 def _table(path: Path) -> dict[str, int]:
-    """socket inode -> port of the listening entries."""
+    """Return socket inode -> port of the listening entries."""
     try:
         lines = path.read_text().splitlines()[1:]
     except OSError:
         return {}
-    found = {}
+    by_inode = {}
     for line in lines:
         fields = line.split()
         if len(fields) > 9 and fields[3] == _LISTEN:
-            found[fields[9]] = int(fields[1].rpartition(":")[2], 16)
-    return found
+            by_inode[fields[9]] = int(fields[1].rpartition(":")[2], 16)
+    return by_inode
 
 
 def _process_names(inodes: dict[str, int]) -> dict[str, str]:
-    """socket inode -> program name, as far as we may look."""
-    found: dict[str, str] = {}
+    """Return socket inode -> program name, for the processes the agent may inspect."""
+    by_inode: dict[str, str] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -70,7 +70,7 @@ def _process_names(inodes: dict[str, int]) -> dict[str, str]:
             for descriptor in (entry / "fd").iterdir():
                 target = str(descriptor.readlink())
                 if target.startswith("socket:[") and target[8:-1] in inodes:
-                    found[target[8:-1]] = (entry / "comm").read_text().strip()
+                    by_inode[target[8:-1]] = (entry / "comm").read_text().strip()
         except OSError:
-            continue  # the process ended, or is not ours to see
-    return found
+            continue  # the process ended, or access is denied
+    return by_inode

@@ -13,48 +13,48 @@ from coder.agent.workspace.processes import SIGNALS
 PREFIX = "/api/v0/processes/"
 LONGEST_WAIT = 300.0
 "Seconds a request may wait for a process to end (docs/protocol/agent-services.md#http)."
-_ENDING = message_reply(503, "The agent is ending.")
+_ENDING = message_reply(503, "The agent is shutting down.")
 
 
 async def _start(state: AgentState, request: HttpRequest) -> HttpReply:
-    wanted = json.loads(request.body or b"{}")
-    command, env = wanted.get("command"), wanted.get("env") or {}
+    body = json.loads(request.body or b"{}")
+    command, env = body.get("command"), body.get("env") or {}
     if not isinstance(command, str) or not command:
         return message_reply(400, "Command is required.")
     if not all(isinstance(value, str) for value in env.values()):
         return message_reply(400, "env must be an object of strings")
     if state.processes is None:
         return _ENDING
-    made = await state.processes.start(
-        command, str(wanted.get("workdir") or ""), env, background=bool(wanted.get("background"))
+    process = await state.processes.start(
+        command, str(body.get("workdir") or ""), env, background=bool(body.get("background"))
     )
-    return json_reply(200, {"id": made.id, "started": True})
+    return json_reply(200, {"id": process.id, "started": True})
 
 
 async def _list(state: AgentState, _request: HttpRequest) -> HttpReply:
     return _ENDING if state.processes is None else json_reply(200, {"processes": state.processes.rows()})
 
 
-async def one_process(state: AgentState, request: HttpRequest) -> HttpReply:
-    """`{id}/output` and `{id}/signal`."""
+async def process_route(state: AgentState, request: HttpRequest) -> HttpReply:
+    """Serve `{id}/output` and `{id}/signal`."""
     ident, _, verb = request.path.removeprefix(PREFIX).partition("/")
-    found = state.processes.get(ident) if state.processes is not None else None
+    process = state.processes.get(ident) if state.processes is not None else None
     if (request.method, verb) not in {("GET", "output"), ("POST", "signal")}:
         return message_reply(404, "Route not found.")
-    if found is None:
+    if process is None:
         return message_reply(404, f'Process "{ident}" not found.')
     if verb == "output":
         if waits(request):
             with trio.move_on_after(LONGEST_WAIT):
-                await found.ended.wait()
-        return json_reply(200, found.shown_output())
-    wanted = json.loads(request.body or b"{}").get("signal")
-    if wanted not in SIGNALS:
-        return message_reply(400, f"Unsupported signal {wanted!r}.", f"Use one of: {', '.join(SIGNALS)}.")
-    if found.exited is not None:
+                await process.ended.wait()
+        return json_reply(200, process.output_json())
+    body = json.loads(request.body or b"{}").get("signal")
+    if body not in SIGNALS:
+        return message_reply(400, f"Unsupported signal {body!r}.", f"Use one of: {', '.join(SIGNALS)}.")
+    if process.exited is not None:
         return message_reply(409, f'Process "{ident}" is not running.')
-    found.send(wanted)
-    return message_reply(200, f'Signal "{wanted}" sent to process "{ident}".')
+    process.send(body)
+    return message_reply(200, f'Signal "{body}" sent to process "{ident}".')
 
 
 def waits(request: HttpRequest) -> bool:

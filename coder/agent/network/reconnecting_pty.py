@@ -1,7 +1,7 @@
-"""Terminals that outlive their connection (overlay port 2): the web terminal's side in the workspace.
+"""Terminals that outlive their connection (overlay port 2), for the web terminal.
 
-Wire form (docs/protocol/agent-services.md#terminals): u16 little-endian length and a JSON init from the client, then
-JSON objects with data and size; raw terminal bytes back, the last 64 KiB first.
+Wire format (docs/protocol/agent-services.md#terminals): u16 little-endian length and a JSON init message from the
+client, then JSON objects with data and size; raw terminal bytes back, the last 64 KiB first.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ REPLAY = 64 << 10
 UNATTACHED_LIFE = 300.0
 FIRST_ATTACH = 30.0
 MAX_INIT = 64 << 10
-LAST_WORDS = 3.0
-"Seconds for a program to end that was hung up (ours)."
+HANGUP_TIMEOUT = 3.0
+"Seconds for a program to exit after SIGHUP (ours)."
 OUT_QUEUE = 256
-"Chunks waiting for one slow viewer; then it is dropped, the terminal must not wait for it."
+"Chunks queued for one slow viewer; at the limit the viewer is disconnected, because the terminal must not wait for it."
 _SPACE = re.compile(r"\s*+")
 
 
@@ -48,46 +48,47 @@ class Init:
 
 
 class PtyService:
-    """All sessions of this agent; `serve` takes one connection."""
+    """All terminal sessions of this agent; `serve` handles one connection."""
 
     def __init__(self, state: AgentState, nursery: trio.Nursery) -> None:
         self._state, self._nursery = state, nursery
         self._sessions: dict[str, _Session] = {}
 
-    def let_go(self) -> None:
-        """Nothing is read any more, nothing ended: for the next program of this process. To be cancelled after."""
+    def release(self) -> None:
+        """Stop reading the terminals without ending their programs, for the next program of this process. Cancel the
+        service afterwards."""
         for session in self._sessions.values():
-            session.let_go()
+            session.release()
 
-    def left(self) -> list[KeptTerminal]:
-        """What that program goes on with."""
-        return [session.left(ident) for ident, session in self._sessions.items() if session.is_let_go]
+    def handover_state(self) -> list[KeptTerminal]:
+        """Return the sessions that the next program continues with."""
+        return [session.handover_state(ident) for ident, session in self._sessions.items() if session.is_released]
 
     def resume(self, kept: list[KeptTerminal]) -> None:
-        """Goes on with terminals of the program before."""
-        for one in kept:
-            self._attend(one.ident, _Session(Child(one.pid), one.master, one.replay))
+        """Continue the terminals of the previous program."""
+        for state in kept:
+            self._register(state.ident, _Session(Child(state.pid), state.master, state.replay))
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """One connection, to its end. Bad input closes it silently."""
+        """Serve one connection to its end. Invalid input closes it silently."""
         async with stream:
             try:
                 init, rest = await _read_init(stream)
             except (ValueError, TypeError, OverflowError, RecursionError, trio.BrokenResourceError):
                 return
-            where = await workdir(self._state)  # before the look for the session: two viewers may come at once
+            folder = await workdir(self._state)  # before the session lookup: two viewers may connect concurrently
             session = self._sessions.get(init.ident)
             if session is None:
                 try:
-                    session = self._open(init, where)
+                    session = self._open(init, folder)
                 except OSError as error:
                     await stream.send_all(f"coder agent: {error.strerror or error}\r\n".encode())
                     return
-                except ValueError as error:  # a zero byte, which no command line can hold
+                except ValueError as error:  # a zero byte, which no argument can hold
                     await stream.send_all(f"coder agent: {error}\r\n".encode())
                     return
             else:
-                session.resize(init.height, init.width)  # the newest viewer's window counts, as in the recordings
+                session.resize(init.height, init.width)  # the newest viewer's window size applies, as in the recordings
             ident = self._state.open_session("reconnecting_pty")
             self._state.counters.count("agent_reconnecting_pty_connections_total")
             code = 1
@@ -95,11 +96,11 @@ class PtyService:
                 await session.attach(stream, rest)
                 code = 0
             except* (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # the viewer left; the session stays
+                pass  # the viewer disconnected; the session stays
             finally:
                 self._state.close_session(ident, "reconnecting_pty", code)
 
-    def _open(self, init: Init, where: Path) -> _Session:
+    def _open(self, init: Init, folder: Path) -> _Session:
         env = environment.command_environment(self._state) | {"TERM": "xterm-256color"}
         if (
             not any("utf" in env.get(name, "").lower() for name in ("LC_ALL", "LC_CTYPE", "LANG"))
@@ -109,15 +110,16 @@ class PtyService:
         if init.container is None:
             argv = environment.command_line(self._state.identity, init.command)
         else:
-            passed = [*environment.passed_inside(self._state), "TERM"]
+            passed = [*environment.container_variables(self._state), "TERM"]
             argv = init.container.command_line(init.command, env, tty=True, passed=passed)
-        process, master, _ = terminal.spawn(argv, env, where, height=init.height or 80, width=init.width or 80)
+        process, master, _ = terminal.spawn(argv, env, folder, height=init.height or 80, width=init.width or 80)
         session = _Session(Child(process.pid), master)
-        process.returncode = 0  # of no use any more: the child is waited for here, and Popen's finalizer would, too
-        self._attend(init.ident, session)
+        # unused from here on: the child is reaped here, and Popen's finalizer would reap it, too
+        process.returncode = 0
+        self._register(init.ident, session)
         return session
 
-    def _attend(self, ident: str, session: _Session) -> None:
+    def _register(self, ident: str, session: _Session) -> None:
         self._sessions[ident] = session
         self._nursery.start_soon(self._run, ident, session)
 
@@ -125,7 +127,7 @@ class PtyService:
         try:
             await session.run()
         finally:
-            if not session.is_let_go:
+            if not session.is_released:
                 self._sessions.pop(ident, None)
 
 
@@ -138,13 +140,13 @@ class _Session:
         self._replay_size = len(replay)
         self._viewers: set[trio.MemorySendChannel[bytes]] = set()
         self._typing = trio.Lock()
-        "One viewer at a time waits for a program that does not read; what another types comes behind."
+        "Serializes input: one viewer at a time waits for a program that does not read, the next one's input follows."
         self._attached = trio.Event()
         self._life = UNATTACHED_LIFE if replay else FIRST_ATTACH
-        self._over = self.is_let_go = False
+        self._over = self.is_released = False
 
     async def run(self) -> None:
-        """Reads the terminal until its program ends or nobody has watched for too long."""
+        """Read the terminal until its program ends or it had no viewer for too long."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._expire, nursery.cancel_scope)
@@ -154,28 +156,28 @@ class _Session:
             self._over = True
             for viewer in list(self._viewers):
                 viewer.close()
-            if not self.is_let_go:
+            if not self.is_released:
                 kill_group(self._child.pid, signal.SIGHUP)
                 trio.lowlevel.notify_closing(self._master)
                 os.close(self._master)
                 with trio.CancelScope(shield=True):
                     await self._reap()
 
-    def let_go(self) -> None:
-        """What the terminal says from now on waits for the next program. One that is ending goes on doing so."""
-        self.is_let_go = not self._over
+    def release(self) -> None:
+        """Leave the terminal's further output to the next program. A session that is ending still ends."""
+        self.is_released = not self._over
 
-    def left(self, ident: str) -> KeptTerminal:
+    def handover_state(self, ident: str) -> KeptTerminal:
         return KeptTerminal(ident, self._child.pid, self._master, b"".join(self._replay)[-REPLAY:])
 
     async def _reap(self) -> None:
-        with trio.move_on_after(LAST_WORDS) as scope:
+        with trio.move_on_after(HANGUP_TIMEOUT) as scope:
             await self._child.wait()
         if scope.cancelled_caught:
             await end_group(self._child)
 
     async def _read(self) -> None:
-        while not self.is_let_go:
+        while not self.is_released:
             try:
                 data = os.read(self._master, 65536)
             except BlockingIOError:
@@ -214,7 +216,7 @@ class _Session:
             return
 
     async def attach(self, stream: trio.abc.Stream, rest: bytes) -> None:
-        """Copies both ways until the viewer leaves or the program ends."""
+        """Copy both ways until the viewer disconnects or the program ends."""
         send, receive = trio.open_memory_channel[bytes](OUT_QUEUE)
         replay = b"".join(self._replay)[-REPLAY:]
         self._viewers.add(send)
@@ -236,8 +238,8 @@ class _Session:
         pending = b""
         while True:
             try:
-                messages, buffer = _messages(decoder, buffer)
-            except RecursionError:  # nested by the thousand: no terminal client, either
+                messages, buffer = _split_messages(decoder, buffer)
+            except RecursionError:  # thousands of nested levels: not a terminal client either
                 scope.cancel()
                 return
             for message in messages:
@@ -249,11 +251,11 @@ class _Session:
             text, pending = _decode_partial(pending + bytes(chunk))
             buffer += text
             if len(buffer) > (1 << 20):
-                scope.cancel()  # a megabyte without one whole object is no terminal client
+                scope.cancel()  # a megabyte without a complete object is not a terminal client
                 return
 
     def resize(self, height: object, width: object) -> None:
-        """Tell the program the size of the viewer's window; senseless ones are ignored."""
+        """Set the program's window size to the viewer's; out-of-range sizes are ignored."""
         if self._over or not isinstance(height, int) or not isinstance(width, int):
             return
         if 0 < height < 1 << 16 and 0 < width < 1 << 16:
@@ -262,7 +264,7 @@ class _Session:
     async def _on_message(self, message: dict[str, Any]) -> None:
         self.resize(message.get("height"), message.get("width"))
         text = message.get("data") or ""
-        data = _typed(text) if isinstance(text, str) else b""
+        data = _input_bytes(text) if isinstance(text, str) else b""
         async with self._typing:
             while data and not self._over:
                 try:
@@ -273,35 +275,36 @@ class _Session:
                     return
 
 
-def _typed(text: str) -> bytes:
-    """What the viewer typed. Bytes that were no UTF-8 stay as they were; half a surrogate pair is U+FFFD, as in Go."""
+def _input_bytes(text: str) -> bytes:
+    """Return the viewer's input as bytes. Bytes that were not UTF-8 are restored; half a surrogate pair becomes U+FFFD,
+    as in Go."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-def _messages(decoder: json.JSONDecoder, buffer: str) -> tuple[list[dict[str, Any]], str]:
-    """The complete JSON objects at the front of `buffer`, and what follows them. Raises RecursionError."""
-    found: list[dict[str, Any]] = []
+def _split_messages(decoder: json.JSONDecoder, buffer: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the complete JSON objects at the front of `buffer`, and the rest. Raises RecursionError."""
+    objects: list[dict[str, Any]] = []
     at = 0  # the text is cut once: it may be thirty thousand objects of two letters
-    while (start := _behind_space(buffer, at)) < len(buffer):
+    while (start := _skip_space(buffer, at)) < len(buffer):
         try:
             value, at = decoder.raw_decode(buffer, start)
         except json.JSONDecodeError:
             break
         if isinstance(value, dict):
-            found.append(value)
-    return found, buffer[at:].lstrip()
+            objects.append(value)
+    return objects, buffer[at:].lstrip()
 
 
-def _behind_space(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     return at if match is None else match.end()
 
 
 def _decode_partial(data: bytes) -> tuple[str, bytes]:
-    """UTF-8 text and the bytes of a character cut at the end."""
+    """Return UTF-8 text and the bytes of a character cut off at the end."""
     for cut in range(min(3, len(data)) + 1):
         head = data[: len(data) - cut]
         try:
@@ -312,7 +315,7 @@ def _decode_partial(data: bytes) -> tuple[str, bytes]:
 
 
 async def _read_init(stream: trio.abc.Stream) -> tuple[Init, bytes]:
-    """The init message and what follows it. Raises ValueError for anything malformed."""
+    """Read the init message; return it and the bytes after it. Raises ValueError for anything malformed."""
     data = b""
     while len(data) < 2 or len(data) < 2 + int.from_bytes(data[:2], "little"):
         chunk = await stream.receive_some(4096)
@@ -324,7 +327,7 @@ async def _read_init(stream: trio.abc.Stream) -> tuple[Init, bytes]:
     if not isinstance(value, dict) or not isinstance(value.get("ID"), str) or not value["ID"]:
         raise ValueError("init message without an ID")
     command = value.get("Command") or ""
-    container = Container.named(str(value.get("Container") or ""), str(value.get("ContainerUser") or ""))
+    container = Container.from_request(str(value.get("Container") or ""), str(value.get("ContainerUser") or ""))
     height, width = int(value.get("Height") or 0), int(value.get("Width") or 0)
     init = Init(value["ID"], height, width, str(command), container)
     return init, data[2 + size :]

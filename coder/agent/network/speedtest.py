@@ -1,4 +1,4 @@
-"""The speed test server (overlay port 3), compatible with the field's tools.
+"""Speed test server (overlay port 3), compatible with Tailscale's tools.
 
 One JSON line each way, then 2 MiB blocks of random bytes until the time is over
 (docs/protocol/agent-services.md#speed-test).
@@ -15,11 +15,11 @@ VERSION = 2
 BLOCK = 2 << 20
 DOWNLOAD = 0
 MAX_SECONDS = 60.0
-"Our own bound on how long one test may keep the path busy."
+"Seconds that one test may use the path (ours)."
 
 
 async def serve_speedtest(stream: trio.abc.Stream) -> None:
-    """One test. Never raises for what the peer did."""
+    """Run one test. Never raises for a peer's misbehaviour."""
     async with stream:
         try:
             line, rest = await _read_line(stream)
@@ -38,24 +38,24 @@ async def serve_speedtest(stream: trio.abc.Stream) -> None:
 
 
 def read_request_untrusted(line: bytes) -> tuple[str, dict[str, int]]:
-    """(why it is refused, in the words of the field's server; empty when it is not, the request)."""
+    """Return (reason for the rejection, in the words of Tailscale's server; "" when it is valid, the request)."""
     try:
         config = json.loads(line)
     except (ValueError, RecursionError):
         first = line.decode("utf-8", "replace").lstrip()[:1]
         return f"invalid character {first!r} looking for beginning of value" if first else "unexpected EOF", {}
     if not isinstance(config, dict):
-        return "the request is no JSON object", {}
-    found = {name: config.get(name, 0) for name in ("version", "time", "direction")}
-    if not all(isinstance(value, int) and abs(value) < 1 << 63 for value in found.values()):
+        return "the request is not a JSON object", {}
+    request = {name: config.get(name, 0) for name in ("version", "time", "direction")}
+    if not all(isinstance(value, int) and abs(value) < 1 << 63 for value in request.values()):
         return "the request's fields are not numbers", {}
-    if found["version"] != VERSION:
-        return f"version mismatch! Server is version {VERSION}, client is version {found['version']}", {}
-    return "", found
+    if request["version"] != VERSION:
+        return f"version mismatch! Server is version {VERSION}, client is version {request['version']}", {}
+    return "", request
 
 
 async def send_blocks(stream: trio.abc.SendStream, seconds: float) -> int:
-    """Sends random blocks for `seconds`; returns the bytes sent."""
+    """Send random blocks for `seconds`; return the bytes sent."""
     block = os.urandom(BLOCK)
     sent = 0
     deadline = trio.current_time() + seconds
@@ -66,7 +66,7 @@ async def send_blocks(stream: trio.abc.SendStream, seconds: float) -> int:
 
 
 async def receive_blocks(stream: trio.abc.ReceiveStream, limit: float, already: int = 0) -> int:
-    """Reads until the end of the stream, at most `limit` seconds; returns the bytes read."""
+    """Read to the end of the stream, at most `limit` seconds; return the bytes read."""
     received = already
     with trio.move_on_after(limit):
         while chunk := await stream.receive_some(BLOCK):

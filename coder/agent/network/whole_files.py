@@ -1,4 +1,4 @@
-"""Files and folders of a workspace as they are: list, read, write, resolve (`/api/v0/…` of the agent)."""
+"""Whole files and folders of a workspace: list, read, write, resolve (`/api/v0/…` of the agent)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from coder.agent.state import AgentState
 from coder.agent.workspace.files import NotRegularError, open_regular, read_regular, workdir
 
 MAX_FILE = 64 << 20
-"Bytes of one answer; the rest is asked for by offset (ours)."
+"Bytes of one reply; clients request the rest by offset (ours)."
 
 
 async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
-    wanted = json.loads(request.body or b"{}")
-    parts = wanted.get("path") or []
-    base = state.identity.home if wanted.get("relativity") == "home" else Path("/")
-    given = request.first("path")
-    directory = Path(given) if given else base.joinpath(*parts)
+    fields = json.loads(request.body or b"{}")
+    parts = fields.get("path") or []
+    base = state.identity.home if fields.get("relativity") == "home" else Path("/")
+    requested_path = request.first("path")
+    directory = Path(requested_path) if requested_path else base.joinpath(*parts)
     return json_reply(
         200,
         {
@@ -33,7 +33,8 @@ async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
 
 
 def _entries(directory: Path) -> list[dict[str, Any]]:
-    """What cannot be looked at (somebody's FUSE) costs the others nothing: pathlib's `is_dir` raises there."""
+    """Return the folder's entries. An unreadable entry (another user's FUSE mount) does not hide the others: pathlib's
+    `is_dir` would raise there."""
     return [
         {"name": item.name, "absolute_path_string": str(item), "is_dir": os.path.isdir(item)}  # noqa: PTH112
         for item in sorted(directory.iterdir(), key=lambda item: item.name)
@@ -66,7 +67,7 @@ async def _write_file(_state: AgentState, request: HttpRequest) -> HttpReply:
 
 
 def _write(path: Path, body: bytes) -> None:
-    """In place: whoever has it open, and its other names, see the new content."""
+    """Write in place: open descriptors and hard links see the new content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_regular(path, os.O_WRONLY | os.O_CREAT) as file:
         file.truncate(0)
@@ -74,13 +75,13 @@ def _write(path: Path, body: bytes) -> None:
 
 
 async def _resolve_path(state: AgentState, request: HttpRequest) -> HttpReply:
-    given = request.first("path")
-    if not given:
+    requested_path = request.first("path")
+    if not requested_path:
         return message_reply(400, "path must not be empty")
-    if given == "~" or given.startswith("~/"):
-        path = state.identity.home / given[2:]
+    if requested_path == "~" or requested_path.startswith("~/"):
+        path = state.identity.home / requested_path[2:]
     else:
-        path = await workdir(state) / given
+        path = await workdir(state) / requested_path
     return json_reply(200, {"resolved_path": str(await on_disk(path.resolve))})
 
 

@@ -1,7 +1,7 @@
 """Health of the workspace's apps: an HTTP GET at each app's interval, changes reported within a second.
 
-A status below 500 is healthy at once; `threshold` failures must already have been counted before the next one makes
-an app unhealthy (docs/protocol/agents.md#limits).
+A status below 500 is healthy immediately; an app becomes unhealthy at the failure after `threshold` failures
+(docs/protocol/agents.md#limits).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REPORT_TICK = 1.0
 
 
 class AppHealth:
-    """Probes and reports the apps of the current manifest."""
+    """Prober and reporter for the apps of the current manifest."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -30,7 +30,7 @@ class AppHealth:
         self._changed = trio.Event()
 
     async def loop(self, send: Send) -> None:
-        """Runs for one manifest, until cancelled."""
+        """Run for one manifest, until cancelled."""
         manifest = self._state.manifest
         apps = [app for app in manifest.apps if _probed(app)] if manifest else []
         self._health = {app.id: self._health.get(app.id, agent_pb2.INITIALIZING) for app in apps}
@@ -59,13 +59,13 @@ class AppHealth:
             await trio.sleep(interval)
             if await probe(app.healthcheck.url, max(0.001, interval - 0.001)):
                 failures = 0
-                self._judge(app, agent_pb2.HEALTHY)
+                self._set_health(app, agent_pb2.HEALTHY)
             elif failures < app.healthcheck.threshold:
                 failures += 1
             else:
-                self._judge(app, agent_pb2.UNHEALTHY)
+                self._set_health(app, agent_pb2.UNHEALTHY)
 
-    def _judge(self, app: agent_pb2.WorkspaceApp, health: agent_pb2.AppHealth.ValueType) -> None:
+    def _set_health(self, app: agent_pb2.WorkspaceApp, health: agent_pb2.AppHealth.ValueType) -> None:
         self._health[app.id] = health
         self._changed.set()
 
@@ -76,7 +76,7 @@ def _probed(app: agent_pb2.WorkspaceApp) -> bool:
 
 
 async def probe(url: str, timeout: float) -> bool:
-    """One health request. Proxies never apply: the app lives on this machine."""
+    """Send one health request. Proxies never apply: the app runs on this machine."""
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What a program of the workspace says of an app, passed on with the agent's own token."""
+"""App status set by a program of the workspace, forwarded with the agent's own token."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from coder.net.policy import DialPolicy
 
 FIELDS = ("app_slug", "state", "message", "uri")
 MAX_ANSWER = 64 * 1024
-"""Ours, bytes: an acknowledgement, or why not."""
+"""Bytes (ours) of the reply: an acknowledgement, or the reason for a rejection."""
 
 
 async def report_app_status(policy: DialPolicy, request: Mapping[str, Any]) -> None:
-    """Raises NetError: a refusal is the server's own word."""
+    """Send the status. Raises NetError with the server's message when it rejects the status."""
     body = {name: str(request.get(name, "")) for name in FIELDS}
     async with HttpClient(policy) as client:
         await client.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=body, limit=MAX_ANSWER)

@@ -1,15 +1,15 @@
-"""Begin and end of sessions on their way to the server's connection log. Bounded; a refused report is dropped."""
+"""Begin and end of sessions for the server's connection log. Bounded; a rejected report is dropped."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.ordered_reports import OrderedReports
 from coder.agent.state import ConnectionEvent
 from coder.rpc.proto import agent_pb2
 
 LIMIT = 2048
-"Reports kept while there is no connection (docs/protocol/agents.md#limits)."
+"Reports kept while disconnected (docs/protocol/agents.md#limits)."
 _KINDS = {
     "ssh": agent_pb2.Connection.SSH,
     "vscode": agent_pb2.Connection.VSCODE,
@@ -18,8 +18,8 @@ _KINDS = {
 }
 
 
-class ReportQueue(InOrder[agent_pb2.ReportConnectionRequest]):
-    """Keeps reports in order."""
+class ReportQueue(OrderedReports[agent_pb2.ReportConnectionRequest]):
+    """Queue of connection reports, in order."""
 
     def __init__(self) -> None:
         super().__init__(LIMIT)

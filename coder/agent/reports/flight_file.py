@@ -1,7 +1,7 @@
-"""The file in which a flight recorder survives its process: two slots of fixed size, written in turn.
+"""File that preserves a flight recorder across processes: two slots of fixed size, written alternately.
 
-A slot is a checksum, a sequence number, a length and JSON. The space is taken when the file is made, so a disk that
-runs full later is no reason to forget, and a crash in the middle of a write leaves the other slot.
+A slot is a checksum, a sequence number, a length and JSON. The space is allocated at creation, so a disk that fills up
+later loses nothing, and a crash in the middle of a write leaves the other slot.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from coder.agent.disk import Held
+from coder.agent.disk import OpenDescriptor
 
 SLOT = 32 << 10
 _HEADER = struct.Struct(">IQI")
 
 
-class FlightFile(Held):
-    """Made by `open_file`; all methods may raise OSError and block for a moment."""
+class FlightFile(OpenDescriptor):
+    """Open record, created by `open_file`; all methods may raise OSError and block for a moment."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
@@ -29,7 +29,7 @@ class FlightFile(Held):
 
     @classmethod
     def open_file(cls, path: Path) -> FlightFile:
-        """Makes it (0600, its folders 0700) when it is not there. Raises OSError."""
+        """Open the file; create it (0600, its folders 0700) when missing. Raises OSError."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
@@ -41,17 +41,17 @@ class FlightFile(Held):
         return cls(descriptor)
 
     def read(self) -> dict[str, Any]:
-        """What was written last; empty when nothing readable is there."""
+        """Return the newest document; empty when neither slot is readable."""
         newest: tuple[int, dict[str, Any]] = (0, {})
         for slot in (0, 1):
-            found = _slot_untrusted(_get(self.descriptor, slot * SLOT))
-            if found is not None and found[0] > newest[0]:
-                newest = found
+            decoded = _slot_untrusted(_get(self.descriptor, slot * SLOT))
+            if decoded is not None and decoded[0] > newest[0]:
+                newest = decoded
         self._number = newest[0]
         return newest[1]
 
     def write(self, document: dict[str, Any]) -> None:
-        """`document["events"]` loses its oldest until it fits."""
+        """Write the document; the oldest of `document["events"]` are dropped until it has room."""
         events = list(document.get("events", ()))
         body = _encoded(document | {"events": events})
         while len(body) > SLOT - _HEADER.size and events:
@@ -85,7 +85,7 @@ def _slot_untrusted(data: bytes) -> tuple[int, dict[str, Any]] | None:
     if number == 0 or end > len(data) or zlib.crc32(data[4:end]) != checksum:
         return None
     try:
-        found = json.loads(data[_HEADER.size : end])
+        decoded = json.loads(data[_HEADER.size : end])
     except (ValueError, RecursionError):
         return None
-    return (number, found) if isinstance(found, dict) else None
+    return (number, decoded) if isinstance(decoded, dict) else None

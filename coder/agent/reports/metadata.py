@@ -1,4 +1,4 @@
-"""Agent metadata: small commands run at intervals, their output reported in batches.
+"""Agent metadata: short commands run at intervals, their output reported in batches.
 
 Source: docs/protocol/agents.md#limits (ticks of one second, 10 KiB of output, one call in flight).
 """
@@ -26,14 +26,15 @@ Description = agent_pb2.WorkspaceAgentMetadata.Description
 Send = Callable[[agent_pb2.BatchUpdateMetadataRequest], Awaitable[object]]
 
 
-def quirk_seconds(duration: object) -> float:
-    """Interval and timeout travel as a Duration whose *nanoseconds* count seconds."""
+def wire_seconds(duration: object) -> float:
+    """Return the seconds of an interval or timeout: on the wire a Duration whose *nanoseconds* count seconds."""
     seconds, nanos = getattr(duration, "seconds", 0), getattr(duration, "nanos", 0)
     return float(seconds) * 1e9 + float(nanos)
 
 
 class MetadataCollector:
-    """Collects by the manifest current at each look. One that comes while `loop` runs is found at its next look."""
+    """Collector of the current manifest's metadata. A manifest that arrives while `loop` runs applies from the next
+    tick."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -42,7 +43,7 @@ class MetadataCollector:
         self._running: set[str] = set()
 
     async def loop(self, send: Send) -> None:
-        """Collects and reports until cancelled; a failing `send` ends it."""
+        """Collect and report until cancelled; a failing `send` ends it."""
         async with trio.open_nursery() as nursery:
             while True:
                 if self._state.manifest is not None:
@@ -50,10 +51,10 @@ class MetadataCollector:
                         self._start_if_due(nursery, description)
                 if self._results:
                     await self._flush(send)
-                await trio.sleep_until(self._next_look())
+                await trio.sleep_until(self._next_tick())
 
-    def _next_look(self) -> float:
-        """An agent without scripts, or between their turns, has nothing to wake up for."""
+    def _next_tick(self) -> float:
+        """Return the time of the next tick. An agent with nothing due does not wake up."""
         manifest, now = self._state.manifest, trio.current_time()
         if manifest is None or self._running or self._results:
             return now + TICK
@@ -75,20 +76,20 @@ class MetadataCollector:
         now, key = trio.current_time(), description.key
         if key in self._running or now < self._due.get(key, 0):
             return
-        interval = quirk_seconds(description.interval)
+        interval = wire_seconds(description.interval)
         self._due[key] = now + interval if interval else float("inf")
         self._running.add(key)
         nursery.start_soon(self._collect, description, interval)
 
     async def _collect(self, description: Description, interval: float) -> None:
-        timeout = quirk_seconds(description.timeout) or interval or DEFAULT_TIMEOUT
+        timeout = wire_seconds(description.timeout) or interval or DEFAULT_TIMEOUT
         result = agent_pb2.WorkspaceAgentMetadata.Result()
         try:
             result.value, result.error = await self._run(description.script, timeout)
         except (OSError, ValueError) as error:  # a zero byte, which no command line can hold
             result.error = f"run cmd: {error}"
         except trio.Cancelled:
-            self._due.pop(description.key, None)  # its turn is not over: there may be no other
+            self._due.pop(description.key, None)  # it is still due: there may be no later turn
             raise
         finally:
             self._running.discard(description.key)

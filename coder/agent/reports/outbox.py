@@ -1,6 +1,6 @@
-"""Everything the server has not heard yet: what an end waits for a while, and an upgrade until it is told.
+"""Reports the server has not confirmed: a shutdown waits for them briefly, an upgrade until they are sent.
 
-A program that takes over is left the states and how many of them were told, nothing else of this.
+A program that takes over receives the states and the number confirmed, nothing else of this.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from typing import Protocol
 
 
 class Unsent(Sized, Protocol):
-    """Reports of one kind on their way."""
+    """Unsent reports of one kind."""
 
     async def wait_sent(self) -> None: ...
 
 
 class Outbox:
-    """Of one agent."""
+    """Unsent reports of one agent."""
 
     def __init__(self, kinds: Mapping[str, Unsent]) -> None:
         self._kinds = kinds
 
     def describe(self) -> str:
-        """In words, "" when everything is told."""
+        """Return the unsent reports in words, "" when all are sent."""
         return ", ".join(f"unsent {name}: {len(kind)}" for name, kind in self._kinds.items() if len(kind))
 
     async def wait_quiet(self) -> None:
-        """Returns at once when everything is told. One kind may come of another."""
+        """Wait until everything is sent; return at once when it is. Sending one kind may add another."""
         while self.describe():
             for kind in self._kinds.values():
                 await kind.wait_sent()

@@ -1,4 +1,4 @@
-"""Readings of memory and volumes for the server, which tells people when either runs short.
+"""Readings of memory and volumes for the server, which notifies users when either runs short.
 
 Source: docs/protocol/agents.md#limits: readings fill a window; a full window is pushed, and again with every reading.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import off_the_loop
+from coder.agent.disk import in_thread
 from coder.agent.reports.volumes import read_volumes
 from coder.base.host import container_memory
 from coder.base.log import get_logger
@@ -27,19 +27,20 @@ Configuration = agent_pb2.GetResourcesMonitoringConfigurationResponse
 
 
 async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] = trio.sleep) -> None:
-    """Runs as long as the connection; ends at once when nothing is to be watched, or the server knows no monitoring."""
+    """Push readings for the life of the connection; return when nothing is monitored or the server does not support
+    monitoring."""
     try:
-        wanted = await session.call(
+        configuration = await session.call(
             AGENT + "GetResourcesMonitoringConfiguration",
             agent_pb2.GetResourcesMonitoringConfigurationRequest(),
             Configuration,
         )
     except RpcError as error:
-        log.debug("the server wants no readings", error=error)
+        log.debug("the server does not monitor resources", error=error)
         return
-    volumes = [volume.path for volume in wanted.volumes if volume.enabled]
-    memory = wanted.HasField("memory") and wanted.memory.enabled
-    size = wanted.config.num_datapoints
+    volumes = [volume.path for volume in configuration.volumes if volume.enabled]
+    memory = configuration.HasField("memory") and configuration.memory.enabled
+    size = configuration.config.num_datapoints
     if size <= 0 or not (memory or volumes):
         return
     window: deque[Datapoint] = deque(maxlen=size)
@@ -47,7 +48,7 @@ async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] =
         window.append(await read(memory, volumes))
         if len(window) == size:
             await _push(session, window)
-        await rest(max(wanted.config.collection_interval_seconds, 1))
+        await rest(max(configuration.config.collection_interval_seconds, 1))
 
 
 async def _push(session: Session, window: deque[Datapoint]) -> None:
@@ -57,16 +58,16 @@ async def _push(session: Session, window: deque[Datapoint]) -> None:
             AGENT + "PushResourcesMonitoringUsage", request, agent_pb2.PushResourcesMonitoringUsageResponse
         )
     except RpcError as error:
-        log.warn("the server refused readings", error=error)
+        log.warn("the server rejected readings", error=error)
 
 
 async def read(memory: bool, volumes: list[str]) -> Datapoint:
-    """One reading; what cannot be read is left out."""
+    """Take one reading; values that cannot be read are left out."""
     point = Datapoint()
     point.collected_at.GetCurrentTime()
     if memory:
-        with suppress(OSError):  # no room for a thread
-            used, total = await off_the_loop(container_memory)
+        with suppress(OSError):  # no free thread
+            used, total = await in_thread(container_memory)
             if used is not None and total is not None:
                 point.memory.used, point.memory.total = used, total
     usages = await read_volumes({Path(path) for path in volumes})

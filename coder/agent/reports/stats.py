@@ -1,4 +1,4 @@
-"""Statistics of the agent's overlay traffic and sessions, reported at the server's rhythm.
+"""Statistics of the agent's overlay traffic and sessions, reported at the server's interval.
 
 Source: docs/protocol/agents.md#calls (UpdateStats): the first call is empty and only asks for the interval.
 """
@@ -24,7 +24,7 @@ _TYPES = {"counter": agent_pb2.Stats.Metric.COUNTER, "gauge": agent_pb2.Stats.Me
 
 
 class Statistics:
-    """One reporter per connection; counters are differences, so a failed report is caught up by the next."""
+    """Reporter of one connection; counters are differences, so the next report makes up for a failed one."""
 
     def __init__(self, state: AgentState, network: AgentNetwork) -> None:
         self._state, self._network = state, network
@@ -76,7 +76,7 @@ class Statistics:
 
 
 def _median(values: list[float]) -> float:
-    """As `statistics.median`, whose module brings fractions with it: half a megabyte of a waiting agent."""
+    """Return the median. `statistics.median` would import fractions: half a megabyte in an idle agent."""
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -1,6 +1,6 @@
-"""Readings of this machine for the server, together with what the flight recorder has to tell.
+"""Readings of this machine for the server, together with the flight recorder's events.
 
-`POST /api/v2/workspaceagents/me/vitals`: a route of our own; a server that does not know it is not asked again. Nothing
+`POST /api/v2/workspaceagents/me/vitals` is our own route; a server that does not know it is not asked again. No failure
 here ends a connection.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import h11
 import trio
 
-from coder.agent.disk import off_the_loop
+from coder.agent.disk import in_thread
 from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.agent.reports.volumes import Usage, read_volumes
 from coder.base.errors import CoderError
@@ -33,67 +33,68 @@ log = get_logger("agent")
 
 PATH = "/api/v2/workspaceagents/me/vitals"
 INTERVAL = 30.0
-IN_USE = 180.0
-"""Ours: seconds since its last handshake within which a peer counts as using us; WireGuard's own sessions last that."""
+PEER_TIMEOUT = 180.0
+"""Seconds (ours) since its last handshake within which a peer counts as active; WireGuard's own sessions last that
+long."""
 _TIMEOUT = 20.0
-_RECORD_TIME = 2.0
-"Ours: seconds the first report waits for what the process before has recorded."
+_RECORD_TIMEOUT = 2.0
+"Seconds (ours) the first report waits for the previous process's record."
 _ANSWER = 64 << 10
 _UNKNOWN = frozenset({404, 405})
 
 
 async def report_loop(policy: DialPolicy, recorder: FlightRecorder, network: AgentNetwork, home: Path) -> None:
-    """Runs as long as a connection; ends when the server knows nothing of readings."""
-    with trio.move_on_after(_RECORD_TIME):
+    """Report for the life of a connection; return when the server does not know the route."""
+    with trio.move_on_after(_RECORD_TIMEOUT):
         await recorder.opened.wait()
     while True:
-        events = recorder.waiting()
+        events = recorder.unsent()
         usage = (await read_volumes([home]))[home]
         try:
-            reading = await off_the_loop(read_host, usage)
+            reading = await in_thread(read_host, usage)
         except OSError as error:
-            log.debug("this machine could not be looked at", error=error)
+            log.debug("reading this machine failed", error=error)
             await trio.sleep(INTERVAL)
             continue
-        body = report(reading | network.peers_in_use(IN_USE), events, datetime.now(UTC))
+        body = report(reading | network.peers_in_use(PEER_TIMEOUT), events, datetime.now(UTC))
         status = await _send(policy, body)
         if status in _UNKNOWN:
             return
         if status is not None and (status < 300 or status == 400):
-            recorder.told(events)
+            recorder.mark_sent(events)
         await trio.sleep(INTERVAL)
 
 
 async def _send(policy: DialPolicy, body: dict[str, Any]) -> int | None:
     try:
         async with HttpClient(policy) as client:
-            # `json=` would load its codec, a megabyte, for the only document that an agent at rest sends.
+            # `json=` would load its codec, a megabyte, for the only document that an idle agent sends.
             text, kind = json.dumps(body).encode(), [("Content-Type", "application/json")]
             answer = await client.request("POST", PATH, body=text, headers=kind, timeout=_TIMEOUT, limit=_ANSWER)
             return answer.status
     except HttpError as error:
-        log.debug("the server refused readings", error=error)
+        log.debug("the server rejected readings", error=error)
         return error.status
     except (CoderError, OSError, trio.BrokenResourceError, h11.RemoteProtocolError) as error:
-        log.debug("the server took no readings", error=error)
+        log.debug("sending readings failed", error=error)
         return None
 
 
 def report(reading: dict[str, Any], events: list[FlightEvent], now: datetime) -> dict[str, Any]:
-    """The body of a report."""
-    told = [{"at": _time(event.at), "kind": event.kind, "data": event.data} for event in events]
-    return {"sent_at": now.isoformat(), "events": told, **reading}
+    """Return the body of a report."""
+    event_list = [{"at": _time(event.at), "kind": event.kind, "data": event.data} for event in events]
+    return {"sent_at": now.isoformat(), "events": event_list, **reading}
 
 
 def _time(seconds: float) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
-    except (OverflowError, ValueError, OSError):  # whatever was in the file
+    except (OverflowError, ValueError, OSError):  # an invalid time in the file
         return datetime.fromtimestamp(0, UTC).isoformat()
 
 
 def read_host(disk: Usage) -> dict[str, Any]:
-    """What this machine can tell; what it cannot is None."""
+    """Return the machine's readings; None for an unavailable value."""
     disk_used, disk_total = disk
     memory_used, memory_total = container_memory()
     return {
@@ -109,7 +110,7 @@ def read_host(disk: Usage) -> dict[str, Any]:
 
 
 def pressure(text: str) -> float | None:
-    """`avg10` of the line `some` (Documentation/accounting/psi.rst)."""
+    """Return `avg10` of the line `some` (Documentation/accounting/psi.rst)."""
     for line in text.splitlines():
         if line.startswith("some "):
             for field in line.split()[1:]:
@@ -120,7 +121,7 @@ def pressure(text: str) -> float | None:
 
 
 def uptime(text: str) -> float | None:
-    """Seconds since the machine started."""
+    """Return the seconds since the machine started."""
     return _number(text.split(maxsplit=1)[0]) if text.split() else None
 
 

@@ -1,4 +1,4 @@
-"""How full file systems are, of which any may be away: one that does not answer is unknown, and costs no other."""
+"""Usage of file systems, any of which may not answer: its usage is unknown then, and the others are unaffected."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
+from coder.agent.disk import DISK_TIMEOUT, FolderThreads, on_disk
 from coder.base.host import disk_usage
 
 Usage = tuple[int | None, int | None]
 """(used, total)"""
 _THREADS = FolderThreads(1)
-"""However many connections come."""
+"""One thread per folder, however many connections there are."""
 
 
 async def read_volumes(folders: Collection[Path]) -> dict[Path, Usage]:
-    """(used, total) of the file system of each; None of one that does not answer."""
-    found: dict[Path, Usage] = dict.fromkeys(folders, (None, None))
+    """Return (used, total) of each folder's file system; None for one that does not answer."""
+    usages: dict[Path, Usage] = dict.fromkeys(folders, (None, None))
 
-    async def look(folder: Path) -> None:
-        with trio.move_on_after(LOOK_TIME), suppress(OSError):  # no room for a thread
-            found[folder] = await on_disk(disk_usage, folder, limiter=_THREADS.of(folder))
+    async def measure(folder: Path) -> None:
+        with trio.move_on_after(DISK_TIMEOUT), suppress(OSError):  # no room for a thread
+            usages[folder] = await on_disk(disk_usage, folder, limiter=_THREADS.of(folder))
 
     async with trio.open_nursery() as nursery:
-        for folder in found:
-            nursery.start_soon(look, folder)
-    return found
+        for folder in usages:
+            nursery.start_soon(measure, folder)
+    return usages

@@ -1,4 +1,4 @@
-"""The SSH server of the agent (asyncssh on an overlay stream); the only part of the agent that meets asyncio.
+"""SSH server of the agent (asyncssh on an overlay stream); the only part of the agent that uses asyncio.
 
-Nobody authenticates here: reaching the agent's overlay address is the authorization.
+There is no SSH authentication: reaching the agent's overlay address is the authorization.
 """

@@ -1,8 +1,8 @@
-"""Where SSH streams arrive: what serves them is loaded when the first one comes.
+"""Acceptor of SSH streams that imports the SSH server at the first connection.
 
-The SSH library takes as long to load as all the rest of a start, and a fifth of the memory of an agent that waits. Most
-agents wait most of the time, and many are reached by a web terminal or an application only. The first connection pays:
-half a second of processor time on a slow machine, once.
+The SSH library takes as long to import as the rest of the start, and a fifth of an idle agent's memory. Most agents are
+idle most of the time, and many are reached by a web terminal or an application only. The first connection pays half a
+second of processor time on a slow machine, once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SshAcceptor:
-    """Accepts streams at any time, inside a trio-asyncio loop."""
+    """Acceptor of streams, inside a trio-asyncio loop."""
 
     def __init__(self, state: AgentState, *, max_timeout: float) -> None:
         self._state = state
@@ -29,7 +29,7 @@ class SshAcceptor:
         self._loading = trio.Lock()
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """One connection, to its end. Never raises for what the peer did."""
+        """Serve one connection to its end. Never raises for a peer's misbehaviour."""
         with self._state.activity.of("SSH connections"):
             service = await self._loaded()
             await service.serve(stream)
@@ -44,6 +44,6 @@ class SshAcceptor:
             return self._service
 
     def terminate_all(self) -> None:
-        """Ends the programs of all sessions."""
+        """Terminate the programs of all sessions."""
         if self._service is not None:
             self._service.runner.terminate_all()

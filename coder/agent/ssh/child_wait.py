@@ -1,7 +1,7 @@
 """Waiting for the commands of sessions, in place of trio-asyncio's own way.
 
 trio-asyncio gives every child a thread that blocks in waitpid. Such a thread outlives the agent's loop when a command
-does, and then fails with a traceback on the agent's stderr (RunFinishedError); a hundred commands are a hundred
+does, and then fails with a traceback on the agent's stderr (RunFinishedError); a hundred commands need a hundred
 threads.
 """
 
@@ -13,7 +13,7 @@ from coder.agent.workspace.children import wait_for_child
 
 
 def install() -> None:
-    """Makes trio-asyncio wait by `wait_for_child`, except on Windows, whose handles it waits for itself."""
+    """Make trio-asyncio wait by `wait_for_child`, except on Windows, where it waits for process handles itself."""
     if sys.platform == "win32":
         return
     import trio_asyncio._base as base

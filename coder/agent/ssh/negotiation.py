@@ -1,11 +1,11 @@
-"""Which ciphers a connection is offered, decided once the client's own list is known.
+"""Cipher selection: the offered ciphers are chosen once the client's own list is known.
 
-The first of the client's ciphers that we offer, too, is used, and OpenSSH names its fastest last: AES in counter mode
-with a separate HMAC costs both ends half as much again as AES-GCM. Whoever knows GCM is therefore offered nothing else.
-Both lists usually cross on the way; RFC 4253 section 7.1 lets either side wait for the other's, and we do where we know
-that the client does not wait for ours.
+The first of the client's ciphers that the agent also offers is used, and OpenSSH names its fastest last: AES in counter
+mode with a separate HMAC costs both ends half as much again as AES-GCM. A client that supports GCM is therefore offered
+nothing else. Both lists usually cross on the way; RFC 4253 section 7.1 lets either side wait for the other's, and the
+agent waits where the client is known not to wait.
 
-Reaches into asyncssh (2.24), which has no hook here. Does not live here: the rest of the policy (server.py).
+Patches asyncssh (2.24), which has no hook here. The rest of the policy is in server.py.
 """
 
 from __future__ import annotations
@@ -17,63 +17,63 @@ if TYPE_CHECKING:
     from asyncssh.packet import SSHPacket
 
 FAST = (b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com")
-_SPEAKS_FIRST = b"SSH-2.0-OpenSSH_"
-_LONGEST = 35_000
-"""RFC 4253 section 6.1: bytes of a packet everybody takes."""
-_NOBODY = "\0"
-"""No client can send it: names are checked against control characters."""
+_OPENSSH_PREFIX = b"SSH-2.0-OpenSSH_"
+_MAX_PACKET = 35_000
+"""Bytes of a packet that every implementation must accept (RFC 4253 section 6.1)."""
+_IMPOSSIBLE_USER = "\0"
+"""User name that no client can send: names are checked for control characters."""
 _GUESS_BY_OUTCOME = b"kexguess2@matt.ucc.asn.au"
 _KEXINIT = 20
 _FXP_WRITE = 6
 _COOKIE_END = 1 + 1 + 16
-"""Of the payload: padding length, message number, cookie."""
+"""Length of the payload's start: padding length, message number, cookie."""
 _ENCRYPTION_LISTS = (2, 3)
-"""Among the name lists of a KEXINIT: client to server, server to client."""
+"""Indexes among the name lists of a KEXINIT: client to server, server to client."""
 
 
 def prefer_fast_ciphers(connection: Any) -> None:
-    """Have a connection that was just made wait for its client's list, and answer with GCM alone where that will do."""
-    plain = connection._recv_handler
+    """Make a new connection wait for its client's list, and offer GCM alone where the client supports it."""
+    original = connection._recv_handler
 
     def receive() -> bool:
-        waiting: bytes = connection._inpbuf
-        version, end, rest = waiting.partition(b"\n")
-        if end and version.startswith(_SPEAKS_FIRST):
+        received: bytes = connection._inpbuf
+        version, end, rest = received.partition(b"\n")
+        if end and version.startswith(_OPENSSH_PREFIX):
             offered = encryption_untrusted(rest)
             if offered is None:
-                return False  # its list is still on the way
+                return False  # the list is not complete yet
             common = [name for name in FAST if name in connection._enc_algs and all(name in names for names in offered)]
             if common:
                 connection._enc_algs = common
-        proceeds: bool = plain()
+        proceeds: bool = original()
         return proceeds
 
     connection._recv_handler = receive
 
 
-def take_any_user(connection: Any) -> None:
-    """Have a connection that was just made begin authentication for an empty user name, too: Go's clients send one.
+def accept_empty_user(connection: Any) -> None:
+    """Make a new connection begin authentication for an empty user name, too: Go's clients send one.
 
-    asyncssh begins when the name is another than the one it knows, and it begins with an empty one.
+    asyncssh begins when the name differs from the current one, which is empty at the start.
     """
-    connection._username = _NOBODY
+    connection._username = _IMPOSSIBLE_USER
 
 
-def judge_guesses_by_the_outcome(connection: Any) -> None:
-    """Have a connection that was just made say that a guessed key exchange counts when it is the one agreed upon.
+def announce_kex_guess2(connection: Any) -> None:
+    """Make a new connection announce that a guessed key exchange counts when it is the one agreed upon.
 
-    That is how asyncssh judges; RFC 4253 section 7 counts a guess only where it is first in both lists. Dropbear's
-    client guesses always, and follows the RFC unless this name tells it otherwise: the two would then disagree on
-    whether its first packet stands.
+    asyncssh follows this rule; RFC 4253 section 7 counts a guess only where it is first in both lists. Dropbear's
+    client always guesses, and follows the RFC unless the server sends this name: the two would then disagree on whether
+    its first packet counts.
     """
     connection._kex_algs = [*connection._kex_algs, _GUESS_BY_OUTCOME]
 
 
-def take_any_command() -> None:
-    """Have servers run a command that is no UTF-8: a file's name may be in any encoding, and clients send it as typed.
+def accept_non_utf8_commands() -> None:
+    """Make servers run a command that is not UTF-8: a file's name may be in any encoding, and clients send it as typed.
 
-    asyncssh refuses the request (RFC 4254 section 6.5 names no encoding). Bytes that are none become what the system's
-    calls turn back into them (os.fsencode).
+    asyncssh rejects the request (RFC 4254 section 6.5 names no encoding). Invalid bytes are decoded so that system
+    calls restore them (os.fsencode).
     """
     from asyncssh.channel import SSHServerChannel
 
@@ -85,32 +85,33 @@ def take_any_command() -> None:
     SSHServerChannel._process_exec_request = process_exec_request  # type: ignore[method-assign, assignment]
 
 
-def take_longer_writes() -> None:
-    """Have SFTP servers take a WRITE with bytes behind its data, as OpenSSH's does: rclone 1.60 sends them.
+def accept_long_writes() -> None:
+    """Make SFTP servers accept a WRITE with extra bytes after its data, as OpenSSH's does: rclone 1.60 sends them.
 
-    asyncssh refuses the packet (its version 3 ends with the data: draft-ietf-secsh-filexfer-02 section 6.4).
+    asyncssh rejects the packet (version 3 ends with the data: draft-ietf-secsh-filexfer-02 section 6.4).
     """
     from asyncssh import sftp
 
-    plain = sftp.SFTPServerHandler._process_write
+    original = sftp.SFTPServerHandler._process_write
 
     async def process_write(handler: Any, packet: Any) -> int:
-        packet.check_end = _nothing
-        return await plain(handler, packet)
+        packet.check_end = _skip_check
+        return await original(handler, packet)
 
     sftp.SFTPServerHandler._packet_handlers[_FXP_WRITE] = process_write
 
 
-def _nothing() -> None:
+def _skip_check() -> None:
     pass
 
 
 def encryption_untrusted(data: bytes) -> Sequence[list[bytes]] | None:
-    """The ciphers for each direction in the KEXINIT `data` begins with; empty: it is none; None: not all is there."""
+    """Parse the KEXINIT at the start of `data`; return the ciphers for each direction. Empty lists: not a KEXINIT;
+    None: incomplete."""
     if len(data) < 4:
         return None
     size = int.from_bytes(data[:4], "big")
-    if size > _LONGEST:
+    if size > _MAX_PACKET:
         return [[], []]
     if len(data) < 4 + size:
         return None

@@ -1,4 +1,4 @@
-"""One SSH connection on one overlay stream: what is allowed, and which options asyncssh runs with."""
+"""SSH connection on one overlay stream: policy and asyncssh options."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from trio_asyncio import aio_as_trio
 
 from coder.agent.ssh import child_wait
 from coder.agent.ssh.negotiation import (
-    judge_guesses_by_the_outcome,
+    accept_empty_user,
+    accept_non_utf8_commands,
+    announce_kex_guess2,
     prefer_fast_ciphers,
-    take_any_command,
-    take_any_user,
 )
 from coder.agent.ssh.sessions import SessionRunner
 from coder.agent.state import AgentState
@@ -26,25 +26,26 @@ if TYPE_CHECKING:
 
 log = get_logger("agent.ssh")
 child_wait.install()
-take_any_command()
+accept_non_utf8_commands()
 
 ENCRYPTION = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
 SLOW_ENCRYPTION = "chacha20-poly1305@openssh.com"
-"""What OpenSSH prefers; the client's preference counts. With the libraries at hand it costs this end a third more for
-every byte, so it is offered only where the processor has no AES instructions. Every client knows one of the others."""
+"""Cipher that OpenSSH prefers; the client's preference decides. With the available libraries every byte costs the agent
+a third more, so it is offered only where the processor has no AES instructions. Every client supports one of the
+others."""
 WINDOW = 8 << 20
-"Channel window; the default of 2 MiB stalls a fast path at ordinary round trips."
+"Channel window in bytes; the default of 2 MiB stalls a fast path at ordinary round trips."
 
 
 def _has_aes() -> bool:
     try:
         return " aes" in Path("/proc/cpuinfo").read_text()
     except OSError:
-        return True  # not Linux: whatever is sold with another system has them
+        return True  # not Linux: machines sold with other systems have them
 
 
 class SshService:
-    """Accepts streams and serves SSH on each. Must run inside a trio-asyncio loop."""
+    """SSH server for streams. Must run inside a trio-asyncio loop."""
 
     def __init__(self, state: AgentState, *, max_timeout: float = 72 * 3600) -> None:
         self._state = state
@@ -79,17 +80,17 @@ class SshService:
         return await start_sftp(channel, self._state, self._threads)
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """One connection, to its end. Never raises for what the peer did."""
+        """Serve one connection to its end. Never raises for a peer's misbehaviour."""
         transport = StreamTransport(stream)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(transport.pump)
-                await aio_as_trio(self._converse)(transport)
+                await aio_as_trio(self._run_connection)(transport)
                 nursery.cancel_scope.cancel()
         except* (asyncssh.Error, OSError, ConnectionError, trio.BrokenResourceError) as group:
             log.debug("ssh connection ended", error=group.exceptions[0])
 
-    async def _converse(self, transport: StreamTransport) -> None:
+    async def _run_connection(self, transport: StreamTransport) -> None:
         try:
             connection = await asyncssh.connect_reverse("overlay", 22, tunnel=transport, options=self._options)
         except (asyncssh.Error, OSError):
@@ -102,15 +103,15 @@ class SshService:
 
 
 class _Policy(asyncssh.SSHServer):
-    """Everything is allowed to whoever reached us, but forwarding where the template turned it off."""
+    """Policy: every client that reached the agent may do everything, except forwarding that the template blocks."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         prefer_fast_ciphers(conn)
-        take_any_user(conn)
-        judge_guesses_by_the_outcome(conn)
+        accept_empty_user(conn)
+        announce_kex_guess2(conn)
 
     def begin_auth(self, username: str) -> bool:
         return False

@@ -17,7 +17,7 @@ from typing import Any
 import trio
 from trio_asyncio import trio_as_aio
 
-from coder.agent.disk import LOOK_TIME, Threads, on_disk
+from coder.agent.disk import DISK_TIMEOUT, Threads, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment, terminal
 from coder.agent.workspace.children import KILL_GRACE, UNKNOWN_STATUS, wait_for_child
@@ -31,16 +31,16 @@ log = get_logger("agent.ssh")
 
 CHUNK = 256 << 10
 AGENT_FAILURE = 229
-"Exit code for a failure of the agent itself, as clients know it."
+"Exit code for a failure of the agent itself, as clients expect it."
 TRANSFER_BLOCKED = 65
 KILLED = 255
-"A command ended by a signal."
+"Exit code of a command that a signal ended."
 REAP_GRACE = 5.0
-"""Ours: seconds a program has after its terminal was hung up."""
+"""Seconds (ours) a program has to exit after SIGHUP from its terminal."""
 BLOCKED_PROGRAMS = {"nc", "rsync", "scp", "sftp"}
 
 _MESSAGE_THREADS = Threads(1)
-"For messages of the day: on a disk that is away they wait behind each other, and not before all other looks."
+"Thread for messages of the day: on a disk that does not answer they wait for each other, not before other disk access."
 _VSCODE = {
     "vscode",
     "vscode_insiders",
@@ -61,7 +61,7 @@ Process = asyncssh.SSHServerProcess[bytes]
 
 
 def session_kind(name: str) -> str:
-    """The family of an application name: vscode, jetbrains or ssh."""
+    """Return the family of an application name: vscode, jetbrains or ssh."""
     normal = name.strip()[:64].lower().replace("-", "_").replace("\0", "")
     if normal in _VSCODE:
         return "vscode"
@@ -69,7 +69,7 @@ def session_kind(name: str) -> str:
 
 
 class SessionRunner:
-    """Runs the sessions of all connections; knows every child, so that shutting down leaves none."""
+    """Runner of all connections' sessions; tracks every child, so that a shutdown leaves none."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -77,7 +77,8 @@ class SessionRunner:
         self._orphans: set[asyncio.Future[None]] = set()
 
     async def run(self, process: Process) -> None:
-        """One session, to its exit status. An exception here would close the whole connection, so none leaves."""
+        """Run one session and send its exit status. An exception here would close the whole connection, so none is
+        raised."""
         env = {_text(key): _text(value) for key, value in process.channel.get_environment_bytes().items()}
         kind = session_kind(env.get("CODER_SSH_SESSION_TYPE", "ssh"))
         ident = self._state.open_session(kind)
@@ -88,24 +89,26 @@ class SessionRunner:
             code = await self._dispatch(process, env)
             process.exit(code)
         except (asyncssh.Error, BrokenPipeError, ConnectionError):
-            pass  # the peer left; nobody to tell
+            pass  # the peer disconnected
         except OSError as error:
             log.warn("session could not be started", error=error)
-            what = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-            _tell(process, f"coder agent: the session could not be started: {what}{error.strerror or error}\n")
+            file_name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+            _report_failure(
+                process, f"coder agent: the session could not be started: {file_name}{error.strerror or error}\n"
+            )
         except ValueError as error:  # a zero byte, which no command line can hold
             log.warn("session could not be started", error=error)
-            _tell(process, f"coder agent: the session could not be started: {error}\n")
+            _report_failure(process, f"coder agent: the session could not be started: {error}\n")
         finally:
             self._state.close_session(ident, kind, code)
 
     @property
     def running(self) -> int:
-        """Commands and shells that have not ended, those without a peer included."""
+        """Number of running commands and shells, including commands without a peer."""
         return len(self._children)
 
     def terminate_all(self) -> None:
-        """Hangs up every process group still running."""
+        """Send SIGHUP to every running process group."""
         for pid in list(self._children):
             _signal_group(pid, signal.SIGHUP)
 
@@ -120,11 +123,11 @@ class SessionRunner:
         is_terminal = process.term_type is not None  # empty when the client has no TERM, and still a terminal
         if process.term_type is not None:
             env["TERM"] = _text(process.term_type) or "dumb"
-        container = Container.named(session.get("CODER_CONTAINER", ""), session.get("CODER_CONTAINER_USER", ""))
+        container = Container.from_request(session.get("CODER_CONTAINER", ""), session.get("CODER_CONTAINER_USER", ""))
         if container is None:
             argv = environment.command_line(self._state.identity, command)
         else:
-            passed = [*environment.passed_inside(self._state), *session, *(["TERM"] if is_terminal else [])]
+            passed = [*environment.container_variables(self._state), *session, *(["TERM"] if is_terminal else [])]
             argv = container.command_line(command, env, tty=is_terminal, passed=dict.fromkeys(passed))
         cwd = await trio_as_aio(workdir)(self._state)
         if is_terminal:
@@ -141,21 +144,21 @@ class SessionRunner:
         self._children.add(child.pid)
         reader = asyncio.ensure_future(_terminal_input(process, master, child.pid))
         output = asyncio.ensure_future(_terminal_output(process, master))
-        # A silent command writes nothing that could fail, so the peer's leaving is watched for by itself.
-        gone = asyncio.ensure_future(process.channel.wait_closed())
+        # A silent command writes nothing that could fail, so the channel's close is awaited separately.
+        channel_closed = asyncio.ensure_future(process.channel.wait_closed())
         try:
-            both: set[asyncio.Future[Any]] = {output, gone}
+            both: set[asyncio.Future[Any]] = {output, channel_closed}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not output.done():
                 return KILLED
             output.result()
             return _exit_code(await trio_as_aio(_wait)(child))
         finally:
-            for task in (reader, output, gone):
+            for task in (reader, output, channel_closed):
                 task.cancel()
-            # None of them may still hold the descriptor that is closed here.
-            await asyncio.gather(reader, output, gone, return_exceptions=True)
-            # A terminal session's processes end with it: the kernel hangs them up, once, as for any line gone dead.
+            # No task may still hold the descriptor that is closed here.
+            await asyncio.gather(reader, output, channel_closed, return_exceptions=True)
+            # A terminal session's processes end with it: the kernel sends SIGHUP once, as for any disconnected line.
             os.close(master)
             if child.poll() is None:
                 asyncio.get_running_loop().trio_as_future(_reap, child)  # type: ignore[attr-defined]
@@ -177,29 +180,29 @@ class SessionRunner:
             raise OSError("the command has no pipes")
         feeder = asyncio.ensure_future(_pipe_input(process, child.stdin, child.pid))
         outputs = asyncio.gather(_pipe_output(child.stdout, process.stdout), _pipe_output(child.stderr, process.stderr))
-        gone = asyncio.ensure_future(process.channel.wait_closed())
+        channel_closed = asyncio.ensure_future(process.channel.wait_closed())
         try:
-            both: set[asyncio.Future[Any]] = {outputs, gone}
+            both: set[asyncio.Future[Any]] = {outputs, channel_closed}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not outputs.done():
-                # The peer left: the session is over, its command is not (docs/protocol/agent-services.md#ssh).
-                self._outlive(child, outputs)
+                # The peer disconnected: the session ends, its command continues (docs/protocol/agent-services.md#ssh).
+                self._detach(child, outputs)
                 return KILLED
             await outputs
             return _exit_code(await child.wait())
         except asyncio.CancelledError:  # the whole connection broke
-            self._outlive(child, outputs)
+            self._detach(child, outputs)
             raise
         finally:
             feeder.cancel()
-            gone.cancel()
+            channel_closed.cancel()
             if child.returncode is not None:
                 self._children.discard(child.pid)
 
-    def _outlive(self, child: asyncio.subprocess.Process, outputs: asyncio.Future[Any]) -> None:
-        """Lets a command without a peer run on; what it still writes meets a closed pipe (EPIPE, SIGPIPE).
+    def _detach(self, child: asyncio.subprocess.Process, outputs: asyncio.Future[Any]) -> None:
+        """Let a command without a peer continue; its further writes hit a closed pipe (EPIPE, SIGPIPE).
 
-        Reading on instead would keep a command that writes without end (`yes`) for ever.
+        Reading its output instead would keep a command that writes without end (`yes`) forever.
         """
         for number in (1, 2):
             pipe = child._transport.get_pipe_transport(number)  # type: ignore[attr-defined]
@@ -216,7 +219,7 @@ class SessionRunner:
         task.add_done_callback(self._orphans.discard)
 
     async def _greet(self, process: Process) -> None:
-        """Banners and the message of the day, for people at a terminal."""
+        """Write the banners and the message of the day, for users at a terminal."""
         for banner in self._state.banners:
             if banner.enabled and banner.message.strip():
                 process.stdout.write((banner.message.strip() + "\n\n").replace("\n", "\r\n").encode())
@@ -227,8 +230,9 @@ class SessionRunner:
 
 
 async def _message_of_the_day(home: Path, path: Path) -> bytes:
-    """Nothing for who wants none, nor where the disk does not answer or cannot be asked: a shell waits for none."""
-    with trio.move_on_after(LOOK_TIME), contextlib.suppress(NoThreadError):
+    """Return the message of the day; empty for a user with `.hushlogin`, or when the disk does not answer: no shell
+    waits for it."""
+    with trio.move_on_after(DISK_TIMEOUT), contextlib.suppress(NoThreadError):
         return await on_disk(_read_message, home, path, limiter=_MESSAGE_THREADS)
     return b""
 
@@ -241,7 +245,7 @@ def _read_message(home: Path, path: Path) -> bytes:
 
 
 async def _terminal_output(process: Process, master: int) -> None:
-    """Copies the terminal's output until its last writer is gone."""
+    """Copy the terminal's output until its last writer has exited."""
     readable = _Readiness(master, asyncio.get_running_loop().add_reader, asyncio.get_running_loop().remove_reader)
     try:
         while True:
@@ -267,7 +271,7 @@ async def _terminal_input(process: Process, master: int, pid: int) -> None:
         if data is None:
             continue
         if not data:
-            data = b"\x04"  # the peer sent EOF: what a person does with Ctrl-D
+            data = b"\x04"  # the peer sent EOF, which a terminal expresses as Ctrl-D
         while data:
             try:
                 data = data[os.write(master, data) :]
@@ -292,13 +296,13 @@ async def _pipe_input(process: Process, pipe: asyncio.StreamWriter, pid: int) ->
             pipe.write(data)
             await pipe.drain()
     except (ConnectionError, asyncssh.Error):
-        pass  # the command closed its input, or the peer left
+        pass  # the command closed its input, or the peer disconnected
     finally:
         pipe.close()
 
 
 async def _next_input(process: Process, pid: int, master: int | None) -> bytes | None:
-    """Bytes of standard input; b'' at its end; None when it was a resize, signal or break, handled here."""
+    """Return bytes of standard input; b'' at its end; None after a resize, signal or break, which is handled here."""
     try:
         return await process.stdin.read(CHUNK)
     except asyncssh.TerminalSizeChanged as change:
@@ -309,12 +313,12 @@ async def _next_input(process: Process, pid: int, master: int | None) -> bytes |
         if number is not None:
             _signal_group(pid, number)
     except asyncssh.BreakReceived:
-        pass  # a terminal of ours has no line to break
+        pass  # our terminals have no line to break
     return None
 
 
 async def _pipe_output(pipe: asyncio.StreamReader, channel: Any) -> None:
-    """Copies to the peer until either is gone; then the session ends and closes the pipe."""
+    """Copy to the peer until either end closes; then the session ends and closes the pipe."""
     while data := await pipe.read(CHUNK):
         try:
             channel.write(data)
@@ -324,7 +328,7 @@ async def _pipe_output(pipe: asyncio.StreamReader, channel: Any) -> None:
 
 
 class _Readiness:
-    """Waits until a descriptor is ready, by the running loop."""
+    """Waiter for a descriptor's readiness on the running loop."""
 
     def __init__(self, descriptor: int, add: Callable[..., Any], remove: Callable[..., Any]) -> None:
         self._descriptor, self._add, self._remove = descriptor, add, remove
@@ -332,7 +336,7 @@ class _Readiness:
 
     async def wait(self) -> None:
         self._future = asyncio.get_running_loop().create_future()
-        self._add(self._descriptor, self._fire)
+        self._add(self._descriptor, self._on_ready)
         try:
             await self._future
         finally:
@@ -341,13 +345,13 @@ class _Readiness:
     def close(self) -> None:
         self._remove(self._descriptor)
 
-    def _fire(self) -> None:
+    def _on_ready(self) -> None:
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
 
 async def _wait(child: subprocess.Popen[bytes]) -> int:
-    """Its exit code, without a thread of its own."""
+    """Return the child's exit code, without a thread of its own."""
     code = child.poll()
     if code is None:
         try:
@@ -359,7 +363,7 @@ async def _wait(child: subprocess.Popen[bytes]) -> int:
 
 
 async def _reap(child: subprocess.Popen[bytes]) -> None:
-    """Waits for what has been hung up, and kills it when it stays, or when we end before."""
+    """Wait for a child that received SIGHUP; kill it when it stays, or when the agent ends first."""
     try:
         with trio.move_on_after(REAP_GRACE):
             await _wait(child)
@@ -374,7 +378,7 @@ def _signal_group(pid: int, number: int) -> None:
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
-        pass  # already gone
+        pass  # already exited
 
 
 def _exit_code(code: int) -> int:
@@ -382,27 +386,27 @@ def _exit_code(code: int) -> int:
 
 
 def _connection_variables(process: Process) -> dict[str, str]:
-    found = {"SSH_CLIENT": "0.0.0.0 0 0", "SSH_CONNECTION": "0.0.0.0 0 0.0.0.0 0"}
+    variables = {"SSH_CLIENT": "0.0.0.0 0 0", "SSH_CONNECTION": "0.0.0.0 0 0.0.0.0 0"}
     agent = process.channel.get_agent_path()
     if agent:
-        found["SSH_AUTH_SOCK"] = agent
+        variables["SSH_AUTH_SOCK"] = agent
     display = process.channel.get_x11_display()
     if display:
-        found["DISPLAY"] = display
-    return found
+        variables["DISPLAY"] = display
+    return variables
 
 
 def _program(command: str) -> str:
-    words = command.split(maxsplit=1)
-    return Path(words[0]).name if words else ""
+    parts = command.split(maxsplit=1)
+    return Path(parts[0]).name if parts else ""
 
 
-def _tell(process: Process, text: str) -> None:
+def _report_failure(process: Process, text: str) -> None:
     try:
-        process.stderr.write(text.encode(errors="surrogateescape"))  # names of files may be no UTF-8
+        process.stderr.write(text.encode(errors="surrogateescape"))  # file names may not be UTF-8
         process.exit(AGENT_FAILURE)
     except (asyncssh.Error, OSError):
-        pass  # nobody is listening any more
+        pass  # the peer disconnected
 
 
 def _text(value: str | bytes) -> str:

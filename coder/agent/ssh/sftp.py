@@ -1,8 +1,8 @@
-"""Files over SSH (SFTP), as the agent's user sees them; relative paths start in the agent's directory.
+"""SFTP server with the rights of the agent's user; relative paths start in the agent's directory.
 
-A disk may be away for ever, and a name may be a pipe nobody writes to: so no system call on a file that could wait is
-made on the event loop, where it would hold up every terminal of the workspace. asyncssh takes one request of a session
-after the other, and so do the threads; what waits is that session alone.
+A disk may never answer, and a path may be a pipe without a writer. So the event loop makes no file system call that
+could block: it would stall every terminal of the workspace. asyncssh handles one request of a session after the other,
+and so do the threads; only that session waits.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ import outcome
 import trio
 from trio_asyncio import trio_as_aio
 
-from coder.agent.ssh.negotiation import take_longer_writes
+from coder.agent.ssh.negotiation import accept_long_writes
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import workdir
 from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
 
 _Write = tuple[IO[bytes], int, bytes]
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 THREADS = 32
-"""Ours: sessions that wait for a disk at a time, apart from all other looks of the agent; others wait for them."""
-MOST_READ = 4 << 20
-"Bytes of one answer: what asyncssh tells clients that ask. A number is any client's word, for which nobody keeps room."
-BEHIND = 2 << 20
-"Ours: bytes of a session that are on their way to the disk, beyond which the client waits for it."
-ENOUGH, PAUSE = 256 << 10, 0.005
-"Ours: bytes of a session that are worth a thread, and the seconds it waits for so many. A close waits for nothing."
-PIECES = 64
-"Of a file that go to the system in one call; it takes 1,024 at most."
-NAMES = 128
-"Entries of a folder that are read at once: as many as asyncssh puts into one answer."
-IN_THREADS = (
+"""Sessions (ours) that wait for a disk at a time, separate from the agent's other disk access; further sessions
+queue."""
+MAX_READ = 4 << 20
+"Bytes of one read: the limit asyncssh announces. A client may request any number, which must not allocate memory."
+MAX_PENDING = 2 << 20
+"Bytes (ours) of a session in transit to the disk, beyond which the client waits."
+BATCH_SIZE, BATCH_DELAY = 256 << 10, 0.005
+"Bytes (ours) of a session that justify a thread, and the seconds to wait for that many. A close does not wait."
+MAX_BUFFERS = 64
+"Buffers written in one system call; the system accepts 1,024 at most."
+NAMES_PER_READ = 128
+"Directory entries read at a time: as many as asyncssh puts into one reply."
+THREADED_OPERATIONS = (
     "fsetstat",
     "fstat",
     "fstatvfs",
@@ -63,10 +64,10 @@ IN_THREADS = (
     "statvfs",
     "symlink",
 )
-"""Operations that are asyncssh's own, in a thread."""
-NOT_OFFERED = frozenset({b"ranges@asyncssh.com"})
-"""Extensions that only asyncssh knows and that look at the file by themselves: on the event loop, and before what was
-written behind their back. Its clients do without."""
+"""Operations of asyncssh that run in a thread."""
+REMOVED_EXTENSIONS = frozenset({b"ranges@asyncssh.com"})
+"""Extensions specific to asyncssh that access the file directly: on the event loop, and before pending writes.
+asyncssh's clients work without them."""
 
 _wire = asyncssh.constants
 _FLAGS = {
@@ -80,7 +81,7 @@ _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
 
 class DiskThreads:
-    """Runs calls that may wait, of all sessions of a server.
+    """Runner of calls that may block, for all sessions of a server.
 
     Through trio's task for a thread and its bridge to asyncio a call costs four times as much, a third of a transfer in
     pieces of 32 KiB.
@@ -89,25 +90,25 @@ class DiskThreads:
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(THREADS)
 
-    async def run(self, do: Callable[[*Arguments], Found], *arguments: *Arguments) -> Found:
-        """What `do` returns or raises, and OSError when there is no thread for it. Cancelled, it goes on until the disk
-        answers, and is forgotten."""
+    async def run(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """Return what `function` returns or raise what it raises; raise OSError when no thread is free. When cancelled,
+        the call runs until the disk answers and its result is dropped."""
         await self._free.acquire()
-        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         token = trio.lowlevel.current_trio_token()
 
-        def deliver(result: outcome.Outcome[Found]) -> None:
+        def deliver(result: outcome.Outcome[Result]) -> None:
             with suppress(trio.RunFinishedError):  # the agent has ended meanwhile
                 token.run_sync_soon(self._done, future, result)
 
         try:
-            trio.lowlevel.start_thread_soon(partial(do, *arguments), deliver)
+            trio.lowlevel.start_thread_soon(partial(function, *arguments), deliver)
         except NoThreadError:
             self._free.release()
             raise
         return await future
 
-    def _done(self, future: asyncio.Future[Found], result: outcome.Outcome[Found]) -> None:
+    def _done(self, future: asyncio.Future[Result], result: outcome.Outcome[Result]) -> None:
         self._free.release()
         if future.cancelled():
             return
@@ -118,22 +119,22 @@ class DiskThreads:
 
 
 async def start_sftp(channel: asyncssh.SSHServerChannel[bytes], state: AgentState, threads: DiskThreads) -> Sftp:
-    """For one session. Where it starts is looked up first: that is a question to a disk, too."""
+    """Return the server of one session. The starting folder is looked up first, because that accesses a disk, too."""
     return Sftp(channel, state, threads, os.fsencode(await trio_as_aio(workdir)(state)))
 
 
-class _Behind:
-    """Writes of one session that were answered and are on their way to the disk, some at a time.
+class _WriteBehind:
+    """Write-behind of one session: acknowledged writes in transit to the disk, written in batches.
 
-    A thread for each would cost more than the write. They stay in their order, everything else of the session waits for
-    them, and what fails is said by the next write to the file, and by its close.
+    A thread for each would cost more than the write. Writes keep their order, and every other request of the session
+    waits for them. The next write to a failed file, and its close, report the failure.
     """
 
     def __init__(self, threads: DiskThreads) -> None:
         self._threads = threads
-        self._waiting: list[_Write] = []
+        self._queued: list[_Write] = []
         self._size = self._gathered = 0
-        self._enough = asyncio.Event()
+        self._batch_ready = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failed: dict[IO[bytes], OSError] = {}
 
@@ -142,23 +143,23 @@ class _Behind:
         return self._task is None
 
     async def put(self, file: IO[bytes], offset: int, data: bytes) -> None:
-        """Waits where too much is on its way. Raises OSError for a file of which a write has failed."""
+        """Queue a write; wait when too many bytes are pending. Raises OSError for a file with a failed write."""
         self.check(file)
-        self._waiting.append((file, offset, data))
+        self._queued.append((file, offset, data))
         self._size += len(data)
         self._gathered += len(data)
         if self._task is None:
             self._task = asyncio.ensure_future(self._write())
-        if self._gathered >= ENOUGH:
-            self._enough.set()
-        if self._size > BEHIND:
+        if self._gathered >= BATCH_SIZE:
+            self._batch_ready.set()
+        if self._size > MAX_PENDING:
             await self.wait_written()
 
     async def wait_written(self) -> None:
-        """Until all that was put is on the disk, or has failed."""
+        """Wait until everything queued is on the disk, or has failed."""
         if self._task is not None:
-            self._enough.set()
-            await asyncio.shield(self._task)  # whoever stops waiting does not stop the writing
+            self._batch_ready.set()
+            await asyncio.shield(self._task)  # a cancelled waiter does not cancel the writing
 
     def check(self, file: object) -> None:
         """Raises OSError when a write to this file has failed."""
@@ -166,35 +167,35 @@ class _Behind:
             raise OSError(error.errno, error.strerror)
 
     def forget(self, file: IO[bytes]) -> OSError | None:
-        """What has failed, of a file that is closed."""
+        """Drop and return the failure of a file that is closed."""
         return self._failed.pop(file, None)
 
     async def _write(self) -> None:
         try:
-            while self._waiting:
+            while self._queued:
                 await self._gather()
-                taken, self._waiting, self._gathered = self._waiting, [], 0
+                batch, self._queued, self._gathered = self._queued, [], 0
                 try:
-                    found = await self._threads.run(_write_all, taken, frozenset(self._failed))
-                except OSError as error:  # nothing of it was tried
-                    found = {file: error for file, _, _ in taken}
-                self._failed = found | self._failed  # the first failure is the one to tell
-                self._size -= sum(len(data) for _, _, data in taken)
+                    failures = await self._threads.run(_write_all, batch, frozenset(self._failed))
+                except OSError as error:  # no write was attempted
+                    failures = {file: error for file, _, _ in batch}
+                self._failed = failures | self._failed  # the first failure is the one to report
+                self._size -= sum(len(data) for _, _, data in batch)
         finally:
             self._task = None
-            self._enough.clear()  # whoever hurried this one does not hurry the next
+            self._batch_ready.clear()  # a request to hurry applies to one batch only
 
     async def _gather(self) -> None:
-        """Until there is enough for a thread, or somebody waits for it, or nothing more comes."""
-        if self._gathered < ENOUGH and not self._enough.is_set():
-            late = asyncio.get_running_loop().call_later(PAUSE, self._enough.set)
-            await self._enough.wait()
+        """Wait until the batch is worth a thread, or a request waits for it, or nothing more arrives."""
+        if self._gathered < BATCH_SIZE and not self._batch_ready.is_set():
+            late = asyncio.get_running_loop().call_later(BATCH_DELAY, self._batch_ready.set)
+            await self._batch_ready.wait()
             late.cancel()
-        self._enough.clear()
+        self._batch_ready.clear()
 
 
 class Sftp(asyncssh.SFTPServer):
-    """One session."""
+    """One SFTP session."""
 
     def __init__(
         self, channel: asyncssh.SSHServerChannel[bytes], state: AgentState, threads: DiskThreads, base: bytes
@@ -202,7 +203,7 @@ class Sftp(asyncssh.SFTPServer):
         super().__init__(channel)
         self._own_channel = channel
         self._threads = threads
-        self._behind = _Behind(threads)
+        self._pending_writes = _WriteBehind(threads)
         self._base = base
         self._state = state
         self._session = state.open_session("ssh")
@@ -216,7 +217,7 @@ class Sftp(asyncssh.SFTPServer):
 
     def exit(self) -> None:
         self._state.close_session(self._session, "ssh")
-        # asyncssh closes the channel without an exit status, which scp takes for a failure.
+        # asyncssh closes the channel without an exit status, which scp treats as a failure.
         if not self._own_channel.is_closing():
             self._own_channel.exit(0)
 
@@ -230,92 +231,92 @@ class Sftp(asyncssh.SFTPServer):
         except OSError:
             if file.closed:
                 raise
-            # There was no thread for it. Nobody asks again: better waited for here than open for ever.
+            # No thread was free. There is no second close: blocking here is better than a leaked descriptor.
             file.close()
         finally:
-            error = self._behind.forget(file)
+            error = self._pending_writes.forget(file)
         if error:
             raise error
 
     def read(self, file_obj: object, offset: int, size: int) -> bytes | Awaitable[bytes]:
-        file, size = cast("IO[bytes]", file_obj), min(size, MOST_READ)
-        cached = _read_cached(file, offset, size) if self._behind.is_empty else b""
+        file, size = cast("IO[bytes]", file_obj), min(size, MAX_READ)
+        cached = _read_cached(file, offset, size) if self._pending_writes.is_empty else b""
         return cached or self.in_thread(_read, file, offset, size)
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
-        await self._behind.put(cast("IO[bytes]", file_obj), offset, data)
+        await self._pending_writes.put(cast("IO[bytes]", file_obj), offset, data)
         return len(data)
 
     async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
-        names = await self.in_thread(_names, self.map_path(path))
-        while found := await self.in_thread(self._described, names):
-            for name in found:
+        names = await self.in_thread(_folder_names, self.map_path(path))
+        while batch := await self.in_thread(self._next_names, names):
+            for name in batch:
                 yield name
 
-    def _described(self, names: Iterator[asyncssh.SFTPName]) -> list[asyncssh.SFTPName]:
-        """The next entries, as `ls -l` shows them: names of users may have to be asked for."""
-        found = list(islice(names, NAMES))
-        for name in found:
+    def _next_names(self, names: Iterator[asyncssh.SFTPName]) -> list[asyncssh.SFTPName]:
+        """Return the next entries in the format of `ls -l`: user names may need a lookup."""
+        batch = list(islice(names, NAMES_PER_READ))
+        for name in batch:
             self.format_longname(name)
-        return found
+        return batch
 
-    async def in_thread(self, do: Callable[[*Arguments], Found], *arguments: *Arguments) -> Found:
-        """After all writes."""
-        await self._behind.wait_written()
-        return await self._threads.run(do, *arguments)
+    async def in_thread(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """Run a function in a thread, after all pending writes."""
+        await self._pending_writes.wait_written()
+        return await self._threads.run(function, *arguments)
 
     def check(self, file: object) -> None:
-        """Raises OSError when a write to this file has failed; for what is no file, too."""
-        self._behind.check(file)
+        """Raises OSError when a write to this file has failed; accepts arguments that are not files."""
+        self._pending_writes.check(file)
 
 
 def _operation(name: str) -> Callable[..., Awaitable[Any]]:
-    plain = getattr(asyncssh.SFTPServer, name)
+    original = getattr(asyncssh.SFTPServer, name)
 
     async def run(self: Sftp, *arguments: Any) -> Any:
-        found = await self.in_thread(plain, self, *arguments)
+        result = await self.in_thread(original, self, *arguments)
         self.check(arguments[0])
-        return found
+        return result
 
     return run
 
 
-for _name in IN_THREADS:
+for _name in THREADED_OPERATIONS:
     setattr(Sftp, _name, _operation(_name))
 
 
 def adapt_library() -> None:
-    """Have asyncssh's sessions end whole, and offer nothing that goes past this file.
+    """Make asyncssh's sessions close completely, and remove extensions that bypass this module.
 
-    A session that ends closes its files, and says that it has ended: at the first file whose writes have failed, and
-    which says so when it is closed, asyncssh stops half-way. The session would count as open for ever.
+    A closing session closes its files and reports its end. At the first file whose writes have failed, the close raises
+    and asyncssh stops half-way: the session would count as open forever.
     """
     kind: Any = asyncssh.sftp.SFTPServerHandler
-    plain = kind._cleanup
+    original = kind._cleanup
 
     async def cleanup(handler: Any, reason: Exception | None) -> None:
-        left, handler._file_handles = handler._file_handles, {}
-        for file in left.values():
-            with suppress(Exception):  # nobody is there to be told
+        open_files, handler._file_handles = handler._file_handles, {}
+        for file in open_files.values():
+            with suppress(Exception):  # the client is gone and receives no error
                 await handler._server.close(file)
-        await plain(handler, reason)
+        await original(handler, reason)
 
     kind._cleanup = cleanup
-    kind._extensions = [(name, data) for name, data in kind._extensions if name not in NOT_OFFERED]
-    for name in NOT_OFFERED:
+    kind._extensions = [(name, data) for name, data in kind._extensions if name not in REMOVED_EXTENSIONS]
+    for name in REMOVED_EXTENSIONS:
         kind._packet_handlers.pop(name, None)
 
 
 def _read_cached(file: IO[bytes], offset: int, size: int) -> bytes:
-    """All of it when it is in memory, which it mostly is: the system reads ahead of whoever reads. Else nothing."""
+    """Return the bytes when all of them are in the page cache, which is common thanks to read-ahead; else b""."""
     if not _NOWAIT:
         return b""
     buffer = bytearray(size)
     try:
-        taken = os.preadv(file.fileno(), [buffer], offset, _NOWAIT)
+        count = os.preadv(file.fileno(), [buffer], offset, _NOWAIT)
     except OSError:
-        return b""  # not yet; or the file system cannot say
-    return bytes(buffer) if taken == size else b""
+        return b""  # not cached, or the file system does not support the flag
+    return bytes(buffer) if count == size else b""
 
 
 def _read(file: IO[bytes], offset: int, size: int) -> bytes:
@@ -323,41 +324,42 @@ def _read(file: IO[bytes], offset: int, size: int) -> bytes:
 
 
 def _write_all(writes: Sequence[_Write], lost: Set[IO[bytes]]) -> dict[IO[bytes], OSError]:
-    """What has failed, by file; nothing more is written to that one, nor to those that were lost before."""
+    """Write all; return the failures by file. After a failure nothing more is written to that file, nor to files in
+    `lost`."""
     failed: dict[IO[bytes], OSError] = {}
-    for file, offset, pieces in _runs(writes):
+    for file, offset, pieces in _adjacent_runs(writes):
         if file not in failed and file not in lost:
             try:
                 _write(file, offset, pieces)
             except OSError as error:
                 failed[file] = error
-            except Exception as error:  # an offset is any number of a client's; the others' writes must not be lost
+            except Exception as error:  # a client may send any offset; the other writes must not be lost
                 failed[file] = OSError(errno.EINVAL, f"cannot be written: {error}")
     return failed
 
 
-def _runs(writes: Sequence[_Write]) -> Iterator[tuple[IO[bytes], int, list[bytes]]]:
-    """Pieces that follow each other in one file, together: each call of the system gives the interpreter away, and
-    has to wait until the busy event loop gives it back."""
+def _adjacent_runs(writes: Sequence[_Write]) -> Iterator[tuple[IO[bytes], int, list[bytes]]]:
+    """Join adjacent writes of one file: every system call releases the interpreter and waits for the busy event loop to
+    release it again."""
     run: list[bytes] = []
-    begin, end, of = 0, 0, None
+    begin, end, run_file = 0, 0, None
     for file, offset, data in writes:
-        if file is not of or offset != end or len(run) == PIECES:
-            if of is not None:
-                yield of, begin, run
-            run, begin, end, of = [], offset, offset, file
+        if file is not run_file or offset != end or len(run) == MAX_BUFFERS:
+            if run_file is not None:
+                yield run_file, begin, run
+            run, begin, end, run_file = [], offset, offset, file
         run.append(data)
         end += len(data)
-    if of is not None:
-        yield of, begin, run
+    if run_file is not None:
+        yield run_file, begin, run
 
 
 def _write(file: IO[bytes], offset: int, pieces: list[bytes]) -> None:
-    """All of it: a disk that is nearly full takes a part, and says so only to whoever comes with the rest."""
-    taken = _write_together(file.fileno(), pieces, offset)
+    """Write all bytes: a nearly full disk accepts a part, and reports the error only for the rest."""
+    count = _write_together(file.fileno(), pieces, offset)
     for data in pieces:
-        rest = memoryview(data)[taken:]
-        taken = max(taken - len(data), 0)
+        rest = memoryview(data)[count:]
+        count = max(count - len(data), 0)
         offset += len(data) - len(rest)
         while rest:
             written = os.pwrite(file.fileno(), rest, offset)
@@ -365,48 +367,49 @@ def _write(file: IO[bytes], offset: int, pieces: list[bytes]) -> None:
 
 
 def _write_together(descriptor: int, pieces: list[bytes], offset: int) -> int:
-    """Bytes that were taken at once; 0 where the system cannot."""
+    """Return the number of bytes written in one call; 0 where the system does not support it."""
     return os.pwritev(descriptor, pieces, offset) if hasattr(os, "pwritev") and len(pieces) > 1 else 0
 
 
 def _open(path: bytes, pflags: int, permissions: int | None) -> IO[bytes]:
-    """Unbuffered. A pipe is not waited for: it is no file that could be read from an offset, which the client is told
-    when it tries."""
+    """Open a file unbuffered. A pipe is not waited for: it cannot be read at an offset, and the client gets that error
+    when it reads."""
     both = _wire.FXF_READ | _wire.FXF_WRITE
     mode, flags = "rb", os.O_RDONLY
     if pflags & both == both:
         mode, flags = "r+b", os.O_RDWR
     elif pflags & _wire.FXF_WRITE:
         mode, flags = "wb", os.O_WRONLY
-    for wanted, flag in _FLAGS.items():
-        flags |= flag if pflags & wanted else 0
+    for sftp_flag, flag in _FLAGS.items():
+        flags |= flag if pflags & sftp_flag else 0
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666 if permissions is None else permissions)
     try:
-        return open(descriptor, mode, buffering=0)  # noqa: PTH123 - of a descriptor
+        return open(descriptor, mode, buffering=0)  # noqa: PTH123 - a descriptor
     except BaseException:
         os.close(descriptor)
         raise
 
 
-def _names(path: bytes) -> Iterator[asyncssh.SFTPName]:
-    """Raises OSError at once for what is no folder that may be read."""
+def _folder_names(path: bytes) -> Iterator[asyncssh.SFTPName]:
+    """Iterate over a folder. Raises OSError immediately for a path that is not a readable folder."""
     entries = os.scandir(path)
 
-    def found() -> Iterator[asyncssh.SFTPName]:
+    def iterate() -> Iterator[asyncssh.SFTPName]:
         with entries:
             for name in (b".", b".."):
-                yield from _named(name, partial(os.lstat, os.path.join(path, name)))  # noqa: PTH118
+                yield from _entry(name, partial(os.lstat, os.path.join(path, name)))  # noqa: PTH118
             for entry in entries:
-                yield from _named(entry.name, partial(entry.stat, follow_symlinks=False))
+                yield from _entry(entry.name, partial(entry.stat, follow_symlinks=False))
 
-    return found()
+    return iterate()
 
 
-def _named(name: bytes, look: Callable[[], os.stat_result]) -> Iterator[asyncssh.SFTPName]:
-    """Nothing when it is gone by now, or is not to be looked at (somebody's FUSE): the rest of the folder is there."""
+def _entry(name: bytes, read_attributes: Callable[[], os.stat_result]) -> Iterator[asyncssh.SFTPName]:
+    """Yield the entry; nothing when it has disappeared or is not accessible (another user's FUSE mount), so that the
+    rest of the folder is listed."""
     with suppress(OSError):
-        yield asyncssh.SFTPName(name, attrs=asyncssh.SFTPAttrs.from_local(look()))
+        yield asyncssh.SFTPName(name, attrs=asyncssh.SFTPAttrs.from_local(read_attributes()))
 
 
-take_longer_writes()
+accept_long_writes()
 adapt_library()

@@ -1,1 +1,1 @@
-"""An agent replaces itself by its server's newer program while shells and commands go on."""
+"""Self-upgrade: an agent replaces itself by its server's newer program while shells and commands continue."""

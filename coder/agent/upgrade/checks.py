@@ -1,6 +1,5 @@
-"""Whether a program may replace ours: its bytes, its signature where a keyring was given, that it runs here and says
-the version it should, and that it can take over what we would leave to it.
-"""
+"""Checks whether a program may replace the running one: its bytes, its signature where a keyring is configured, that it
+runs here with the expected version, and that it can take over the handover state."""
 
 from __future__ import annotations
 
@@ -14,37 +13,39 @@ from pathlib import Path
 import trio
 
 from coder.agent.disk import on_disk
-from coder.agent.upgrade.folder import make_own
+from coder.agent.upgrade.folder import ensure_private
 from coder.agent.upgrade.handover import FORMAT
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 
 FIRST_START = 120.0
-"""Ours: seconds for `version` of a program that unpacks itself at its first start, on a slow machine."""
+"""Seconds (ours) for `version` of a program that unpacks itself at its first start, on a slow machine."""
 SIGNATURE_CHECK = 60.0
-"""Ours: seconds for gpgv."""
+"""Seconds (ours) for gpgv."""
 _FOREIGN = frozenset({errno.ENOEXEC, getattr(errno, "EBADARCH", errno.ENOEXEC)})
-"A program for another kind of machine."
+"errno values for a program of another platform."
 _FOREIGN_STATUS = 126
-"What a shell says then; 127 is what shells and our own launcher say when something around the program is missing."
+"""Exit status of a shell in that case; 127 is the status of shells and our own launcher when a file around the program
+is missing."""
 _BAD_SIGNATURE = 1
-"""Status of gpgv when a signature of a known key is not one of these bytes; others say that it could not tell."""
+"""Status of gpgv when a signature of a known key does not match these bytes; other statuses mean that it could not
+decide."""
 
 
 async def digest_of(path: Path) -> str:
-    """SHA-256 of a file, in hex. Raises OSError."""
+    """Return the SHA-256 of a file, in hex. Raises OSError."""
     return await on_disk(_digest, path)
 
 
 async def check_again(folder: Path, path: Path, version: str, digest: str) -> None:
-    """What was verified a while ago still is what it was, and still runs: disks fill up, and caches are cleaned.
+    """Check again that a verified program is unchanged and still runs: disks fill up, and caches are cleaned.
 
-    Raises UpgradeNotNowError: these bytes were good before, so this is no verdict on them. OSError.
+    Raises UpgradeNotNowError, because these bytes were good before and a failure is no verdict on them; OSError.
     """
-    await on_disk(make_own, folder)
+    await on_disk(ensure_private, folder)
     if await digest_of(path) != digest:
-        raise UpgradeNotNowError("it is not what was verified any more")
+        raise UpgradeNotNowError("its bytes have changed since it was verified")
     try:
         await check_program(path, version)
     except UpgradeRefusedError as error:
@@ -52,39 +53,42 @@ async def check_again(folder: Path, path: Path, version: str, digest: str) -> No
 
 
 async def check_signature(signature: Path, path: Path, keyring: Path) -> None:
-    code, said = await _run(["gpgv", "--keyring", str(keyring.absolute()), str(signature), str(path)], SIGNATURE_CHECK)
+    code, output = await _run(
+        ["gpgv", "--keyring", str(keyring.absolute()), str(signature), str(path)], SIGNATURE_CHECK
+    )
     if code == _BAD_SIGNATURE:
-        raise UpgradeRefusedError(f"its signature is bad: {_last_line(said)}")
+        raise UpgradeRefusedError(f"its signature is bad: {_last_line(output)}")
     if code != 0:
-        raise UpgradeNotNowError(f"its signature cannot be checked with {keyring}: {_last_line(said)}")
+        raise UpgradeNotNowError(f"its signature cannot be checked with {keyring}: {_last_line(output)}")
 
 
 async def check_program(path: Path, version: str) -> None:
-    code, said = await _run([str(path), "version", "--output", "json"], FIRST_START)
+    code, output = await _run([str(path), "version", "--output", "json"], FIRST_START)
     try:
-        told = str(json.loads(said)["version"]) if code == 0 else ""
+        reported = str(json.loads(output)["version"]) if code == 0 else ""
     except (ValueError, KeyError, TypeError, RecursionError):
-        told = ""
-    if not told:
-        raise _failed(code, f"it does not run here: {_last_line(said) or f'status {code}'}")
-    if told != version:
-        raise UpgradeNotNowError(f"it is {told}, and the server is {version}")
-    code, said = await _run([str(path), "agent", f"--can-take-over={FORMAT}"], FIRST_START)
+        reported = ""
+    if not reported:
+        raise _failed(code, f"it does not run here: {_last_line(output) or f'status {code}'}")
+    if reported != version:
+        raise UpgradeNotNowError(f"it is {reported}, and the server is {version}")
+    code, output = await _run([str(path), "agent", f"--can-take-over={FORMAT}"], FIRST_START)
     if code != 0:
-        raise _failed(code, f"it cannot take over from this one: {_last_line(said) or f'status {code}'}")
+        raise _failed(code, f"it cannot take over from this one: {_last_line(output) or f'status {code}'}")
 
 
 def _failed(code: int, reason: str) -> CoderError:
-    """A verdict when the program itself ended so, or the processor does not know it.
+    """Return a verdict when the program itself exited with this code, or the processor cannot run it.
 
-    What is killed, or cannot be started for want of something (127), may do better another time.
+    A killed program, or one that cannot start because something is missing (127), may succeed later.
     """
-    own = 0 <= code <= _FOREIGN_STATUS or code in {-signal.SIGILL, 128 + signal.SIGILL}
-    return UpgradeRefusedError(reason) if own else UpgradeNotNowError(reason)
+    is_program_fault = 0 <= code <= _FOREIGN_STATUS or code in {-signal.SIGILL, 128 + signal.SIGILL}
+    return UpgradeRefusedError(reason) if is_program_fault else UpgradeNotNowError(reason)
 
 
 async def _run(argv: list[str], seconds: float) -> tuple[int, str]:
-    """Exit status and output of a command. Raises UpgradeNotNowError when it cannot be started now or does not end."""
+    """Return exit status and output of a command. Raises UpgradeNotNowError when it cannot be started now or does not
+    exit."""
     try:
         with trio.fail_after(seconds):
             done = await trio.run_process(
@@ -93,7 +97,7 @@ async def _run(argv: list[str], seconds: float) -> tuple[int, str]:
                 capture_stdout=True,
                 stderr=subprocess.STDOUT,
                 check=False,
-                # This program is asked, no server of commands in its place; and it leaves none behind.
+                # Run this program itself, not a running command server; and leave no command server behind.
                 env=child_env({"CODER_NO_COMMAND_SERVER": "1"}),
             )
     except OSError as error:
@@ -101,7 +105,7 @@ async def _run(argv: list[str], seconds: float) -> tuple[int, str]:
             return _FOREIGN_STATUS, f"{argv[0]}: {error.strerror}"
         raise UpgradeNotNowError(f"{argv[0]} cannot be started: {error.strerror}") from error
     except trio.TooSlowError as error:
-        raise UpgradeNotNowError(f"{argv[0]} gave no answer within {seconds:g} s") from error
+        raise UpgradeNotNowError(f"{argv[0]} did not finish within {seconds:g} s") from error
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 

@@ -1,8 +1,9 @@
-"""What one program of an agent leaves to the next in the same process: a document in an unnamed file, and descriptors.
+"""Handover from one program of an agent to the next in the same process: a document in an unnamed file, and
+descriptors.
 
-execve(2) keeps the process, its children and the descriptors that are not marked close-on-exec. So terminals and
-pipes stay open, `wait` still works, and a service manager sees the process it started. Nothing of it is ever on a disk
-by name. Whatever fails before the other program has begun, this one goes on with everything in the same process.
+execve(2) keeps the process, its children and the descriptors that are not marked close-on-exec. So terminals and pipes
+stay open, `wait` still works, and a service manager sees the process it started. The document is never on a disk by
+name. When the other program cannot start, this one continues with everything in the same process.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from coder.agent.upgrade.signals import take_told, told_to_a_pipe
+from coder.agent.upgrade.signals import replay_signals, signals_to_pipe
 from coder.base.errors import CoderError, explain_error
 from coder.base.open_files import lowered_open_files
 
 FORMAT = 1
-"""Of the document: a program is asked for it before it is trusted with one. Raised when another would misread it."""
+"""Format version of the document: a program is asked for it before it receives one. Raised when another program would
+misread the document."""
 VARIABLE = "CODER_AGENT_HANDOVER"
-"""Names the document's descriptor to the program that is started."""
+"""Environment variable that names the document's descriptor to the started program."""
 _ROOM = 1 << 20
-"Bytes of a document of many terminals."
+"Bytes of a document with many terminals."
 
 
 @dataclass(slots=True)
 class KeptTerminal:
-    """A terminal that outlives its connections."""
+    """Terminal that outlives its connections."""
 
     ident: str
     pid: int
@@ -41,7 +43,7 @@ class KeptTerminal:
 
 @dataclass(slots=True)
 class KeptProcess:
-    """A command that was started from afar."""
+    """Command that was started through the API."""
 
     ident: str
     command: str
@@ -50,7 +52,7 @@ class KeptProcess:
     pid: int
     started: float
     output: int | None
-    "Descriptor of the reading end; None when it has ended."
+    "Descriptor of the reading end; None when the command has ended."
     head: bytes
     tail: bytes
     size: int
@@ -60,7 +62,7 @@ class KeptProcess:
 
 @dataclass(slots=True)
 class KeptUnits:
-    """The socket of `coder exp sync` and how far its units are."""
+    """Socket of `coder exp sync` and the progress of its units."""
 
     path: str
     owns_folder: bool
@@ -70,68 +72,69 @@ class KeptUnits:
 
 @dataclass(slots=True)
 class KeptContainer:
-    """A dev container that was built: which one it is, and how to go in, only its builder has told."""
+    """Dev container that was built. Only its builder reported the container id and how to enter it."""
 
     folder: str
     container_id: str
     remote_user: str
     workspace_folder: str
     config: str = ""
-    "Its description's path."
+    "Path of its description."
 
 
 @dataclass(slots=True)
 class Handover:
-    """All of it."""
+    """Complete handover document."""
 
     version: str
-    "Of the program that hands over."
+    "Version of the program that hands over."
     target: str
     "Version of the program that takes over."
     program: str
-    "The file that is started."
+    "File that is started."
     states: list[tuple[int, float]]
-    "Lifecycle states reached, and when in seconds since 1970."
+    "Lifecycle states reached, with times in seconds since 1970."
     manifest: bytes
     terminals: list[KeptTerminal]
     processes: list[KeptProcess]
     units: KeptUnits | None
     refused: str = ""
-    "Why the other program could not be started, in what the old one goes on with."
+    "Reason why the other program could not be started, in the document the old program continues with."
     reported: int | None = None
-    "How many of the states the server has confirmed; None in what an older program left."
+    "Number of states the server has confirmed; None in an older program's document."
     signals: int | None = None
-    "Descriptor of a pipe with the numbers of signals that came at the very end."
+    "Descriptor of a pipe with the numbers of signals that arrived during the exec."
     digest: str = ""
-    "SHA-256 of that program, in hex; empty in what an older program left."
+    "SHA-256 of the program that takes over, in hex; empty in an older program's document."
     containers: list[KeptContainer] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """How this program was started."""
+    """Arguments and environment this program was started with."""
 
     arguments: tuple[str, ...]
-    "Without the program's own words."
+    "Arguments without the program's own name."
     env: Mapping[str, str]
     caught: tuple[signal.Signals, ...] = ()
-    "Signals that were ignored when we were started; what replaces us must find them so."
+    "Signals that were ignored at our start; the next program must find them ignored."
 
 
 def descriptors(handover: Handover) -> list[int]:
-    """Everything that has to stay open."""
-    pipes = [one.output for one in handover.processes if one.output is not None]
-    told = [handover.signals] if handover.signals is not None else []
-    return [one.master for one in handover.terminals] + pipes + told
+    """Return every descriptor that has to stay open."""
+    pipes = [item.output for item in handover.processes if item.output is not None]
+    signal_pipe = [handover.signals] if handover.signals is not None else []
+    return [item.master for item in handover.terminals] + pipes + signal_pipe
 
 
 def replace_program(handover: Handover, restart: Restart) -> Handover:
-    """Becomes the other program. Returns only when that fails: what this one goes on with, `refused` says why."""
+    """Replace this process by the other program. Returns only on failure: the state to continue with, with the reason
+    in `refused`."""
     before, reason = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}, ""
     try:
-        with told_to_a_pipe() as handover.signals:
+        with signals_to_pipe() as handover.signals:
             _start([handover.program, *restart.arguments], handover, restart.env)
-    except Exception as error:  # whatever it is: shells and commands are still here
+    except Exception as error:  # any failure: shells and commands are still here
         reason = getattr(error, "strerror", None) or explain_error(error).split("\n")[0]
     finally:
         handover.signals = None
@@ -142,7 +145,7 @@ def replace_program(handover: Handover, restart: Restart) -> Handover:
 
 
 def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
-    """Raises whatever stands in the way."""
+    """Start the other program. Raises any error that prevents it."""
     document = _unnamed_file()
     try:
         with os.fdopen(document, "wb", closefd=False) as out:
@@ -152,69 +155,72 @@ def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
             os.set_inheritable(number, True)
         _leave_launcher_lock()
         with lowered_open_files():
-            os.execve(argv[0], argv, {**env, VARIABLE: str(document)})  # noqa: S606 - that is what this is for
+            os.execve(argv[0], argv, {**env, VARIABLE: str(document)})  # noqa: S606 - the purpose
     finally:
         os.close(document)
 
 
 def _encode(handover: Handover) -> bytes:
-    """Texts come from clients and may hold half a surrogate pair, which is no UTF-8 and which JSON can escape."""
-    import msgspec  # a megabyte, which an agent that hands nothing over does without
+    """Encode as JSON. Texts come from clients and may hold half a surrogate pair, which is not UTF-8 and which JSON can
+    escape."""
+    import msgspec  # a megabyte, which an agent that hands nothing over does not need
 
     return json.dumps(msgspec.to_builtins(handover)).encode()
 
 
 def _decode(document: bytes) -> Handover:
-    """Raises ValueError, RecursionError."""
+    """Decode a document. Raises ValueError, RecursionError."""
     import msgspec
 
     return msgspec.convert(json.loads(document), Handover)
 
 
 def rehearse() -> None:
-    """Leaves a document to nobody. Raises OSError when none could be left now: better before everything is ended."""
+    """Write a document without handing it over. Raises OSError when that is impossible now: better before everything is
+    stopped."""
     document = _unnamed_file()
     with os.fdopen(document, "wb") as out:
         out.write(bytes(_ROOM))
 
 
 def _leave_launcher_lock() -> None:
-    """Our launcher's lock on the folder we were unpacked into is not the next program's, and would keep it for ever."""
-    with contextlib.suppress(OSError):  # from sources; or a system that does not list descriptors
+    """Close our launcher's lock on exec: the lock on the folder we were unpacked into is not the next program's, and
+    would be held forever."""
+    with contextlib.suppress(OSError):  # run from sources; or a system that does not list descriptors
         lock = (Path(sys.executable).parent / ".lock").stat()
         for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
-            with contextlib.suppress(OSError):  # the listing's own is closed by now
-                found = os.fstat(number)
-                if (found.st_dev, found.st_ino) == (lock.st_dev, lock.st_ino):
+            with contextlib.suppress(OSError):  # the listing's own descriptor is closed by now
+                handover = os.fstat(number)
+                if (handover.st_dev, handover.st_ino) == (lock.st_dev, lock.st_ino):
                     os.set_inheritable(number, False)
 
 
 def _keep_from_children(handover: Handover) -> None:
-    """Shells that are started from now on must not hold others' terminals."""
+    """Mark the descriptors close-on-exec, so that new shells do not hold other terminals."""
     for number in descriptors(handover):
         os.set_inheritable(number, False)
 
 
 def _unnamed_file() -> int:
-    if hasattr(os, "memfd_create"):  # needs no room on a disk
+    if hasattr(os, "memfd_create"):  # needs no disk space
         return os.memfd_create("coder-agent-handover")
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 
 def take_over(environ: MutableMapping[str, str]) -> Handover | None:
-    """What the program before us left; None when somebody else started us. Raises CoderError."""
+    """Return the state that the previous program left; None when the agent was started normally. Raises CoderError."""
     named = environ.pop(VARIABLE, "")
     if not named:
         return None
     try:
         with os.fdopen(int(named), "rb") as file:
-            found = _decode(file.read())
-        _keep_from_children(found)
-        if found.signals is not None:
-            with contextlib.suppress(OSError):  # it costs no shell
-                take_told(found.signals)
-            found.signals = None
+            handover = _decode(file.read())
+        _keep_from_children(handover)
+        if handover.signals is not None:
+            with contextlib.suppress(OSError):  # a failure costs no shell
+                replay_signals(handover.signals)
+            handover.signals = None
     except (OSError, ValueError, RecursionError) as error:
-        raise CoderError("handover", "what the program before this one left cannot be read") from error
-    return found
+        raise CoderError("handover", "the handover document of the previous program cannot be read") from error
+    return handover

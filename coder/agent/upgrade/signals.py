@@ -1,10 +1,10 @@
-"""SIGINT and SIGTERM between two lives of one process: whoever goes on is the one who was asked to end.
+"""SIGINT and SIGTERM between two programs of one process: the next program handles signals sent to the previous one.
 
 Between the receiver of a program that hands over and the receiver of the next, both signals would have their default
-effect, with every shell lost. So they are blocked, and wait: a mask, and what waits for this thread, stay over
-execve(2). A mask is a thread's own, and any other thread may be given the signal; the handler that is in place outside
-of receivers raises it anew in this one. Where there is no time for that any more, Python's own handler, which runs in
-whatever thread, writes the signal's number into a pipe that the next program reads.
+effect, and every shell would be lost. So they are blocked and stay pending: a thread's mask and its pending signals
+survive execve(2). A mask applies to one thread, and any other thread may receive the signal; the handler installed
+outside of receivers raises it again in this thread. Where there is no time for that any more, Python's own handler,
+which runs in any thread, writes the signal's number into a pipe that the next program reads.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 _CAN_HOLD = hasattr(signal, "pthread_sigmask")
-"Not on Windows, where no program takes over, either."
+"False on Windows, where no program takes over either."
 
 
 def hold() -> None:
-    """From now on they wait for `release`."""
+    """Block the signals until `release`."""
     if _CAN_HOLD:
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
 
 
 def release() -> None:
-    """A receiver is open, and takes what has waited."""
+    """Unblock the signals: a receiver is open, and takes the pending ones."""
     if _CAN_HOLD:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
 @contextmanager
 def held_outside_of_receivers() -> Iterator[None]:
-    """In the main thread, around all receivers of the process."""
+    """Hold the signals in the main thread, around all receivers of the process."""
     before = {number: signal.signal(number, _hold) for number in ENDING} if _CAN_HOLD else {}
     try:
         yield
@@ -46,8 +46,8 @@ def held_outside_of_receivers() -> Iterator[None]:
 
 
 @contextmanager
-def told_to_a_pipe() -> Iterator[int]:
-    """Signals that come in the block are in the pipe, too, whose reading end this is."""
+def signals_to_pipe() -> Iterator[int]:
+    """Copy signals that arrive in the block into a pipe; yield its reading end."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -59,14 +59,15 @@ def told_to_a_pipe() -> Iterator[int]:
         os.close(reading)
 
 
-def take_told(reading: int) -> None:
-    """What the program before us was told last waits for `release`. Raises OSError for what is no such pipe."""
+def replay_signals(reading: int) -> None:
+    """Raise the signals that the previous program received last; they stay pending until `release`. Raises OSError for
+    a descriptor that is not such a pipe."""
     with os.fdopen(reading, "rb", buffering=0) as pipe:
         os.set_blocking(reading, False)
-        told = set(pipe.read(4096) or b"")
+        numbers = set(pipe.read(4096) or b"")
     hold()
-    with contextlib.suppress(AttributeError):  # without pthread_sigmask there is nothing that waits
-        for number in told.intersection(ENDING) - signal.sigpending():
+    with contextlib.suppress(AttributeError):  # without pthread_sigmask nothing is pending
+        for number in numbers.intersection(ENDING) - signal.sigpending():
             signal.raise_signal(number)
 
 

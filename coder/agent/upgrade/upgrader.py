@@ -1,4 +1,5 @@
-"""Watches for a newer server, and says when its program is ready to replace ours (docs/decisions/agent-upgrade.md)."""
+"""Watch for a newer server; report when its program is ready to replace the running one
+(docs/decisions/agent-upgrade.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import trio
 from coder.agent.disk import on_disk
 from coder.agent.upgrade.checks import check_again
 from coder.agent.upgrade.fetch import fetch_program, server_digest
-from coder.agent.upgrade.folder import link_others, locked, make_own, program_path
+from coder.agent.upgrade.folder import ensure_private, link_others, locked, program_path
 from coder.agent.upgrade.handover import rehearse
 from coder.agent.upgrade.outcomes import UpgradeRefusedError, reason_of
 from coder.agent.upgrade.records import Records
@@ -29,40 +30,42 @@ from coder.net.policy import DialPolicy
 log = get_logger("agent.upgrade")
 
 FIRST_DELAY, LAST_DELAY = 30.0, 3600.0
-"""Ours: seconds between two looks when something was in the way. A program is large, and the way may be narrow."""
+"""Seconds (ours) between two attempts after a failure. A program is large, and the line may be slow."""
 SPREAD = 900.0
-"""Ours: seconds over which the agents of a server that was renewed begin their downloads, each when its turn comes."""
-FRESH = 10.0
-"""Ours: seconds for which a check holds. A program waits for days sometimes."""
-PROVEN = 300.0
-"""Ours: seconds after which a program that has taken over and is connected has lasted."""
+"""Seconds (ours) over which the agents of an upgraded server spread their downloads."""
+CHECK_VALIDITY = 10.0
+"""Seconds (ours) for which a check stays valid. A program sometimes waits for days."""
+PROVEN_AFTER = 300.0
+"""Seconds (ours) after which a program that has taken over and is connected has lasted."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewProgram:
-    """A verified program that may take over now."""
+    """Verified program that may take over now."""
 
     path: Path
     version: str
     digest: str
-    "SHA-256 of it, in hex."
+    "SHA-256 of the program, in hex."
 
 
-class Waiting(Protocol):
-    """What an upgrade waits for."""
+class Blocker(Protocol):
+    """Activity that an upgrade waits for."""
 
     def describe(self) -> str:
-        """In words, "" when there is nothing to wait for."""
+        """Return the activity in words, "" when there is nothing to wait for."""
 
     async def wait_quiet(self) -> None: ...
 
 
 class Upgrader:
-    """One for the life of a program."""
+    """Upgrader for the life of a program."""
 
-    def __init__(self, policy: DialPolicy, folder: Path, waits: Sequence[Waiting], keyring: Path | None = None) -> None:
-        """`folder` is this agent's own: programs and what is remembered of them are kept there."""
-        self._policy, self._folder, self._waits, self._keyring = policy, folder, waits, keyring
+    def __init__(
+        self, policy: DialPolicy, folder: Path, blockers: Sequence[Blocker], keyring: Path | None = None
+    ) -> None:
+        """`folder` belongs to this agent alone: programs and their records are kept there."""
+        self._policy, self._folder, self._blockers, self._keyring = policy, folder, blockers, keyring
         self._records = Records(folder)
         self._connected = trio.Event()
         self._refused: set[str] = set()
@@ -70,37 +73,38 @@ class Upgrader:
         self._verified: NewProgram | None = None
         self._checked_at = -math.inf
         self._turn = ("", 0.0)
-        "The program whose download waits, and until when."
+        "Digest of the program whose download waits, and the deadline of the wait."
 
-    def look(self) -> None:
-        """The agent has connected: the server may be another one than before."""
+    def check_now(self) -> None:
+        """Check for an upgrade: the agent has connected, and the server's version may have changed."""
         self._connected.set()
 
-    async def prove(self, digest: str) -> None:
-        """We are the program that has taken over: names of those before us are ours, and soon we have lasted."""
+    async def confirm_takeover(self, digest: str) -> None:
+        """Confirm that this program has taken over: adopt the names of previous programs, then mark the upgrade as
+        lasting."""
         try:
-            await on_disk(_adopt, self._folder)
+            await on_disk(_adopt_names, self._folder)
         except Exception as error:
-            log.warn("the names of programs before this one were not made its own", error=reason_of(error))
-        await trio.sleep(PROVEN)
+            log.warn("linking the names of previous programs failed", error=reason_of(error))
+        await trio.sleep(PROVEN_AFTER)
         try:
-            await on_disk(self._records.last, digest)
+            await on_disk(self._records.mark_lasted, digest)
         except Exception as error:
-            log.warn("what is remembered of upgrades was not brought up to date", error=reason_of(error))
+            log.warn("updating the upgrade records failed", error=reason_of(error))
 
     async def run(self) -> NewProgram:
-        """Returns when a newer program is here, verified, and there is nothing that it could not go on with."""
+        """Return a newer program once it is downloaded, verified, and nothing runs that it could not continue."""
         await self._connected.wait()
         while True:
             self._connected = trio.Event()
             try:
-                found = await self._newer_program()
-                if found is not None and await self._wait_quiet(found):
-                    return found
-            except Exception as error:  # a convenience: whatever ails it, the agent goes on
+                program = await self._newer_program()
+                if program is not None and await self._wait_quiet(program):
+                    return program
+            except Exception as error:  # an upgrade is a convenience: after any failure the agent continues
                 self._verified = None
                 delay = self._backoff.next_delay()
-                log.warn("an upgrade will be looked for again", seconds=round(delay), error=reason_of(error))
+                log.warn("the upgrade failed and will be retried", seconds=round(delay), error=reason_of(error))
                 await trio.sleep(delay)  # not sooner, however often the agent connects meanwhile
                 continue
             self._backoff.reset()
@@ -114,7 +118,7 @@ class Upgrader:
                 return None
             digest = await server_digest(client, own_name())
             if digest in self._refused or await on_disk(self._records.is_refused, digest):
-                log.debug("the server's program was tried and refused", server=version, digest=digest)
+                log.debug("the server's program was refused before", server=version, digest=digest)
                 return None
             await on_disk(self._records.check_attempts, digest)
             known = self._verified
@@ -122,19 +126,19 @@ class Upgrader:
                 return known
             if not await self._take_turn(digest):
                 return None
-            log.info("the server is newer; getting its program", ours=BUILD_VERSION, server=version)
+            log.info("the server is newer; downloading its program", ours=BUILD_VERSION, server=version)
             try:
                 path = await fetch_program(client, own_name(), version, digest, self._folder, self._keyring)
             except UpgradeRefusedError as error:
                 self.refuse(digest, version, error.message)
-                await self._keep(digest, version, error.message)
+                await self._record_refusal(digest, version, error.message)
                 return None
         log.info("the server's program is verified", version=version, path=path)
         self._verified, self._checked_at = NewProgram(path, version, digest), trio.current_time()
         return self._verified
 
     async def _take_turn(self, digest: str) -> bool:
-        """Waits until this agent may get that program. False when it connected anew meanwhile."""
+        """Wait until this agent may download that program. Returns False when it reconnected meanwhile."""
         if await on_disk(program_path(self._folder, digest).is_file):
             return True
         if self._turn[0] != digest:
@@ -144,48 +148,48 @@ class Upgrader:
             return False
         return True
 
-    async def _wait_quiet(self, found: NewProgram) -> bool:
-        """True when the program may take over in this moment.
+    async def _wait_quiet(self, program: NewProgram) -> bool:
+        """Return True when the program may take over at this moment.
 
-        False when the agent connected anew meanwhile: the server may have another version by now. Raises whatever
-        stands in the way.
+        Returns False when the agent reconnected meanwhile: the server may have another version by now. Raises any error
+        that prevents the upgrade.
         """
         while not self._connected.is_set():
-            if (busy := next((one for one in self._waits if one.describe()), None)) is not None:
-                log.info("the upgrade waits", version=found.version, until_there_is_no=busy.describe())
+            if (active := next((blocker for blocker in self._blockers if blocker.describe()), None)) is not None:
+                log.info("the upgrade waits", version=program.version, until_there_is_no=active.describe())
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._leave_when_connected, nursery.cancel_scope)
-                    await busy.wait_quiet()
+                    nursery.start_soon(self._cancel_when_connected, nursery.cancel_scope)
+                    await active.wait_quiet()
                     nursery.cancel_scope.cancel()
-            elif trio.current_time() - self._checked_at > FRESH:
-                await check_again(self._folder, found.path, found.version, found.digest)
+            elif trio.current_time() - self._checked_at > CHECK_VALIDITY:
+                await check_again(self._folder, program.path, program.version, program.digest)
                 self._checked_at = trio.current_time()
             else:
                 rehearse()
-                # On the event loop: whoever came while a thread wrote it down would be cut off. The disk of this folder
-                # has answered a moment ago.
-                self._records.begin(found.digest, found.version)
+                # On the event loop: a session that began while a thread wrote the record would be cut off. The folder's
+                # disk has answered a moment ago.
+                self._records.record_attempt(program.digest, program.version)
                 return True
         return False
 
-    async def _leave_when_connected(self, scope: trio.CancelScope) -> None:
+    async def _cancel_when_connected(self, scope: trio.CancelScope) -> None:
         await self._connected.wait()
         scope.cancel()
 
     def refuse(self, digest: str, version: str, reason: str) -> None:
-        """That program is not tried again by this process."""
-        log.error("the server's program was refused; this one goes on", version=version, reason=reason)
+        """Do not retry that program in this process."""
+        log.error("the server's program was refused; continuing with the current one", version=version, reason=reason)
         self._refused.add(digest)
 
-    async def _keep(self, digest: str, version: str, reason: str) -> None:
-        """Nor by the next."""
+    async def _record_refusal(self, digest: str, version: str, reason: str) -> None:
+        """Record the refusal for later processes."""
         try:
             await on_disk(self._records.refuse, digest, version, reason)
         except OSError as error:
-            log.warn("the refusal is remembered by this process only", error=error)
+            log.warn("recording the refusal failed; it applies to this process only", error=error)
 
 
-def _adopt(folder: Path) -> None:
-    make_own(folder)
+def _adopt_names(folder: Path) -> None:
+    ensure_private(folder)
     with locked(folder):
         link_others(folder)

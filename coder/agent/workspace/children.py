@@ -1,6 +1,7 @@
-"""A process of ours that may have been started by the program before us (execve keeps a process' children).
+"""Child process by its number; the previous program of this process may have started it (execve keeps a process'
+children).
 
-`subprocess` and Trio know only what they started themselves; this is a child by its number, and what is left of its
+`subprocess` and Trio only know children they started themselves. A `Child` is identified by its pid, and its remaining
 pipes by their descriptors. Linux has descriptors of processes to wait for (pidfd_open(2), since 5.3).
 """
 
@@ -19,26 +20,26 @@ from coder.base.threads import NoThreadError
 log = get_logger("agent")
 
 UNKNOWN_STATUS = 255
-"Of a child that somebody else has waited for."
-LOOK_AGAIN = 0.1
-"""Ours: seconds between looks at a child that nothing can wait for."""
+"Exit status of a child that was already reaped elsewhere."
+POLL_INTERVAL = 0.1
+"""Seconds (ours) between polls of a child that nothing can wait for."""
 KILL_GRACE = 5.0
-"""Ours: seconds a killed process has to go. One that waits for a disk that is away does not hear signals; whoever ends
-it must not wait with it."""
+"""Seconds (ours) a killed process has to exit. A process that waits for an unresponsive disk does not receive signals;
+its terminator must not wait with it."""
 
 
 class Child:
-    """One child, waited for at most once."""
+    """Child process, waited for at most once."""
 
     def __init__(self, pid: int, output: int | None = None) -> None:
-        """`output` is the reading end of its output, owned from now on."""
+        """`output` is the reading end of its output, owned by this object."""
         self.pid = pid
         self.returncode: int | None = None
         self.stdout = trio.lowlevel.FdStream(output) if output is not None else None
         self._waiting = trio.Lock()
 
     async def wait(self) -> int:
-        """The exit status as subprocess counts."""
+        """Wait for the exit; return the exit status as subprocess counts it."""
         async with self._waiting:
             if self.returncode is None:
                 try:
@@ -52,74 +53,75 @@ def kill_group(pid: int, number: signal.Signals) -> None:
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
-        pass  # already gone
+        pass  # already exited
 
 
 async def end_group(process: trio.Process | Child) -> None:
-    """Kills it with its process group, if it runs, and waits until it has gone, even cancelled: KILL_GRACE at most."""
+    """Kill the process with its group, if it runs, and wait for its exit, even when cancelled; at most KILL_GRACE
+    seconds."""
     if process.returncode is not None:
         return
     kill_group(process.pid, signal.SIGKILL)
     with trio.CancelScope(deadline=trio.current_time() + KILL_GRACE, shield=True):
         await process.wait()
     if process.returncode is None:
-        log.warn("a process was killed and does not go; it is left behind", pid=process.pid)
+        log.warn("a killed process did not exit and is abandoned", pid=process.pid)
 
 
 async def wait_for_child(pid: int) -> int:
-    """The exit status of the child `pid` as subprocess counts (negative: the signal); reaps it.
+    """Wait for the child `pid` and reap it; return the exit status as subprocess counts it (negative: the signal).
 
-    Raises ChildProcessError when it is no child of this process, or was reaped already.
+    Raises ChildProcessError when `pid` is not a child of this process, or was already reaped.
     """
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError as error:
-        raise ChildProcessError(f"there is no child {pid}") from error
+        raise ChildProcessError(f"no child process {pid}") from error
     except (AttributeError, OSError):  # another system, or a kernel or sandbox without the call
-        # Trio's threads may be left behind: what they return after the end is dropped without a word.
+        # Trio's threads may be abandoned: their results after the run has ended are dropped.
         limiter = trio.CapacityLimiter(math.inf)
         try:
             _, status = await trio.to_thread.run_sync(os.waitpid, pid, 0, abandon_on_cancel=True, limiter=limiter)
         except NoThreadError:
-            status = await _look_until_ended(pid)
+            status = await _poll_until_exited(pid)
     else:
         try:
             await trio.lowlevel.wait_readable(descriptor)
         finally:
             os.close(descriptor)
-        _, status = os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended: this does not block
+        _, status = os.waitpid(pid, 0)  # noqa: ASYNC222 - it has exited: this does not block
     return os.waitstatus_to_exitcode(status)
 
 
-async def _look_until_ended(pid: int) -> int:
-    """Its status as the system has it."""
+async def _poll_until_exited(pid: int) -> int:
+    """Poll until the child has exited; return its raw wait status."""
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - does not block
         if ended:
             return status
-        await trio.sleep(LOOK_AGAIN)
+        await trio.sleep(POLL_INTERVAL)
 
 
 def children() -> list[int]:
-    """Numbers of this process' children, where the system has /proc."""
-    own, found = os.getpid(), []
+    """Return the pids of this process' children, where the system has /proc."""
+    own_pid, result = os.getpid(), []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
-            continue  # gone meanwhile
-        if int(stat.rpartition(")")[2].split()[1]) == own:
-            found.append(int(entry.name))
-    return found
+            continue  # exited meanwhile
+        if int(stat.rpartition(")")[2].split()[1]) == own_pid:
+            result.append(int(entry.name))
+    return result
 
 
-async def collect(pids: list[int]) -> None:
-    """Waits for children that nobody follows, so that none stays as a zombie."""
+async def reap(pids: list[int]) -> None:
+    """Reap children that no other task waits for, so that none stays a zombie."""
     async with trio.open_nursery() as nursery:
         for pid in pids:
-            nursery.start_soon(_collect, pid)
+            nursery.start_soon(_reap, pid)
 
 
-async def _collect(pid: int) -> None:
+async def _reap(pid: int) -> None:
     code = await Child(pid).wait()
-    log.debug("a command that was left running ended", pid=pid, code=code)
+    log.debug("an inherited command exited", pid=pid, code=code)

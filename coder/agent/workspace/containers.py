@@ -1,8 +1,8 @@
-"""Sessions inside a container of the workspace: the command line that puts a shell or command there.
+"""Sessions inside a container of the workspace: the command line that starts a shell or command there.
 
-Lives here: `docker exec` (or podman's) and what runs first inside. Does not live here: listing containers and building
-dev containers (`coder/agent/devcontainers`). Whoever may open a session here may run the same command by hand, so
-nothing is allowed by it.
+This module covers `docker exec` (or podman's) and the first program inside. Listing containers and building dev
+containers is in `coder/agent/devcontainers`. A user who may open a session could run the same command by hand, so this
+grants no permission.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _FIRST = (
     '[ -x "$shell" ] || shell=/bin/sh; export SHELL="$shell"; cd 2>/dev/null; '
     'if [ $# -gt 0 ]; then exec "$shell" -c "$1"; fi; exec "$shell" -l'
 )
-"""Only inside does anybody know which shell and home the user has there; a container need not have getent."""
+"""The user's shell and home are only known inside the container; a container need not have getent."""
 
 
 class ContainerError(OSError):
-    """The container cannot be entered; `strerror` says why."""
+    """The container cannot be entered; `strerror` is the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(None, reason)
@@ -34,31 +34,31 @@ class ContainerError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Where a session wants to go."""
+    """Container and user of a requested session."""
 
     name: str
     user: str = ""
-    """Empty: the container's own."""
+    """Name or id of the user; empty for the container's default."""
 
     @staticmethod
-    def named(name: str, user: str = "") -> Container | None:
-        """What a client asked for; None when it asked for none."""
+    def from_request(name: str, user: str = "") -> Container | None:
+        """Return the requested container; None when `name` is empty."""
         return Container(name, user) if name else None
 
     def command_line(
         self, command: str | None, env: Mapping[str, str], *, tty: bool, passed: Iterable[str] = ()
     ) -> list[str]:
-        """argv for a session inside. ContainerError when the names are none or there is no engine.
+        """Return argv for a session inside. Raises ContainerError for invalid names or when no engine is installed.
 
-        `env` is the environment the engine's program will have; of it the variables in `passed` reach the command. Only
-        their names are written here: everybody on the machine can read command lines.
+        `env` is the environment of the engine's program; the variables named in `passed` reach the command. Only their
+        names are on the command line: every user of the machine can read command lines.
         """
         if not _NAME.fullmatch(self.name):
-            raise ContainerError(f"{self.name!r} is no name of a container")
+            raise ContainerError(f"{self.name!r} is not a valid container name")
         if self.user and not _USER.fullmatch(self.user):
-            raise ContainerError(f"{self.user!r} is no name of a user")
+            raise ContainerError(f"{self.user!r} is not a valid user name")
         path = env.get("PATH", os.defpath)
-        engine = next((found for name in ENGINES if (found := shutil.which(name, path=path))), None)
+        engine = next((executable for name in ENGINES if (executable := shutil.which(name, path=path))), None)
         if engine is None:
             raise ContainerError(NO_ENGINE)
         argv = [engine, "exec", "--interactive", *(["--tty"] if tty else [])]

@@ -1,8 +1,8 @@
-"""When a script's cron line runs next. How a line is read is the domain's `cron.py`: seconds first.
+"""Next run of a script's cron line. The domain's `cron.py` parses the line: seconds first.
 
-As in the Vixie tradition, a day matches when either day field does, unless one of them is `*`; and what runs every hour
-goes on through a change of the clock, what has hours of its own runs once: in an hour that is left out a while later,
-in one that comes twice the first time.
+As in Vixie cron, a day matches when either day field does, unless one of them is `*`. At a clock change, hourly jobs
+keep their interval. Jobs with fixed hours run once: in a skipped hour somewhat later, in a repeated hour the first
+time.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from datetime import UTC, datetime, timedelta, timezone
 from coder.domain.foundation.cron import Every, Schedule, parse_script_cron
 
 _HORIZON = timedelta(days=366 * 5)
-"Five years: the longest gap of a valid line (29 February on a leap year) plus slack."
+"Five years: the longest gap of a valid line (29 February of a leap year) plus slack."
 _HOURS = 24
 _DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
 _Clock = Callable[[datetime], timedelta]
-"How far it is ahead of UTC, by the time; it is put forward or back between two of them."
+"Function of a time that returns the clock's offset from UTC; a clock change is a change of the offset."
 
 
 def next_run(line: str, after: datetime) -> datetime | None:
-    """The first time after `after` (aware), in its zone or the line's own; None when there is none.
+    """Return the first time after `after` (aware), in its zone or the line's own; None when there is none.
 
     Raises CronError.
     """
@@ -29,55 +29,55 @@ def next_run(line: str, after: datetime) -> datetime | None:
     if isinstance(schedule, Every):
         return after + schedule.pause
     if not all(field.values for field in (schedule.second, schedule.minute, schedule.hour)):
-        return None  # `,` is a list of nothing
+        return None  # `,` is an empty list
     ahead, limit = _clock(schedule.zone, after), after + _HORIZON
     at = after.astimezone(UTC).replace(microsecond=0) + _SECOND
     while True:
-        # As if the clock stayed as it is now; and then from where it does not.
+        # Assume the current offset until the next clock change, then continue from the change.
         zone = timezone(ahead(at))
-        found = _by_a_steady_clock(schedule, at.astimezone(zone), limit)
-        change = found and _first_change(ahead, at, found)
-        if found is None or change is None:
-            return found
+        candidate = _next_at_fixed_offset(schedule, at.astimezone(zone), limit)
+        change = candidate and _first_change(ahead, at, candidate)
+        if candidate is None or change is None:
+            return candidate
         step = ahead(change) - ahead(at)
         if len(schedule.hour.values) == _HOURS:
             at = change
-        elif found - change < step:
-            return found  # no clock shows it
+        elif candidate - change < step:
+            return candidate  # the clock skips this time
         else:
             at = change + max(-step, timedelta())
 
 
 def _clock(name: str | None, after: datetime) -> _Clock:
-    """The clock of a zone; of this machine without a name, if `after` is its time."""
-    if name in {"", "UTC"}:  # which need no database of zones
+    """Return the clock of a zone; without a name, of this machine if `after` is in its time zone."""
+    if name in {"", "UTC"}:  # need no time zone database
         return lambda _: timedelta()
     if name is not None and name != "Local":
-        from zoneinfo import ZoneInfo  # few lines name one, and it looks at how this Python was configured
+        from zoneinfo import ZoneInfo  # few lines name a zone, and the import reads this Python's configuration
 
         zone = ZoneInfo(name)
         return lambda at: at.astimezone(zone).utcoffset() or timedelta()
-    steady = after.utcoffset() or timedelta()
-    if after.astimezone().utcoffset() != steady:
-        return lambda _: steady
+    offset = after.utcoffset() or timedelta()
+    if after.astimezone().utcoffset() != offset:
+        return lambda _: offset
     return lambda at: at.astimezone().utcoffset() or timedelta()
 
 
 def _first_change(ahead: _Clock, begin: datetime, end: datetime) -> datetime | None:
-    """The first second by which the clock has been changed, up to `end`."""
-    before, late = ahead(begin), begin
-    while late < end and ahead(late) == before:  # no change is taken back within a day
-        begin, late = late, min(late + _DAY, end)
-    if ahead(late) == before:
+    """Return the first second after the next clock change, up to `end`."""
+    before, upper = ahead(begin), begin
+    while upper < end and ahead(upper) == before:  # no change is reverted within a day
+        begin, upper = upper, min(upper + _DAY, end)
+    if ahead(upper) == before:
         return None
-    while late - begin > _SECOND:
-        middle = begin + (late - begin) // _SECOND // 2 * _SECOND
-        begin, late = (middle, late) if ahead(middle) == before else (begin, middle)
-    return late.astimezone(UTC)
+    while upper - begin > _SECOND:
+        middle = begin + (upper - begin) // _SECOND // 2 * _SECOND
+        begin, upper = (middle, upper) if ahead(middle) == before else (begin, middle)
+    return upper.astimezone(UTC)
 
 
-def _by_a_steady_clock(schedule: Schedule, at: datetime, limit: datetime) -> datetime | None:
-    """The first time from `at` on."""
+def _next_at_fixed_offset(schedule: Schedule, at: datetime, limit: datetime) -> datetime | None:
+    """Return the first matching time from `at` on, for a constant offset."""
     while at < limit:
         if at.month not in schedule.month.values or not _day_matches(schedule, at):
             at = at.replace(hour=0, minute=0, second=0) + _DAY

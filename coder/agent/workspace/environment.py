@@ -1,7 +1,7 @@
-"""The environment and command line of everything the agent starts for a user.
+"""Environment and command line of every program the agent starts for a user.
 
-Order of precedence, later wins: built-ins < the process's and the session's environment < the manifest's (with
-`$VAR` expanded) < secrets < the agent's own overrides. Source: docs/protocol/agents.md#environment.
+Order of precedence, later wins: built-ins < the process's and the session's environment < the manifest's (with `$VAR`
+expanded) < secrets < the agent's own overrides. Source: docs/protocol/agents.md#environment.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from coder.base.child_env import child_env
 
 _VARIABLE = re.compile(r"\$(?:\{([^$}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 SESSION_VARIABLES = ("CODER_SSH_SESSION_TYPE", "CODER_CONTAINER", "CODER_CONTAINER_USER")
-"Messages from the client to us; they never reach the command."
+"Variables that carry settings from the client to the agent; they never reach the command."
 
 
 def find_identity() -> Identity:
-    """The user we run as, by passwd; the environment fills in where a container has no passwd entry."""
+    """Return the agent's user by passwd; the environment fills in where a container has no passwd entry."""
     try:
         entry = pwd.getpwuid(os.getuid())
     except KeyError:
@@ -34,12 +34,12 @@ def find_identity() -> Identity:
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """`$NAME` and `${NAME}` replaced; unknown names become empty, as a shell does."""
+    """Replace `$NAME` and `${NAME}`; unknown names become empty, as in a shell."""
     return _VARIABLE.sub(lambda match: env.get(match[1] if match[1] is not None else match[2], ""), text)
 
 
 def expand_directory(text: str, identity: Identity, env: Mapping[str, str]) -> Path:
-    """The manifest's directory as an absolute path; empty means home."""
+    """Return the manifest's directory as an absolute path; empty means home."""
     if not text:
         return identity.home
     if text == "~" or text.startswith("~/"):
@@ -49,7 +49,7 @@ def expand_directory(text: str, identity: Identity, env: Mapping[str, str]) -> P
 
 
 def command_environment(state: AgentState, session: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The whole environment for one command."""
+    """Return the complete environment of one command."""
     env = _without_secrets(state, session)
     if state.manifest is not None:
         for secret in state.manifest.secrets:
@@ -62,19 +62,20 @@ def command_environment(state: AgentState, session: Mapping[str, str] | None = N
     return _with_scripts(state, env)
 
 
-def looking_environment(state: AgentState) -> dict[str, str]:
-    """For a command of ours that only looks at what others have made: it needs neither token nor secrets."""
+def query_environment(state: AgentState) -> dict[str, str]:
+    """Return the environment for the agent's own read-only commands, without token and secrets."""
     return _with_scripts(state, _without_secrets(state, None))
 
 
 def _with_scripts(state: AgentState, env: dict[str, str]) -> dict[str, str]:
     if state.script_bin is not None:
         env["PATH"] = f"{state.script_bin}{os.pathsep}{env.get('PATH', os.defpath)}"
-    return {name: value for name, value in env.items() if _is_possible(name, value)}
+    return {name: value for name, value in env.items() if _is_valid(name, value)}
 
 
-def _is_possible(name: str, value: str) -> bool:
-    """Whether a process can have it. One that it cannot, of a template, a secret or a client, costs no command."""
+def _is_valid(name: str, value: str) -> bool:
+    """Return whether a process can have the variable. An invalid one, of a template, a secret or a client, must not
+    fail the command."""
     return name != "" and "=" not in name and "\0" not in name + value
 
 
@@ -91,10 +92,10 @@ def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> di
         }
         if manifest.vs_code_port_proxy_uri:
             env["VSCODE_PROXY_URI"] = manifest.vs_code_port_proxy_uri
-    own = child_env()
+    inherited = child_env()
     for name in ("CODER_AGENT_TOKEN", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN"):
-        own.pop(name, None)
-    env |= own
+        inherited.pop(name, None)
+    env |= inherited
     env |= {name: value for name, value in (session or {}).items() if name not in SESSION_VARIABLES}
     if manifest is not None:
         for name, value in manifest.environment_variables.items():
@@ -102,14 +103,14 @@ def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> di
     return env
 
 
-def passed_inside(state: AgentState) -> list[str]:
-    """Names of the variables that a command in a container of the workspace has as well: what the template sets."""
+def container_variables(state: AgentState) -> list[str]:
+    """Return the names of the variables that a command in a container also gets: the template's."""
     names = ["CODER", "CODER_WORKSPACE_NAME", "CODER_WORKSPACE_AGENT_NAME", "CODER_WORKSPACE_OWNER_NAME"]
     return names + (sorted(state.manifest.environment_variables) if state.manifest is not None else [])
 
 
 def command_line(identity: Identity, command: str | None) -> list[str]:
-    """argv for a session: the login shell, the shell with `-c`, or a `#!` line's interpreter."""
+    """Return argv for a session: the login shell, the shell with `-c`, or a `#!` line's interpreter."""
     if not command:
         return [identity.shell, "-l"]
     if command.startswith("#!"):

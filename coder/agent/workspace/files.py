@@ -1,7 +1,7 @@
-"""Files and folders of a workspace, looked at on behalf of others.
+"""Access to files and folders of a workspace on behalf of other services.
 
-What lies there is not ours: a disk may be away for ever, and a name may be a pipe, a device or a tape. So threads that
-nothing else needs look, whoever waits can go, and only regular files are opened.
+The content is untrusted: a disk may never answer, and a name may be a pipe, a device or a tape. So dedicated threads
+access it, a caller can stop waiting, and only regular files are opened.
 """
 
 from __future__ import annotations
@@ -15,43 +15,43 @@ from typing import BinaryIO, TypeVar, TypeVarTuple
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
+from coder.agent.disk import DISK_TIMEOUT, FolderThreads, on_disk
 from coder.agent.state import AgentState
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
-PIECE = 1 << 20
-"Bytes that are read at once: a limit may be far beyond the file (ours)."
+READ_SIZE = 1 << 20
+"Bytes per read: a limit may be far beyond the file's size (ours)."
 _NO_WAIT = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
-"""Windows has no such pipes among its files, and would change the ends of lines."""
+"""Windows has no such pipes among its files, and would convert line ends."""
 
 
-ASKED_AT_ONCE = 4
-"Ours: shells and scripts that look for their folder at a time; others wait for them."
-_FOLDERS = FolderThreads(ASKED_AT_ONCE)
-"""One that does not answer is asked again by every script of the metadata."""
+THREADS_PER_FOLDER = 4
+"Shells and scripts (ours) that check their folder at a time; others queue."
+_FOLDERS = FolderThreads(THREADS_PER_FOLDER)
+"""Threads for each folder: every metadata script asks again for one that does not answer."""
 
 
 class NotRegularError(OSError):
-    """What is there is no regular file."""
+    """The path is not a regular file."""
 
 
 async def workdir(state: AgentState) -> Path:
-    """Where commands start: the manifest's directory if it exists, else home. Silence is as good as a no, and so is
-    whatever keeps one from looking: a disk that is gone, a folder above that is closed, no room for a thread."""
+    """Return the folder where commands start: the manifest's directory if it exists, else home. A folder counts as
+    missing when the check fails or does not answer: an unresponsive disk, a closed parent folder, no free thread."""
     for folder in state.workdirs():
-        with trio.move_on_after(LOOK_TIME), suppress(OSError):
+        with trio.move_on_after(DISK_TIMEOUT), suppress(OSError):
             if await on_disk(folder.is_dir, limiter=_FOLDERS.of(folder)):
                 return folder
     return Path("/")
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
-    """The file, links followed. Raises NotRegularError and other OSErrors.
+    """Open a regular file, following links. Raises NotRegularError and other OSErrors.
 
-    What is no regular file is not even opened: opening alone rewinds tapes, raises modem lines and wakes who waits at a
-    pipe. It is looked at again once it is open, as it may be another by then.
+    Other files are not even opened: opening alone rewinds tapes, raises modem lines and wakes the other end of a pipe.
+    The type is checked again once the file is open, as the path may have changed meanwhile.
     """
     real = os.path.realpath(path, strict=not flags & os.O_CREAT)
     try:
@@ -69,25 +69,25 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
     return file
 
 
-def open_to_write(path: Path, flags: int, mode: int) -> int:
-    """A descriptor, of a new file with `mode` where there is none. Raises OSError.
+def open_for_writing(path: Path, flags: int, mode: int) -> int:
+    """Open a descriptor for writing; a new file gets `mode`. Raises OSError.
 
-    A pipe nobody reads from is refused, not waited for, and one whose reader is slow refuses a write.
+    A pipe without a reader is rejected, not waited for, and one with a slow reader rejects a write.
     """
     return os.open(path, flags | os.O_WRONLY | os.O_CREAT | _NO_WAIT, mode)
 
 
 def read_regular(path: Path, limit: int, offset: int = 0) -> bytes:
-    """At most `limit` bytes from `offset` on. Raises as `open_regular`."""
+    """Return at most `limit` bytes from `offset` on. Raises as `open_regular`."""
     with open_regular(path) as file:
         file.seek(offset)
-        taken: list[bytes] = []
-        while limit > 0 and (piece := file.read(min(limit, PIECE))):  # None: what the kernel would have waited for
-            taken.append(piece)
+        pieces: list[bytes] = []
+        while limit > 0 and (piece := file.read(min(limit, READ_SIZE))):  # None: the kernel would have waited
+            pieces.append(piece)
             limit -= len(piece)
-        return b"".join(taken)
+        return b"".join(pieces)
 
 
 def _require_regular(mode: int, path: Path) -> None:
     if not stat.S_ISREG(mode):
-        raise NotRegularError(errno.EINVAL, "no regular file", str(path))
+        raise NotRegularError(errno.EINVAL, "not a regular file", str(path))

@@ -1,7 +1,7 @@
-"""Script output on its way to the server: queued by source, sent in batches, kept until confirmed.
+"""Script output for the server: queued by source, sent in batches, kept until confirmed.
 
-Limits are the server's (1 MiB an agent, 1 MiB a batch); memory is bounded by dropping the oldest unsent lines of a
-source, with a line that says so.
+Limits are the server's (1 MiB an agent, 1 MiB a batch). Memory is bounded by dropping the oldest unsent lines of a
+source; a log line reports the number.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from coder.rpc.proto import agent_pb2
 
 BATCH_BYTES = 1 << 20
 LINE_OVERHEAD = 21
-"Bytes the server counts for a line beside its text."
+"Bytes the server counts for a line in addition to its text."
 QUEUE_BYTES = 2 << 20
-"Our own bound for lines waiting for a connection: twice what the server would keep anyway."
+"Bytes of lines waiting for a connection (ours): twice what the server would keep."
 MAX_LINE = 64 << 10
 
 Send = Callable[[agent_pb2.BatchCreateLogsRequest], Awaitable[agent_pb2.BatchCreateLogsResponse]]
 
 
 class LogQueue:
-    """Collects lines of all sources."""
+    """Queue of log lines of all sources."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -34,16 +34,16 @@ class LogQueue:
         self._dropped = 0
         self._in_flight = False
         self._sent = 0
-        "Lines at the front that are on their way."
-        self._pushed_out = 0
-        "Of those, how many were forgotten before anybody said that they arrived."
+        "Number of lines at the front that are being sent."
+        self._dropped_in_flight = 0
+        "Number of them that were dropped before the server confirmed them."
         self._overflowed = False
         self._changed = trio.Event()
         self._hurry = trio.Event()
-        "Set while somebody waits for the queue to be empty: batches are not waited for."
+        "Set while a caller waits for the queue to be empty: batches are sent without lingering."
 
     def add(self, source: bytes, text: str, level: agent_pb2.Log.Level.ValueType) -> None:
-        """Queues one line (without its line break) of a log source (16-byte id)."""
+        """Queue one line (without its line break) of a log source (16-byte id)."""
         if self._overflowed:
             return
         entry = agent_pb2.Log(output=text[:MAX_LINE], level=level)
@@ -54,13 +54,13 @@ class LogQueue:
             self._pop()
             if self._sent:
                 self._sent -= 1
-                self._pushed_out += 1
+                self._dropped_in_flight += 1
             else:
                 self._dropped += 1
         self._wake()
 
     async def send_loop(self, send: Send, *, linger: float = 0.25) -> None:
-        """Sends batches until the server has enough. A failing `send` ends the loop; nothing is lost."""
+        """Send batches until the server's limit is reached. A failing `send` ends the loop; nothing is lost."""
         while not self._overflowed:
             if not self._lines:
                 await self._changed.wait()
@@ -69,16 +69,16 @@ class LogQueue:
                 with trio.move_on_after(linger):
                     await self._hurry.wait()
             request, self._sent = self._batch()
-            noted, self._in_flight, self._pushed_out = self._dropped, True, 0
+            reported, self._in_flight, self._dropped_in_flight = self._dropped, True, 0
             try:
                 answer = await send(request)
             except BaseException:
-                self._dropped += self._pushed_out
+                self._dropped += self._dropped_in_flight
                 self._sent = 0
                 raise
             finally:
                 self._in_flight = False
-            self._dropped -= noted
+            self._dropped -= reported
             while self._sent:
                 self._pop()
                 self._sent -= 1
@@ -90,11 +90,11 @@ class LogQueue:
         await trio.sleep_forever()
 
     def __len__(self) -> int:
-        """How many lines the server does not have; none when it has enough."""
+        """Return the number of lines the server does not have; 0 when its limit is reached."""
         return 0 if self._overflowed else len(self._lines)
 
     async def wait_sent(self) -> None:
-        """Returns when the server has every line that was queued, or has enough."""
+        """Wait until the server has every queued line, or its limit is reached."""
         self._hurry.set()
         try:
             while (self._lines or self._in_flight) and not self._overflowed:
@@ -103,7 +103,7 @@ class LogQueue:
             self._hurry = trio.Event()
 
     def _batch(self) -> tuple[agent_pb2.BatchCreateLogsRequest, int]:
-        """Leading lines of one source, at most one batch."""
+        """Return a batch of the leading lines of one source, and their number."""
         source = self._lines[0][0]
         request = agent_pb2.BatchCreateLogsRequest(log_source_id=source)
         if self._dropped:

@@ -1,6 +1,6 @@
-"""Commands that programs start in the workspace and look after from afar (`/api/v0/processes/…`).
+"""Commands that clients start in the workspace and control through the API (`/api/v0/processes/…`).
 
-Of each the first and the last of its output are kept; the oldest that have ended are forgotten.
+The first and the last bytes of each output are kept; the oldest ended commands are dropped.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from coder.base.log import get_logger
 log = get_logger("agent")
 
 HEAD = TAIL = 16 << 10
-"Bytes kept of the beginning and of the end of what a process says (ours)."
+"Bytes kept of the beginning and of the end of a process's output (ours)."
 MAX_ENDED = 100
 MAX_RUNNING = 100
-"Processes remembered and running at a time (ours)."
-LAST_WORDS = 1.0
-"Seconds for output to be read to its end after the process has ended (ours)."
+"Processes kept after their end, and running at a time (ours)."
+DRAIN_TIMEOUT = 1.0
+"Seconds for output to be read to its end after the process has exited (ours)."
 SIGNALS = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM}
 
 
 class Output:
-    """The first and the last bytes of a stream."""
+    """First and last bytes of a stream."""
 
     def __init__(self, head: bytes = b"", tail: bytes = b"", size: int = 0) -> None:
         self._head = bytearray(head)
@@ -44,7 +44,7 @@ class Output:
         self.size = size
 
     def ends(self) -> tuple[bytes, bytes]:
-        """What is kept of the beginning and of the end."""
+        """Return the kept bytes of the beginning and of the end."""
         return bytes(self._head), bytes(self._tail)
 
     def add(self, chunk: bytes | bytearray) -> None:
@@ -60,7 +60,7 @@ class Output:
         return self._head.decode("utf-8", "replace") + middle + self._tail.decode("utf-8", "replace")
 
     def truncated(self) -> dict[str, Any] | None:
-        """How much is missing; None when nothing is."""
+        """Return the number of omitted bytes; None when the output is complete."""
         kept = len(self._head) + len(self._tail)
         if kept == self.size:
             return None
@@ -70,7 +70,7 @@ class Output:
 
 @dataclass(slots=True)
 class StartedProcess:
-    """One command."""
+    """Command that was started."""
 
     id: str
     command: str
@@ -97,13 +97,13 @@ class StartedProcess:
     def exit_code(self) -> int | None:
         return None if self.exited is None else self.process.returncode
 
-    def left(self) -> KeptProcess:
-        """What the next program of this process goes on with."""
+    def handover_state(self) -> KeptProcess:
+        """Return the state that the next program of this process continues with."""
         pipe = cast("Any", self.process.stdout)
-        output = _another(pipe.fileno()) if self.exited is None and pipe is not None else None
-        if output is not None and self.process.returncode is not None:  # it ended at the last moment
+        output = _duplicate(pipe.fileno()) if self.exited is None and pipe is not None else None
+        if output is not None and self.process.returncode is not None:  # it exited at the last moment
             self.exited = time.time()
-            _read_waiting(output, self.output)
+            _read_available(output, self.output)
             os.close(output)
             output = None
         kept = KeptProcess(
@@ -120,17 +120,18 @@ class StartedProcess:
             self.exit_code(),
         )
         if isinstance(self.process, trio.Process):
-            # Whoever goes on waits for it, which may be this program: Popen's finalizer would have it waited for twice.
-            gone = cast("Any", self.process)
-            gone._proc.returncode = 0
-            gone._close_pidfd()
+            # The next program waits for the child, which may be this program again: Popen's finalizer would wait for it
+            # twice.
+            popen = cast("Any", self.process)
+            popen._proc.returncode = 0
+            popen._close_pidfd()
         return kept
 
     def send(self, signal_name: str) -> None:
-        """To the whole process group."""
+        """Send a signal to the whole process group."""
         kill_group(self.process.pid, SIGNALS[signal_name])
 
-    def shown_output(self) -> dict[str, Any]:
+    def output_json(self) -> dict[str, Any]:
         return {
             "output": self.output.text(),
             "truncated": self.output.truncated(),
@@ -141,45 +142,45 @@ class StartedProcess:
 
 
 class Processes:
-    """All of one agent; they end with it."""
+    """Processes of one agent; they end with it."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._nursery: trio.Nursery | None = None
         self._known: dict[str, StartedProcess] = {}
         self._starting = 0
-        "Those that count already and run soon."
-        self._let_go = False
+        "Processes that already count towards the limit and start soon."
+        self._released = False
 
-    def let_go(self) -> None:
-        """Nothing is ended any more: for the next program of this process. `run` is to be cancelled after."""
-        self._let_go = True
+    def release(self) -> None:
+        """Stop terminating processes, for the next program of this process. Cancel `run` afterwards."""
+        self._released = True
 
-    def left(self) -> list[KeptProcess]:
-        """What that program goes on with."""
-        return [one.left() for one in self._known.values()]
+    def handover_state(self) -> list[KeptProcess]:
+        """Return the state that the next program continues with."""
+        return [item.handover_state() for item in self._known.values()]
 
     def _resume(self, nursery: trio.Nursery, kept: Sequence[KeptProcess]) -> None:
-        for one in kept:
-            child = Child(one.pid, one.output)
-            made = StartedProcess(
-                one.ident,
-                one.command,
-                one.workdir,
-                one.background,
+        for item in kept:
+            child = Child(item.pid, item.output)
+            started_process = StartedProcess(
+                item.ident,
+                item.command,
+                item.workdir,
+                item.background,
                 child,
-                one.started,
-                Output(one.head, one.tail, one.size),
+                item.started,
+                Output(item.head, item.tail, item.size),
             )
-            self._known[made.id] = made
-            if one.exited is None:
-                nursery.start_soon(self._attend, made)
+            self._known[started_process.id] = started_process
+            if item.exited is None:
+                nursery.start_soon(self._follow, started_process)
             else:
-                child.returncode, made.exited = one.exit_code, one.exited
-                made.ended.set()
+                child.returncode, started_process.exited = item.exit_code, item.exited
+                started_process.ended.set()
 
     async def run(self, kept: Sequence[KeptProcess] = ()) -> None:
-        """Until cancelled; then every process group is killed."""
+        """Run until cancelled; then kill every process group."""
         try:
             async with trio.open_nursery() as self._nursery:
                 self._resume(self._nursery, kept)
@@ -188,75 +189,77 @@ class Processes:
             self._nursery = None
 
     async def start(self, command: str, workdir: str, env: Mapping[str, str], *, background: bool) -> StartedProcess:
-        """Raises ValueError when there are too many, OSError when it cannot be started."""
-        if not self._looks_after():
-            raise ValueError("the agent is ending")
-        if self._starting + sum(one.exited is None for one in self._known.values()) >= MAX_RUNNING:
-            raise ValueError(f"{MAX_RUNNING} processes are running already")
+        """Start a command. Raises ValueError when too many run or the agent shuts down, OSError when it cannot be
+        started."""
+        if not self._is_active():
+            raise ValueError("the agent is shutting down")
+        if self._starting + sum(item.exited is None for item in self._known.values()) >= MAX_RUNNING:
+            raise ValueError(f"{MAX_RUNNING} processes are already running")
         self._starting += 1
         try:
-            where = workdir or str(await files.workdir(self._state))
+            folder = workdir or str(await files.workdir(self._state))
             process = await trio.lowlevel.open_process(
                 environment.command_line(self._state.identity, command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env={**environment.command_environment(self._state), **env},
-                cwd=where,
+                cwd=folder,
                 start_new_session=True,
             )
         finally:
             self._starting -= 1
-        if not self._looks_after():  # any more
+        if not self._is_active():  # checked again after the await
             await end_group(process)
             await _close(process)
-            raise ValueError("the agent is ending")
-        made = StartedProcess(str(uuid.uuid4()), command, where, background, process, time.time())
-        self._known[made.id] = made
-        assert self._nursery is not None  # noqa: S101 - asked before
-        self._nursery.start_soon(self._attend, made)
+            raise ValueError("the agent is shutting down")
+        started_process = StartedProcess(str(uuid.uuid4()), command, folder, background, process, time.time())
+        self._known[started_process.id] = started_process
+        assert self._nursery is not None  # noqa: S101 - checked above
+        self._nursery.start_soon(self._follow, started_process)
         self._forget_oldest()
-        return made
+        return started_process
 
-    def _looks_after(self) -> bool:
-        return self._nursery is not None and not self._let_go
+    def _is_active(self) -> bool:
+        return self._nursery is not None and not self._released
 
     def get(self, ident: str) -> StartedProcess | None:
         return self._known.get(ident)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Running ones first, the newest before the older."""
-        ordered = sorted(self._known.values(), key=lambda one: (one.exited is not None, -one.started))
-        return [one.row() for one in ordered]
+        """Return the running processes first, newer ones before older ones."""
+        ordered = sorted(self._known.values(), key=lambda item: (item.exited is not None, -item.started))
+        return [item.row() for item in ordered]
 
-    async def _attend(self, one: StartedProcess) -> None:
+    async def _follow(self, item: StartedProcess) -> None:
         drained = trio.Event()
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_copy, one, drained)
-                await one.process.wait()
-                with trio.move_on_after(LAST_WORDS):  # a child that keeps the pipe is not waited for
+                nursery.start_soon(_copy, item, drained)
+                await item.process.wait()
+                with trio.move_on_after(DRAIN_TIMEOUT):  # a child that keeps the pipe open is not waited for
                     await drained.wait()
                 nursery.cancel_scope.cancel()
         finally:
-            if not self._let_go:
-                await self._end(one)
+            if not self._released:
+                await self._end(item)
 
-    async def _end(self, one: StartedProcess) -> None:
-        """Leaves nothing of it running."""
-        await end_group(one.process)
-        await _close(one.process)
-        one.exited = time.time()
-        one.ended.set()
+    async def _end(self, item: StartedProcess) -> None:
+        """Kill the rest of the process group and record the exit."""
+        await end_group(item.process)
+        await _close(item.process)
+        item.exited = time.time()
+        item.ended.set()
 
     def _forget_oldest(self) -> None:
-        ended = sorted((one for one in self._known.values() if one.exited), key=lambda one: one.exited or 0)
-        for one in ended[: max(0, len(ended) - MAX_ENDED)]:
-            del self._known[one.id]
+        ended = sorted((item for item in self._known.values() if item.exited), key=lambda item: item.exited or 0)
+        for item in ended[: max(0, len(ended) - MAX_ENDED)]:
+            del self._known[item.id]
 
 
-def _another(pipe: int) -> int | None:
-    """A descriptor that outlives ours. Where there are no more, one command's output is lost and nothing else."""
+def _duplicate(pipe: int) -> int | None:
+    """Return a duplicate that outlives our descriptor. When no descriptors are left, one command's output is lost and
+    nothing else."""
     try:
         return os.dup(pipe)
     except OSError as error:
@@ -264,8 +267,8 @@ def _another(pipe: int) -> int | None:
         return None
 
 
-def _read_waiting(pipe: int, into: Output) -> None:
-    with contextlib.suppress(OSError):  # there is no more now, or a child has closed it
+def _read_available(pipe: int, into: Output) -> None:
+    with contextlib.suppress(OSError):  # nothing more is readable now, or a child has closed it
         while chunk := os.read(pipe, TAIL):
             into.add(chunk)
 
@@ -276,8 +279,8 @@ async def _close(process: trio.Process | Child) -> None:
             await process.stdout.aclose()
 
 
-async def _copy(one: StartedProcess, drained: trio.Event) -> None:
-    if one.process.stdout is not None:
-        async for chunk in one.process.stdout:
-            one.output.add(chunk)
+async def _copy(item: StartedProcess, drained: trio.Event) -> None:
+    if item.process.stdout is not None:
+        async for chunk in item.process.stdout:
+            item.output.add(chunk)
     drained.set()

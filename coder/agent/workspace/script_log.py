@@ -1,7 +1,7 @@
-"""The file in which a script's output is kept on the machine: bounded, and no reason for anything to fail.
+"""Log file of a script's output on the machine: bounded, and its failure fails nothing else.
 
-A disk that is full, a folder that cannot be written and a disk that does not answer cost the file and one line in the
-agent's log, never the script: its output goes to the server all the same. So a task of its own writes, in threads.
+A full disk, an unwritable folder or a disk that does not answer costs the file and one line in the agent's log, never
+the script: its output still reaches the server. So a task of its own writes, in threads.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, FolderThreads, Held, on_disk
-from coder.agent.workspace.files import open_to_write
+from coder.agent.disk import DISK_TIMEOUT, FolderThreads, OpenDescriptor, on_disk
+from coder.agent.workspace.files import open_for_writing
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 
 log = get_logger("agent")
 
-MOST = 64 << 20
-"""Ours: bytes of one run that are kept; a script that writes gigabytes must not fill the disk it runs on."""
-BEHIND = 1 << 20
-"""Ours: bytes that may wait for the disk; then the script waits, too."""
+MAX_SIZE = 64 << 20
+"""Bytes (ours) of one run that are kept; a script that writes gigabytes must not fill its own disk."""
+MAX_QUEUED = 1 << 20
+"""Bytes (ours) that may wait for the disk; beyond them the script waits, too."""
 _THREADS = FolderThreads(8)
-"""Ours: looks at a folder of logs at a time. One that does not answer is asked again by every run of a script."""
-_FULL = b"\n[the rest of this run's output is not kept here]\n"
+"""Accesses (ours) to a folder of logs at a time. Every run of a script asks again for a folder that does not answer."""
+_FULL = b"\n[the rest of this run's output is not kept]\n"
 
 
 @contextlib.asynccontextmanager
-async def script_log(path: Path, most: int = MOST) -> AsyncIterator[ScriptLog]:
-    """The file is there when the block begins, and what was written by the end of the block is in it after it."""
-    kept, writing = ScriptLog(path, most), trio.CancelScope(shield=True)
+async def script_log(path: Path, limit: int = MAX_SIZE) -> AsyncIterator[ScriptLog]:
+    """Open a log file for the block. The file exists when the block begins, and contains everything written when it
+    ends."""
+    kept, writing = ScriptLog(path, limit), trio.CancelScope(shield=True)
 
     async def write() -> None:
         with writing:
@@ -42,7 +43,7 @@ async def script_log(path: Path, most: int = MOST) -> AsyncIterator[ScriptLog]:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(write)
             try:
-                with trio.move_on_after(LOOK_TIME):  # a disk that answers later has the file all the same
+                with trio.move_on_after(DISK_TIMEOUT):  # a slow disk still gets the file later
                     await kept.opened.wait()
                 yield kept
             finally:
@@ -52,79 +53,83 @@ async def script_log(path: Path, most: int = MOST) -> AsyncIterator[ScriptLog]:
 
 
 class ScriptLog:
-    """`write` never fails and never waits; everything else waits LOOK_TIME for a disk that is silent."""
+    """Log file of one run. `write` never fails and never waits; everything else waits at most DISK_TIMEOUT for a slow
+    disk."""
 
-    def __init__(self, path: Path, most: int) -> None:
-        self._path, self._left = path, most
+    def __init__(self, path: Path, limit: int) -> None:
+        self._path, self._left = path, limit
         self._file: _File | None = None
-        self._waiting: list[bytes] = []
+        self._queued: list[bytes] = []
         self._size = 0
-        "Of what waits, and of what is being written."
-        self._is_over = False
-        "Nothing more is kept."
-        self._more = trio.Event()
+        "Bytes of the queued chunks and of those being written."
+        self._is_closed = False
+        "Whether further output is dropped."
+        self._has_more = trio.Event()
         self._written = trio.Event()
         self.opened = trio.Event()
-        "The file is there, or nothing is kept."
+        "Set when the file exists, or further output is dropped."
 
     def write(self, chunk: bytes | bytearray) -> None:
-        """Appends what there is room for."""
-        if self._is_over or not self._left or not chunk:
+        """Append as many bytes as the limit allows."""
+        if self._is_closed or not self._left or not chunk:
             return
         kept = bytes(chunk[: self._left])
         self._left -= len(kept)
-        self._waiting.append(kept if self._left else kept + _FULL)
-        self._size += len(self._waiting[-1])
-        self._more.set()
+        self._queued.append(kept if self._left else kept + _FULL)
+        self._size += len(self._queued[-1])
+        self._has_more.set()
 
-    async def keep_up(self) -> None:
-        """Until little enough waits for the disk."""
-        await self._wait(BEHIND)
+    async def wait_for_room(self) -> None:
+        """Wait until few enough bytes are queued."""
+        await self._wait(MAX_QUEUED)
 
     async def finish(self) -> None:
-        """Until all is in the file, which is closed then; or nothing more is kept."""
+        """Wait until everything is written and close the file; or until further output is dropped."""
         await self._answer(self.opened)
         await self._wait(0)
-        file, self._file, self._is_over = self._file, None, True
+        file, self._file, self._is_closed = self._file, None, True
         if file is not None:
-            with trio.move_on_after(LOOK_TIME), contextlib.suppress(OSError):  # no room for a thread: it closes itself
+            with (
+                trio.move_on_after(DISK_TIMEOUT),
+                contextlib.suppress(OSError),
+            ):  # no free thread: its finalizer closes it
                 await on_disk(file.close, limiter=_THREADS.of(self._path.parent))
 
-    async def _wait(self, most: int) -> None:
-        while self._size > most and not self._is_over:
+    async def _wait(self, limit: int) -> None:
+        while self._size > limit and not self._is_closed:
             await self._answer(self._written)
 
     async def _answer(self, event: trio.Event) -> None:
-        with trio.move_on_after(LOOK_TIME) as limit:
+        with trio.move_on_after(DISK_TIMEOUT) as limit:
             await event.wait()
         if limit.cancelled_caught:
-            self._give_up(OSError("no answer from its disk"))
+            self._abandon(OSError("its disk does not answer"))
 
-    def _give_up(self, error: OSError) -> None:
-        if not self._is_over:
-            log.warn("a script's output is kept no longer", path=self._path, error=error)
-        self._file, self._waiting, self._is_over = None, [], True
+    def _abandon(self, error: OSError) -> None:
+        if not self._is_closed:
+            log.warn("a script's log file is given up", path=self._path, error=error)
+        self._file, self._queued, self._is_closed = None, [], True
         self._written.set()
         self.opened.set()
 
     async def run(self) -> None:
-        """Writes until it is cancelled."""
+        """Write until cancelled."""
         try:
             self._file = await on_disk(_open, self._path, limiter=_THREADS.of(self._path.parent))
             self.opened.set()
-            while not self._is_over:
-                await self._more.wait()
-                self._more = trio.Event()
-                pieces, self._waiting = self._waiting, []
+            while not self._is_closed:
+                await self._has_more.wait()
+                self._has_more = trio.Event()
+                pieces, self._queued = self._queued, []
                 await on_disk(self._file.append, pieces, limiter=_THREADS.of(self._path.parent))
                 self._size -= sum(map(len, pieces))
-                told, self._written = self._written, trio.Event()
-                told.set()
+                notified, self._written = self._written, trio.Event()
+                notified.set()
         except OSError as error:
-            self._give_up(error)
+            self._abandon(error)
 
 
-class _File(Held):
+class _File(OpenDescriptor):
     def append(self, pieces: list[bytes]) -> None:
         rest = memoryview(b"".join(pieces))
         while rest:
@@ -133,4 +138,4 @@ class _File(Held):
 
 def _open(path: Path) -> _File:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return _File(open_to_write(path, os.O_APPEND, 0o644))
+    return _File(open_for_writing(path, os.O_APPEND, 0o644))

@@ -31,16 +31,16 @@ Script = agent_pb2.WorkspaceAgentScript
 Stage = agent_pb2.Timing.Stage
 Status = agent_pb2.Timing.Status
 PIPE_GRACE = 10.0
-"Seconds for pipes to close after a script has ended; then PIPES_LEFT_OPEN (docs/protocol/agents.md#limits)."
+"Seconds for pipes to close after a script has exited; then PIPES_LEFT_OPEN (docs/protocol/agents.md#limits)."
 UNKNOWN_EXIT = 255
 MAX_REST = 1 << 20
-"Bytes of a line without an end; then it is a line."
+"Bytes of an unterminated line after which it counts as a line."
 _CHUNK = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptOutcome:
-    """How a set of scripts ended."""
+    """Combined result of a set of scripts."""
 
     failed: bool = False
     timed_out: bool = False
@@ -50,69 +50,67 @@ Report = Callable[[agent_pb2.Timing], Awaitable[None]]
 
 
 class ScriptRunner:
-    """Runs the manifest's scripts."""
+    """Runner of the manifest's scripts."""
 
     def __init__(self, state: AgentState, queue: LogQueue, report: Report, log_dir: Path, data_dir: Path) -> None:
         self._state, self._queue, self._report = state, queue, report
         self._log_dir = log_dir
         self._data_dir = data_dir / "coder-script-data"
-        self._no_more_cron = trio.Event()
+        self._cron_ended = trio.Event()
         state.script_bin = self._data_dir / "bin"
 
     def prepare(self) -> None:
-        """Creates the scripts' data and bin directories, where this machine lets us."""
+        """Create the scripts' data and bin directories, where permitted."""
         try:
             (self._data_dir / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
             self._log_dir.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            log.warn("scripts have no directory for their files", path=self._data_dir, error=error)
+            log.warn("creating the scripts' directories failed", path=self._data_dir, error=error)
 
     async def run_all(self, scripts: list[Script], stage: agent_pb2.Timing.Stage.ValueType) -> ScriptOutcome:
-        """All scripts at once; returns when every one has ended."""
+        """Run all scripts concurrently; return when every script has ended."""
         results: list[agent_pb2.Timing.Status.ValueType] = []
 
-        async def one(script: Script) -> None:
+        async def run_one(script: Script) -> None:
             results.append(await self.run(script, stage))
 
         async with trio.open_nursery() as nursery:
             for script in scripts:
-                nursery.start_soon(one, script)
+                nursery.start_soon(run_one, script)
         timed_out = Status.TIMED_OUT in results
         return ScriptOutcome(
             failed=any(result not in {Status.OK, Status.TIMED_OUT} for result in results), timed_out=timed_out
         )
 
     async def run_cron(self, scripts: list[Script]) -> None:
-        """Runs cron scripts at their times until `end_cron`; those that run then are waited for."""
+        """Run cron scripts at their times until `end_cron`; wait for those that run then."""
         async with trio.open_nursery() as nursery:
             for script in scripts:
                 if script.cron:
                     nursery.start_soon(self._cron, script)
 
     def end_cron(self) -> None:
-        """No further one begins: it would be killed at once."""
-        self._no_more_cron.set()
+        """Start no further cron script, because it would be killed immediately."""
+        self._cron_ended.set()
 
     async def _cron(self, script: Script) -> None:
-        while not self._no_more_cron.is_set():
+        while not self._cron_ended.is_set():
             now = datetime.now().astimezone()
             try:
                 at = next_run(script.cron, now)
             except CronError as error:
-                self._queue.add(
-                    script.log_source_id, f"script does not run by its cron line: {error}", agent_pb2.Log.ERROR
-                )
+                self._queue.add(script.log_source_id, f"the cron line is invalid: {error}", agent_pb2.Log.ERROR)
                 return
             if at is None:
                 log.warn("cron expression can never run", cron=script.cron)
                 return
             with trio.move_on_after(max(0.0, (at - now).total_seconds())):
-                await self._no_more_cron.wait()
-            if not self._no_more_cron.is_set():
+                await self._cron_ended.wait()
+            if not self._cron_ended.is_set():
                 await self.run(script, Stage.CRON)
 
     async def run(self, script: Script, stage: agent_pb2.Timing.Stage.ValueType) -> agent_pb2.Timing.Status.ValueType:
-        """One script to its end. Failures are results, never exceptions."""
+        """Run one script to its end. Failures are results, never exceptions."""
         started = datetime.now(UTC)
         try:
             with self._state.activity.of("scripts"):
@@ -147,9 +145,9 @@ class ScriptRunner:
                 cwd=await workdir(self._state),
                 start_new_session=True,
             )
-            return await self._attend(script, process, out, timeout)
+            return await self._follow(script, process, out, timeout)
 
-    async def _attend(
+    async def _follow(
         self, script: Script, process: trio.Process, out: ScriptLog, timeout: float
     ) -> tuple[int, agent_pb2.Timing.Status.ValueType]:
         status: agent_pb2.Timing.Status.ValueType = Status.OK
@@ -178,25 +176,25 @@ class ScriptRunner:
         return code, status
 
     async def _copy_both(self, script: Script, process: trio.Process, out: ScriptLog, done: trio.Event) -> None:
-        """Two pipes have no common order: of what came between two looks, standard output goes first."""
-        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - asked for
+        """Copy both pipes. They have no common order: of output that arrives together, standard output goes first."""
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - requested
         plain = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.INFO, out)
         errors = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.ERROR, out)
         stdout = cast("Any", process.stdout).fileno()
 
         async def copy_errors(pipe: trio.abc.ReceiveStream) -> None:
             async for chunk in pipe:
-                plain.take_waiting(stdout)
-                errors.take(chunk)
-                await out.keep_up()
-            plain.take_waiting(stdout)
+                plain.take_available(stdout)
+                errors.add_chunk(chunk)
+                await out.wait_for_room()
+            plain.take_available(stdout)
             errors.finish()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(copy_errors, process.stderr)
             async for chunk in process.stdout:
-                plain.take(chunk)
-                await out.keep_up()
+                plain.add_chunk(chunk)
+                await out.wait_for_room()
             plain.finish()
         done.set()
 
@@ -208,13 +206,13 @@ class ScriptRunner:
 
 
 class _Pipe:
-    """Cuts what comes through one pipe into lines of the log."""
+    """Splitter of one pipe's output into log lines."""
 
     def __init__(self, queue: LogQueue, source: bytes, level: agent_pb2.Log.Level.ValueType, out: ScriptLog) -> None:
         self._queue, self._source, self._level, self._out = queue, source, level, out
         self._rest = b""
 
-    def take(self, chunk: bytes | bytearray) -> None:
+    def add_chunk(self, chunk: bytes | bytearray) -> None:
         self._out.write(chunk)
         *lines, rest = (self._rest + chunk).split(b"\n")
         if len(rest) > MAX_REST:
@@ -223,13 +221,13 @@ class _Pipe:
         for line in lines:
             self._queue.add(self._source, line.decode("utf-8", "replace").rstrip("\r"), self._level)
 
-    def take_waiting(self, pipe: int) -> None:
-        """What can be read of the file descriptor now; its end is left to its own reader."""
+    def take_available(self, pipe: int) -> None:
+        """Read what the descriptor has now; its end is left to its own reader."""
         try:
             chunk = os.read(pipe, _CHUNK)
         except OSError:
             return  # nothing yet, or closed
-        self.take(chunk)
+        self.add_chunk(chunk)
 
     def finish(self) -> None:
         if self._rest:

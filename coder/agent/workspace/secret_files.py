@@ -7,35 +7,35 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
+from coder.agent.disk import DISK_TIMEOUT, FolderThreads, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import expand_directory
-from coder.agent.workspace.files import open_to_write
+from coder.agent.workspace.files import open_for_writing
 from coder.base.log import get_logger
 from coder.rpc.proto import agent_pb2
 
 log = get_logger("agent")
 
 _THREADS = FolderThreads(1)
-"""However many secrets are to lie in one."""
+"""One thread for each folder, however many secrets it holds."""
 
 
 async def write_secret_files(state: AgentState, manifest: agent_pb2.Manifest) -> None:
-    """Scripts find them. One that cannot be written, or on a disk that does not answer, is said in the log, and costs
-    no other."""
+    """Write the secret files before scripts start. A file that cannot be written, or whose disk does not answer, is
+    logged and does not affect the others."""
     for secret in manifest.secrets:
         if secret.file_path:
             path = expand_directory(secret.file_path, state.identity, {})
             try:
-                with trio.fail_after(LOOK_TIME):
+                with trio.fail_after(DISK_TIMEOUT):
                     await on_disk(_write, path, secret.value, limiter=_THREADS.of(path.parent))
             except trio.TooSlowError:
-                log.error("no answer from the disk of a secret's file", path=path)
+                log.error("the disk of a secret's file does not answer", path=path)
             except OSError as error:
                 log.error("cannot write a secret's file", path=path, error=error)
 
 
 def _write(path: Path, value: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(open_to_write(path, os.O_TRUNC, 0o600), "wb") as out:
+    with os.fdopen(open_for_writing(path, os.O_TRUNC, 0o600), "wb") as out:
         out.write(value)

@@ -1,7 +1,7 @@
-"""The agent's socket for the workspace's own scripts: `coder exp sync` asks here (docs/protocol/agent-socket.md).
+"""Socket of the agent for the workspace's own scripts, used by `coder exp sync` (docs/protocol/agent-socket.md).
 
-A Unix socket in a directory of its own that only this user enters; one JSON line in, one out. A script may say and ask
-everything here: it runs as the same user, in the same workspace.
+A Unix socket in a directory that only this user can enter; one JSON line in, one out. A script may make every request
+here: it runs as the same user, in the same workspace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import trio
 
-from coder.agent.guarded import guarded
+from coder.agent.failure_isolation import isolate_failures
 from coder.agent.upgrade.handover import KeptUnits
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
@@ -32,20 +32,20 @@ READ_TIMEOUT = 10.0
 "Seconds for a request to arrive (ours)."
 
 
-Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
-"""Raises CoderError when the server refuses it or is not there."""
+Report = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Raises CoderError when the server rejects the status or is not reachable."""
 
 
 class SyncSocket:
-    """Serves the units of one agent process."""
+    """Socket server for the startup units of one agent process."""
 
-    def __init__(self, path: Path | None = None, kept: KeptUnits | None = None, tell: Tell | None = None) -> None:
-        """`tell` passes on what a program says of an app."""
-        self._tell = tell
+    def __init__(self, path: Path | None = None, kept: KeptUnits | None = None, report: Report | None = None) -> None:
+        """`report` forwards a program's app status."""
+        self._report = report
         self._units = StartupUnits()
         self._changed = trio.Event()
         self._kept = False
-        if kept is not None:  # shells have been told this path
+        if kept is not None:  # running shells already have this path
             self._units.resume(kept.status, kept.wanted)
             self.path = Path(kept.path)
             self._own_folder = self.path.parent if kept.owns_folder else None
@@ -54,43 +54,43 @@ class SyncSocket:
         self.path = path or Path(str(self._own_folder)) / "agent.sock"
 
     async def run(self) -> None:
-        """Serves until cancelled. A socket that cannot be opened costs no workspace."""
+        """Serve until cancelled. A socket that cannot be opened does not stop the agent."""
         try:
             listener = self._open()
         except OSError as error:
             log.warn("the socket for scripts was not opened", path=str(self.path), error=error)
-            self.forget()
+            self.remove_folder()
             return
         try:
-            await trio.serve_listeners(guarded(self._serve), [listener])
+            await trio.serve_listeners(isolate_failures(self._serve), [listener])
         finally:
             if not self._kept:
                 self.path.unlink(missing_ok=True)
-                self.forget()
+                self.remove_folder()
 
-    def let_go(self) -> None:
-        """Path and folder stay for the next program of this process; `run` is to be cancelled."""
+    def release(self) -> None:
+        """Keep path and folder for the next program of this process; cancel `run` afterwards."""
         self._kept = True
 
-    def left(self) -> KeptUnits:
-        """What that program goes on with."""
+    def handover_state(self) -> KeptUnits:
+        """Return the state that the next program continues with."""
         return KeptUnits(str(self.path), self._own_folder is not None, *self._units.told())
 
-    def forget(self) -> None:
-        """Takes its own directory away."""
+    def remove_folder(self) -> None:
+        """Remove the socket's own directory."""
         if self._own_folder is not None:
             shutil.rmtree(self._own_folder, ignore_errors=True)
 
     def _open(self) -> trio.SocketListener:
         _remove_dead(self.path)
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)  # nobody else may connect, not even before a later chmod
+        listener_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)  # other users must not connect, not even before a later chmod
         try:
-            made.bind(str(self.path))
+            listener_socket.bind(str(self.path))
         finally:
             os.umask(before)
-        made.listen(64)
-        return trio.SocketListener(trio.socket.from_stdlib_socket(made))
+        listener_socket.listen(64)
+        return trio.SocketListener(trio.socket.from_stdlib_socket(listener_socket))
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         async with stream:
@@ -121,16 +121,16 @@ class SyncSocket:
                     return {}
                 case "status":
                     return self._status(unit)
-                case "report" if self._tell is not None:
-                    await self._tell(request)
+                case "report" if self._report is not None:
+                    await self._report(request)
                     return {}
                 case "list":
                     return {"units": [self._row(name) for name in self._units.names()]}
         except (UnitError, CoderError) as error:
             return {"error": str(error)}
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            return {"error": "the request is none this agent knows"}
-        return {"error": f"this agent knows no {quoted(verb)}"}
+            return {"error": "the request is invalid"}
+        return {"error": f"this agent does not know {quoted(verb)}"}
 
     async def _start(self, unit: str, timeout: float) -> dict[str, Any]:
         with trio.move_on_after(max(0.0, timeout)) as scope:
@@ -140,20 +140,22 @@ class SyncSocket:
                     return {}
                 await changed.wait()
         assert scope.cancelled_caught  # noqa: S101 - the loop has no other end
-        missing = ", ".join(one.depends_on for one in self._units.dependencies(unit) if not one.satisfied)
-        return {"error": f"unit {quoted(unit)} still waits for: {missing}"}
+        missing = ", ".join(
+            dependency.depends_on for dependency in self._units.dependencies(unit) if not dependency.satisfied
+        )
+        return {"error": f"unit {quoted(unit)} is still waiting for: {missing}"}
 
     def _status(self, unit: str) -> dict[str, Any]:
         return {
             **self._row(unit),
             "dependencies": [
                 {
-                    "depends_on": one.depends_on,
-                    "required_status": one.required,
-                    "current_status": one.current,
-                    "satisfied": one.satisfied,
+                    "depends_on": dependency.depends_on,
+                    "required_status": dependency.required,
+                    "current_status": dependency.current,
+                    "satisfied": dependency.satisfied,
                 }
-                for one in self._units.dependencies(unit)
+                for dependency in self._units.dependencies(unit)
             ],
         }
 
@@ -162,7 +164,7 @@ class SyncSocket:
 
 
 def _remove_dead(path: Path) -> None:
-    """Takes away what an agent that is gone left. Raises OSError when one answers there: it is not ours to take."""
+    """Remove the socket of an agent that has ended. Raises OSError when an agent still listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -175,7 +177,7 @@ def _remove_dead(path: Path) -> None:
 
 
 async def _read_line(stream: trio.SocketStream) -> bytes:
-    """Up to the first line feed, or the end. Raises BrokenResourceError for one that is too long."""
+    """Read up to the first line feed, or the end. Raises BrokenResourceError for an overlong line."""
     line = bytearray()
     while b"\n" not in line:
         chunk = await stream.receive_some(4096)

@@ -1,4 +1,4 @@
-"""Pseudo-terminals: opening one, starting a program on it, resizing it. POSIX only."""
+"""Pseudo-terminals: open one, start a program on it, resize it. POSIX only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def resize(descriptor: int, height: int, width: int) -> None:
-    """Tells the terminal its size; the kernel sends SIGWINCH. Sizes are clamped to what the call can carry."""
+    """Set the terminal's size; the kernel sends SIGWINCH. Sizes are clamped to the call's range."""
     size = struct.pack("HHHH", *(max(0, min(number, 0xFFFF)) for number in (height, width)), 0, 0)
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, size)
 
@@ -21,7 +21,7 @@ def resize(descriptor: int, height: int, width: int) -> None:
 def spawn(
     argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, height: int, width: int
 ) -> tuple[subprocess.Popen[bytes], int, str]:
-    """Starts a program as the leader of a new session on a new terminal.
+    """Start a program as the leader of a new session on a new terminal.
 
     Returns (process, master descriptor - non-blocking, terminal's name). Raises OSError when it cannot be started.
     """

@@ -1,7 +1,7 @@
-"""What a job runner asks of an executor: the requests of docs/protocol/provisioners.md, as coroutines.
+"""Interface between job runner and executor: the requests of docs/protocol/provisioners.md, as coroutines.
 
-The protocol itself (provisioner.Provisioner/Session) has one bidirectional stream; inside one process a method per
-request says the same. Failures of the work are `error` texts in the answers; exceptions mean a broken executor.
+The protocol itself (provisioner.Provisioner/Session) has one bidirectional stream; inside one process a method for each
+request is equivalent. Failures of the work are `error` texts in the replies; exceptions mean a broken executor.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Protocol
 from coder.rpc.proto import provisioner_pb2 as pb
 
 STATE_PATH = "template/terraform.tfstate"
-"Where in a job's directory the state is, should nobody be left to ask."
+"Path of the state in a job's directory, for recovery without the executor."
 
 
 def read_state(path: Path) -> bytes:
-    """The state in a file; nothing when there is none or only a part of one."""
+    """Return the state in a file; b"" when it is missing or incomplete."""
     try:
         state = path.read_bytes()
         json.loads(state)
@@ -30,12 +30,12 @@ def read_state(path: Path) -> bytes:
 
 
 Emit = Callable[["pb.LogLevel.ValueType", str], None]
-"""(level, one line) of the request that is running; never blocks."""
+"""Sink for (level, one line) of the running request; never blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The Config message of a session, and where it may keep files."""
+    """Config message of a session, and its folder for files."""
 
     folder: Path
     log_level: str = ""
@@ -44,7 +44,7 @@ class Settings:
 
 
 class ExecutorSession(Protocol):
-    """One job. Requests come one at a time: init, then parse, plan and graph as needed, apply after plan."""
+    """Session of one job. Requests come one at a time: init, then parse, plan and graph as needed, apply after plan."""
 
     async def init(self, request: pb.InitRequest, module_archive: bytes, emit: Emit) -> pb.InitComplete: ...
 
@@ -57,17 +57,17 @@ class ExecutorSession(Protocol):
     async def apply(self, request: pb.ApplyRequest, emit: Emit) -> pb.ApplyComplete: ...
 
     def cancel(self) -> None:
-        """Asks the running request to end soon; it still answers. Without one: nothing."""
+        """Ask the running request to end soon; it still replies. Does nothing without one."""
         ...
 
     def state(self) -> bytes:
-        """The newest state there is, for a job that ends without an answer."""
+        """Return the newest state, for a job that ends without a reply."""
         ...
 
 
 class Executor(Protocol):
     def open(self, settings: Settings) -> AbstractAsyncContextManager[ExecutorSession]:
-        """A session for one job. Leaving the block, however, stops everything it started."""
+        """Open a session for one job. Leaving the block for any reason stops everything it started."""
         ...
 
 
@@ -75,7 +75,7 @@ LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "error": 4}
 
 
 def at_least(level: str, emit: Emit) -> Emit:
-    """`emit` without the lines below a level's name; "" lets all through."""
+    """Return `emit` without the lines below a level's name; "" keeps all."""
     lowest = LEVELS.get(level.lower(), 0)
     if lowest == 0:
         return emit

@@ -1,4 +1,4 @@
-"""The echo executor: plays back responses from files in the template. For tests of everything around it.
+"""Echo executor: replays responses from files in the template, for tests of everything around it.
 
 File names and their meaning: docs/protocol/provisioners.md#echo.
 """
@@ -72,18 +72,18 @@ class _EchoSession:
 
     async def _replay(self, kind: str, metadata: pb.Metadata | None, answer: type[Answer], emit: Emit) -> Answer:
         emit = at_least(self._level, emit)
-        found = False
+        has_responses = False
         for path in self._files(kind, metadata):
-            found = True
+            has_responses = True
             response = pb.Response.FromString(path.read_bytes())
-            which = response.WhichOneof("type")
-            if which == "log":
+            response_kind = response.WhichOneof("type")
+            if response_kind == "log":
                 emit(response.log.level, response.log.output)
-            elif which == kind:
+            elif response_kind == kind:
                 await trio.lowlevel.checkpoint()
                 complete: Answer = getattr(response, kind)
                 return complete
-        if not found:
+        if not has_responses:
             return answer(error=f"no state: {kind}")
         if kind == "parse":
             return answer(error="complete response missing")

@@ -1,8 +1,8 @@
-"""The terraform executor: jobs carried out by a real terraform, with our coder/coder provider served in process.
+"""Terraform executor: runs jobs with a real terraform; serves our coder/coder provider in process.
 
-Fewer terraform runs than commands one would type: init only where a template needs it, the graph beside other work,
-cost and tasks of a plan as the provider saw them, the state from its file. Every run shares one provider that knows
-only this job. Secrets go to terraform by environment or by a file in the job's directory, never on a command line.
+It saves terraform runs: init only where a template needs it, the graph concurrently with other work, cost and tasks of
+a plan from the provider's view, the state from its file. All runs of a job share one provider that knows only this job.
+Secrets reach terraform by environment or by a file in the job's directory, never on a command line.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOTHING_TO_PREPARE = "The template needs no modules and no downloaded providers
 
 
 class TerraformExecutor:
-    """Shared by the daemons of one process: terraform is looked for once, the plugin cache is one."""
+    """Executor shared by the daemons of one process: terraform is searched for once, and there is one plugin cache."""
 
     def __init__(self, config: TerraformConfig) -> None:
         self._config = config
@@ -64,14 +64,14 @@ class TerraformExecutor:
 
     @asynccontextmanager
     async def open(self, settings: Settings) -> AsyncIterator[ExecutorSession]:
-        """A job's session; leaving it kills what still runs."""
+        """Open a job's session; leaving it kills the processes that still run."""
         with single_failure():
             async with serve_provider() as provider, trio.open_nursery() as nursery:
                 yield _TerraformSession(self, settings, provider, nursery)
                 nursery.cancel_scope.cancel()
 
     async def binary(self) -> TerraformBinary:
-        """Raises TerraformMissing; asked again for each job until there is one."""
+        """Return the program; search again for each job until one exists. Raises TerraformMissing."""
         if self._binary is None or not Path(self._binary.path).exists():
             config = self._config
             fetch = partial(download, config.releases, config.cache_dir / "tf") if config.releases else None
@@ -92,13 +92,13 @@ class TerraformExecutor:
 
 
 def agent_scripts() -> dict[tuple[str, str], str]:
-    """Init script templates by platform, with the placeholders the provider fills in."""
-    found = {}
+    """Return init script templates by platform, with the placeholders that the provider fills in."""
+    result = {}
     for system, architecture in PLATFORMS:
         script = init_script(system, architecture, "${ACCESS_URL}", "${AUTH_TYPE}") or ""
-        # The provider's address ends with a slash of its own.
-        found[system, architecture] = script.replace("${ACCESS_URL}/", "${ACCESS_URL}")
-    return found
+        # The provider's address has its own trailing slash.
+        result[system, architecture] = script.replace("${ACCESS_URL}/", "${ACCESS_URL}")
+    return result
 
 
 class _TerraformSession:
@@ -128,14 +128,14 @@ class _TerraformSession:
             self._runner.cancel()
 
     def state(self) -> bytes:
-        """The last whole state: terraform killed while it wrote the file leaves half of one."""
-        found = read_state(self._folder / _STATE_FILE)
-        if found:
-            self._last_state = found
+        """Return the last complete state: a terraform killed while it wrote the file leaves an incomplete one."""
+        result = read_state(self._folder / _STATE_FILE)
+        if result:
+            self._last_state = result
         return self._last_state or self._given_state
 
     def _stage(self, name: str, emit: Emit) -> Stage:
-        return Stage(name, at_least(self._settings.log_level, emit), StageTimings(name), on_flood=self.cancel)
+        return Stage(name, at_least(self._settings.log_level, emit), StageTimings(name), on_overflow=self.cancel)
 
     def _base_environment(self) -> dict[str, str]:
         base = dict(self._executor.environment)
@@ -150,21 +150,21 @@ class _TerraformSession:
         return full
 
     async def _run(self, stage: Stage, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-        """Runs one command into the log; returns what is wrong, or ""."""
-        assert self._runner is not None  # noqa: S101 - init made it
+        """Run one command into the log; return the error, or ""."""
+        assert self._runner is not None  # noqa: S101 - init set it
         for line in env_of.explain(self._executor.environment):
             stage.emit(pb.LogLevel.WARN, line)
         try:
             status = await self._runner.run(arguments, environment, stage.on_stdout, stage.on_stderr)
         except ProcessError as problem:
             return f"{_step(arguments)}: {problem.message}"
-        if stage.flooded():
-            return f"{_step(arguments)}: {stage.explain_flood()}"
+        if stage.has_overflowed():
+            return f"{_step(arguments)}: {stage.explain_overflow()}"
         return "" if status == 0 else f"{_step(arguments)}: {explain_status(status)}"
 
     async def _capture(self, arguments: Sequence[str]) -> bytes:
-        """Output of a short command. Raises ExtractError."""
-        assert self._runner is not None  # noqa: S101 - init made it
+        """Return the output of a short command. Raises ExtractError."""
+        assert self._runner is not None  # noqa: S101 - init set it
         status, out, err = await self._runner.capture(arguments, self._base_environment())
         if status != 0:
             text = err.decode("utf-8", "replace").strip()[-2000:]
@@ -197,7 +197,7 @@ class _TerraformSession:
             error = await self._terraform_init(stage)
         else:
             stage.emit(pb.LogLevel.INFO, _NOTHING_TO_PREPARE)
-            # The plugins there are (ours, and those built in) are ready with the template: dashboards show the span.
+            # The plugins (ours, and the built-in ones) are ready with the template: dashboards show the span.
             stage.timings.add(
                 stage.started, datetime.now(UTC), "load", "", "provider plugins", pb.TimingState.COMPLETED
             )
@@ -209,8 +209,8 @@ class _TerraformSession:
         return complete
 
     def _downloaded_modules(self, complete: pb.InitComplete) -> list[str]:
-        """Directories of modules that are not part of the template itself."""
-        return [one.dir for one in complete.modules if one.dir.startswith(_DOWNLOADED)]
+        """Return the directories of modules that are not part of the template itself."""
+        return [module.dir for module in complete.modules if module.dir.startswith(_DOWNLOADED)]
 
     def _upstream(self) -> bool:
         return self._executor.config.provider != "builtin"
@@ -236,17 +236,22 @@ class _TerraformSession:
         path = self._folder / ".terraform" / "modules" / "modules.json"
         if not path.is_file():
             return
-        modules = [one for one in json.loads(path.read_bytes()).get("Modules", []) if one.get("Key")]
-        for one in modules:
+        modules = [module for module in json.loads(path.read_bytes()).get("Modules", []) if module.get("Key")]
+        for module in modules:
             complete.modules.add(
-                source=one.get("Source", ""), version=one.get("Version", ""), key=one["Key"], dir=one.get("Dir", "")
+                source=module.get("Source", ""),
+                version=module.get("Version", ""),
+                key=module["Key"],
+                dir=module.get("Dir", ""),
             )
         if request.omit_module_files:
             return
         downloaded = self._downloaded_modules(complete)
         packed = archive.pack_modules(self._folder, downloaded)
         if len(packed) > archive.MAX_MODULES:
-            stage.emit(pb.LogLevel.WARN, f"the module files are {len(packed)} bytes, too many to keep with the version")
+            stage.emit(
+                pb.LogLevel.WARN, f"the module files are {len(packed)} bytes, too many to store with the version"
+            )
         elif downloaded:
             complete.module_files = packed
 
@@ -328,7 +333,7 @@ class _TerraformSession:
 
     # --- graph
     def _start_graph(self) -> None:
-        """The graph depends on the template alone, so one run beside other work serves the whole job."""
+        """Start the graph run; it depends on the template alone, so one concurrent run serves the whole job."""
         if self._graph is not None:
             return
         self._graph = GraphRun()
@@ -338,12 +343,12 @@ class _TerraformSession:
         else:
             assert self._binary is not None  # noqa: S101 - set by init
             arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
-            beside = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
-            self._nursery.start_soon(self._graph.run, beside, arguments, self._base_environment(), self._keep_graph)
+            runner = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            self._nursery.start_soon(self._graph.run, runner, arguments, self._base_environment(), self._keep_graph)
 
     def _keep_graph(self, dot: str) -> None:
         if self._graph_key:
-            self._executor.graphs.keep(self._graph_key, dot)
+            self._executor.graphs.store(self._graph_key, dot)
 
     async def graph(self, request: pb.GraphRequest, emit: Emit) -> pb.GraphComplete:
         stage = self._stage("graph", emit)
@@ -356,18 +361,18 @@ class _TerraformSession:
             if self._graph.error:
                 raise ExtractError(self._graph.error)
             if request.source == pb.GraphSource.SOURCE_STATE:
-                found = extract_state_file(self.state(), self._graph.dot)
+                result = extract_state_file(self.state(), self._graph.dot)
             else:
                 plan = self._plan_json or await self._capture(["show", "-json", "-no-color", _PLAN_FILE])
-                found = extract_plan(json.loads(plan), self._graph.dot)
+                result = extract_plan(json.loads(plan), self._graph.dot)
         except ExtractError as problem:
-            where = f" ({problem.address})" if problem.address else ""
-            stage.emit(pb.LogLevel.ERROR, f"{problem.message}{where}")
+            location = f" ({problem.address})" if problem.address else ""
+            stage.emit(pb.LogLevel.ERROR, f"{problem.message}{location}")
             return pb.GraphComplete(error=problem.message, timings=stage.finish(failed=True))
-        for remark in found.warnings:
-            _log.debug(remark.message, **remark.fields)
-        found.complete.timings.extend(stage.finish())
-        return found.complete
+        for warning in result.warnings:
+            _log.debug(warning.message, **warning.fields)
+        result.complete.timings.extend(stage.finish())
+        return result.complete
 
     # --- apply
     async def apply(self, request: pb.ApplyRequest, emit: Emit) -> pb.ApplyComplete:
@@ -381,7 +386,7 @@ class _TerraformSession:
 
 
 def _step(arguments: Sequence[str]) -> str:
-    """How an error names what was run (recorded: init has words of its own)."""
+    """Return the name of a step for errors (recorded: init has its own wording)."""
     return "initialize terraform" if arguments[0] == "init" else f"terraform {arguments[0]}"
 
 
@@ -390,7 +395,7 @@ def _checksum(path: Path) -> int | None:
 
 
 def executor_kinds(config: TerraformConfig) -> dict[str, Any]:
-    """The executors a daemon can offer, by provisioner type."""
+    """Return the executors a daemon can offer, by provisioner type."""
     from coder.provisionerd.executors.echo import EchoExecutor
 
     return {"terraform": TerraformExecutor(config), "echo": EchoExecutor()}

@@ -1,10 +1,10 @@
-"""Terraform and the providers of templates, collected where there is network for machines that have none.
+"""Terraform and the providers of templates, collected on a machine with network for machines without.
 
     DIR/terraform/<platform>/terraform        one program a platform
     DIR/providers/…                           a filesystem mirror, as `terraform providers mirror` lays it out
-    DIR/terraform.rc                          what TF_CLI_CONFIG_FILE shall name there: that mirror, and nothing else
+    DIR/terraform.rc                          file for TF_CLI_CONFIG_FILE there: names that mirror alone
 
-Each template is collected by itself: two templates may pin different releases of one provider. `coder/coder` is not
+Each template is collected separately: two templates may pin different releases of one provider. `coder/coder` is not
 collected, the daemon serves it.
 """
 
@@ -38,23 +38,24 @@ _LOCK = ".terraform.lock.hcl"
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What was collected."""
+    """Collected terraform programs and providers."""
 
     platforms: tuple[str, ...]
     providers: tuple[str, ...]
-    "`host/namespace/name version`, sorted."
+    "Providers as `host/namespace/name version`, sorted."
     configuration: Path
 
 
 def required_providers(folder: Path) -> dict[str, str]:
-    """Source -> version constraint of all a template and its local modules name. Raises CoderError `template`."""
+    """Return source -> version constraint of all providers that a template and its local modules name. Raises
+    CoderError `template`."""
     constraints: dict[str, list[str]] = {}
     for module in sorted({path.parent for path in _sources(folder)}):
         files = [_parsed(path) for path in _sources(folder) if path.parent == module]
         declared = _declared(files)
         used = {name: {"source": f"hashicorp/{name}"} for name in _used(files) - declared.keys() - {"coder"}}
-        for wanted in (*declared.values(), *used.values()):
-            source, version = wanted.get("source", ""), wanted.get("version", "")
+        for required in (*declared.values(), *used.values()):
+            source, version = required.get("source", ""), required.get("version", "")
             if source and source not in _SERVED:
                 constraints.setdefault(source, [])
                 constraints[source] += [version] * (bool(version) and version not in constraints[source])
@@ -62,31 +63,31 @@ def required_providers(folder: Path) -> dict[str, str]:
 
 
 def _sources(folder: Path) -> list[Path]:
-    found = [path for pattern in ("*.tf", "*.tf.json") for path in folder.rglob(pattern)]
-    return sorted(path for path in found if ".terraform" not in path.relative_to(folder).parts)
+    providers = [path for pattern in ("*.tf", "*.tf.json") for path in folder.rglob(pattern)]
+    return sorted(path for path in providers if ".terraform" not in path.relative_to(folder).parts)
 
 
 def _parsed(path: Path) -> File:
     try:
         text = path.read_text()
         return parse_file_untrusted(native_syntax_untrusted(text) if path.suffix == ".json" else text, path.name)
-    except (OSError, UnicodeDecodeError, HclError) as problem:
-        raise CoderError("template", f"{path} cannot be read", "Name a folder with a template.") from problem
+    except (OSError, UnicodeDecodeError, HclError) as error:
+        raise CoderError("template", f"{path} cannot be read", "Name a folder with a template.") from error
 
 
 def _declared(files: Sequence[File]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    providers: dict[str, dict[str, str]] = {}
     blocks = [block for file in files for block in file.body.blocks if block.type == "terraform"]
     for inner in (inner for block in blocks for inner in block.body.blocks if inner.type == "required_providers"):
         for name, expression in inner.body.attributes.items():
             value: Any = constant(expression)
             entry = value if isinstance(value, dict) else {"version": str(value)}
-            found[name] = {"source": f"hashicorp/{name}"} | {key: str(text) for key, text in entry.items()}
-    return found
+            providers[name] = {"source": f"hashicorp/{name}"} | {key: str(text) for key, text in entry.items()}
+    return providers
 
 
 def _used(files: Sequence[File]) -> set[str]:
-    """Local names of providers that resources, data and configurations mean."""
+    """Return the local names of providers that resources, data and configurations use."""
     blocks = [block for file in files for block in file.body.blocks if block.labels]
     names = {block.labels[0].partition("_")[0] for block in blocks if block.type in {"resource", "data"}}
     return (names | {block.labels[0] for block in blocks if block.type == "provider"}) - _PART_OF_TERRAFORM
@@ -101,15 +102,15 @@ async def collect(
     installed_at: str,
     environment: Mapping[str, str],
 ) -> Bundle:
-    """Fills `target`. Raises CoderError `bundle`, `template`, `terraform_download`, with the reason."""
-    wanted = [(folder, required_providers(folder)) for folder in templates]
+    """Fill `target`. Raises CoderError `bundle`, `template`, `terraform_download`, with the reason."""
+    required = [(folder, required_providers(folder)) for folder in templates]
     here = platform_name()
     for platform in dict.fromkeys((here, *platforms)):
         program = target / "terraform" / platform / ("terraform.exe" if platform.startswith("windows") else "terraform")
         if not program.exists():
             await fetch_program(releases, VERSION, platform, program)
     terraform = target / "terraform" / here / "terraform"
-    for folder, providers in wanted:
+    for folder, providers in required:
         if providers:
             await trio.to_thread.run_sync(_mirror, terraform, folder, providers, target, platforms, environment)
     if here not in platforms:
@@ -120,7 +121,7 @@ async def collect(
 
 
 def configuration_text(mirror: str) -> str:
-    """No `direct`: where nothing is reachable, asking takes minutes to fail."""
+    """Return a CLI configuration without `direct`: on an offline machine a registry request takes minutes to fail."""
     return f"provider_installation {{\n  filesystem_mirror {{\n    path = {json.dumps(mirror)}\n  }}\n}}\n"
 
 
@@ -132,7 +133,8 @@ def _mirror(
     platforms: Sequence[str],
     environment: Mapping[str, str],
 ) -> None:
-    """Has terraform itself collect the providers: it knows registries, checks signatures, and obeys a lock file."""
+    """Let terraform itself collect the providers: it supports registries, checks signatures, and respects a lock
+    file."""
     entries = {
         f"p{number}": {"source": source} | ({"version": version} if version else {})
         for number, (source, version) in enumerate(providers.items())
@@ -148,12 +150,15 @@ def _mirror(
             command, cwd=work, env=inherited(environment), capture_output=True, text=True, check=False
         )
     if done.returncode:
-        said = " ".join(done.stderr.split())[-600:]
-        raise CoderError("bundle", f"providers of {folder} were not collected: {said}", "Is the registry reachable?")
+        output = " ".join(done.stderr.split())[-600:]
+        raise CoderError(
+            "bundle", f"providers of {folder} could not be collected: {output}", "Is the registry reachable?"
+        )
 
 
 def _collected(mirror: Path) -> set[str]:
-    """From the archives' names: terraform-provider-<name>_<version>_<system>_<processor>.zip."""
+    """Return the collected providers from the archives' names:
+    terraform-provider-<name>_<version>_<system>_<processor>.zip."""
     return {
         f"{path.parent.relative_to(mirror).as_posix()} {path.name.split('_')[-3]}"
         for path in mirror.rglob("terraform-provider-*.zip")

@@ -1,7 +1,7 @@
-"""A terraform for machines that have none: one release, fetched once into the cache, checked before it is used.
+"""Download of terraform for machines without one: one release, fetched once into the cache, verified before use.
 
-The digest comes from the release's own list, over TLS; the signature on that list is not looked at. Whoever wants
-another source (a mirror inside) names it, whoever wants no downloads turns them off (provisionerd/config.py).
+The digest comes from the release's own list, over TLS; the signature on that list is not checked. Another source (an
+internal mirror) and a ban on downloads are settings (provisionerd/config.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from coder.net.policy import DialPolicy
 from coder.provisionerd.terraform.file_lock import locked
 
 VERSION = "1.11.4"
-"The release everything here was tested with."
+"Release that all code here was tested with."
 _MAX_ARCHIVE = 200 << 20
 _MAX_LIST = 1 << 20
 _MAX_PROGRAM = 600 << 20
@@ -41,16 +41,16 @@ _log = get_logger("provisionerd.terraform")
 
 
 class DownloadFailed(CoderError):  # noqa: N818 - names the situation
-    """There is no terraform to be had. The message says why."""
+    """terraform could not be downloaded. The message has the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__("terraform_download", message)
 
 
 async def download(url: str, folder: Path, version: str = VERSION) -> Path:
-    """The program of `version` below `folder`, fetched from the release site at `url` when it is not there.
+    """Return the program of `version` below `folder`; download it from the release site at `url` when missing.
 
-    Raises DownloadFailed. Several processes may ask at once: one fetches, the others wait.
+    Raises DownloadFailed. Several processes may call concurrently: one downloads, the others wait.
     """
     program = folder / f"terraform-{version}"
     if program.exists():
@@ -59,20 +59,20 @@ async def download(url: str, folder: Path, version: str = VERSION) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with locked(folder / "terraform.lock"):
             if not program.exists():
-                _log.info("terraform is not installed; fetching it", version=version, source=url)
+                _log.info("terraform is not installed; downloading it", version=version, source=url)
                 await fetch_program(url, version, _own_platform(), program)
     except OSError as problem:
         raise DownloadFailed(f"{folder}: {problem.strerror or problem}") from problem
     return program
 
 
-async def fetch_program(url: str, version: str, wanted_platform: str, program: Path) -> None:
-    """Fetches, checks and unpacks one, e.g. for linux_amd64. Raises DownloadFailed."""
-    archive, wanted = await _fetch(url, version, wanted_platform)
+async def fetch_program(url: str, version: str, target_platform: str, program: Path) -> None:
+    """Download, verify and unpack one program, e.g. for linux_amd64. Raises DownloadFailed."""
+    archive, expected_digest = await _fetch(url, version, target_platform)
     try:
         program.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        # Hashing and unpacking take a second: in a server everybody else would wait for it.
-        await trio.to_thread.run_sync(_install, archive, wanted, program)
+        # Hashing and unpacking take a second, which would stall a server's other requests.
+        await trio.to_thread.run_sync(_install, archive, expected_digest, program)
     except OSError as problem:
         raise DownloadFailed(f"{program}: {problem.strerror or problem}") from problem
 
@@ -86,39 +86,39 @@ def _own_platform() -> str:
     return f"{system}_{architecture}"
 
 
-async def _fetch(url: str, version: str, wanted_platform: str) -> tuple[bytes, str]:
-    """The archive and the digest it should have."""
-    name = f"terraform_{version}_{wanted_platform}.zip"
+async def _fetch(url: str, version: str, target_platform: str) -> tuple[bytes, str]:
+    """Return the archive and its expected digest."""
+    name = f"terraform_{version}_{target_platform}.zip"
     base = f"/{version}"
     try:
         async with HttpClient(DialPolicy(url)) as http:
             listed = await http.request("GET", f"{base}/terraform_{version}_SHA256SUMS", limit=_MAX_LIST)
-            wanted = _digest_of(listed.body.decode("ascii", "replace"), name)
+            expected_digest = _digest_of(listed.body.decode("ascii", "replace"), name)
             answer = await http.request("GET", f"{base}/{name}", timeout=_TIMEOUT, limit=_MAX_ARCHIVE)
     except CoderError as problem:
         raise DownloadFailed(f"{url}: {problem.message}") from problem
-    return answer.body, wanted
+    return answer.body, expected_digest
 
 
 def _digest_of(listed: str, name: str) -> str:
     for line in listed.splitlines():
-        digest, _, found = line.partition("  ")
-        if found.strip() == name and re.fullmatch(r"[0-9a-f]{64}", digest):
+        digest, _, file_name = line.partition("  ")
+        if file_name.strip() == name and re.fullmatch(r"[0-9a-f]{64}", digest):
             return digest
     raise DownloadFailed(f"the release's list of checksums has no {name}")
 
 
-def _install(archive: bytes, wanted: str, program: Path) -> None:
-    """Unpacks next to the final name and moves it there: nobody sees half a program. Blocks."""
-    if not secrets.compare_digest(hashlib.sha256(archive).hexdigest(), wanted):
-        raise DownloadFailed("the archive is not what the release's list of checksums says")
-    for left in program.parent.glob(f"{_UNFINISHED}*"):
-        left.unlink(missing_ok=True)  # of a process that was killed here; the lock is ours
+def _install(archive: bytes, expected_digest: str, program: Path) -> None:
+    """Unpack next to the final name and move it there: no process sees half a program. Blocks."""
+    if not secrets.compare_digest(hashlib.sha256(archive).hexdigest(), expected_digest):
+        raise DownloadFailed("the archive's checksum differs from the release's list")
+    for leftover in program.parent.glob(f"{_UNFINISHED}*"):
+        leftover.unlink(missing_ok=True)  # leftovers of a process that was killed here; we hold the lock
     number, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=program.parent)
     unfinished = Path(name)
     try:
         with os.fdopen(number, "wb") as file, zipfile.ZipFile(io.BytesIO(archive)) as packed:
-            member = next((one for one in packed.infolist() if one.filename in {"terraform", "terraform.exe"}), None)
+            member = next((item for item in packed.infolist() if item.filename in {"terraform", "terraform.exe"}), None)
             if member is None or member.file_size > _MAX_PROGRAM:
                 raise DownloadFailed("the archive has no terraform in it")
             with packed.open(member) as source:

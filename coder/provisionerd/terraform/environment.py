@@ -1,4 +1,4 @@
-"""The CODER_* variables of a job, and the environment terraform processes inherit. Pure."""
+"""CODER_* variables of a job, and the environment that terraform processes inherit. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRANSITIONS = {
     pb.WorkspaceTransition.DESTROY: "destroy",
 }
 
-_HARMLESS = frozenset(
+_NOT_SECRET = frozenset(
     {
         "TF_CLI_CONFIG_FILE",
         "TF_IGNORE",
@@ -35,7 +35,8 @@ _HARMLESS = frozenset(
 
 
 def inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    """What terraform gets of the daemon's own environment: nothing of ours, and no broken configuration file.
+    """Return the part of the daemon's environment that terraform gets: no CODER_* variables, no missing configuration
+    file.
 
     A TF_CLI_CONFIG_FILE that does not exist would put a warning into the log of every command.
     """
@@ -44,18 +45,18 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
     if config_file and not Path(config_file).is_file():
         del kept["TF_CLI_CONFIG_FILE"]
     for name in ("TF_CLI_ARGS", "TF_REATTACH_PROVIDERS", "TF_DATA_DIR", "TF_WORKSPACE", "TF_INPUT"):
-        kept.pop(name, None)  # these would change what our commands mean
+        kept.pop(name, None)  # these would change the meaning of our commands
     kept["CHECKPOINT_DISABLE"] = "1"
     return kept
 
 
 def explain(environment: Mapping[str, str]) -> list[str]:
-    """What a log says of variables an administrator set for terraform: they change what it does.
+    """Return the log lines about variables an administrator set for terraform, because they change its behaviour.
 
-    Values of variables and tokens (`TF_VAR_…`, `TF_TOKEN_…`) may be secret and stay out.
+    Values of variables and tokens (`TF_VAR_…`, `TF_TOKEN_…`) may be secret and are omitted.
     """
     return [
-        f"terraform environment variable: {name}={value if name in _HARMLESS else '<value redacted>'}"
+        f"terraform environment variable: {name}={value if name in _NOT_SECRET else '<value redacted>'}"
         for name, value in sorted(environment.items())
         if name.startswith("TF_")
     ]
@@ -69,7 +70,7 @@ def job_variables(
     previous: Iterable[pb.RichParameterValue] = (),
     external_auth: Iterable[pb.ExternalAuthProvider] = (),
 ) -> dict[str, str]:
-    """Everything the provider reads (docs/protocol/provisioners.md#terraform)."""
+    """Return all variables that the provider reads (docs/protocol/provisioners.md#terraform)."""
     variables = _metadata_variables(metadata)
     for (system, architecture), script in agent_scripts.items():
         variables[f"CODER_AGENT_SCRIPT_{system}_{architecture}"] = script
@@ -78,7 +79,7 @@ def job_variables(
     for value in previous:
         variables[PREVIOUS_PREFIX + variable_suffix(value.name)] = value.value
     for provider in external_auth:
-        # The older name is what version 1 of the provider looked for.
+        # Version 1 of the provider reads the older name.
         variables[f"CODER_GIT_AUTH_ACCESS_TOKEN_{provider.id}"] = provider.access_token
         variables[f"CODER_EXTERNAL_AUTH_ACCESS_TOKEN_{provider.id}"] = provider.access_token
     # An operating system's environment cannot hold NUL bytes.

@@ -1,4 +1,4 @@
-"""Prints what is made of a plan, a state or a template's files: the tool behind scripts/explain-template.
+"""Command that prints the extracted content of a plan, a state or a template's files, behind scripts/explain-template.
 
 The output has the form of the recorded expectations in tests/data/terraform: protojson with proto field names, empty
 fields written out, absent messages as null.
@@ -32,14 +32,14 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 
 def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
-    """The `plan` part of an expectation."""
+    """Return the `plan` part of an expectation."""
     complete = pb.PlanComplete(
         dailyCost=changes.daily_cost(plan),
         ai_task_count=changes.ai_task_count(plan),
         resource_replacements=changes.resource_replacements(plan),
     )
-    shown = dump(complete)
-    kept = {name: shown[name] for name in ("dailyCost", "ai_task_count", "resource_replacements")}
+    document_fields = dump(complete)
+    kept = {name: document_fields[name] for name in ("dailyCost", "ai_task_count", "resource_replacements")}
     result: dict[str, Any] = {"plan_complete": kept, **_extracted(extract_plan, plan, dot)}
     log = [{"level": "WARN", "output": line} for line in changes.replacement_log(plan)]
     if log:
@@ -48,64 +48,64 @@ def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
 
 
 def explain_state(state: dict[str, Any], dot: str) -> dict[str, Any]:
-    """The `state` part of an expectation."""
+    """Return the `state` part of an expectation."""
     return _extracted(extract_state, state, dot)
 
 
 def _extracted(extract: Any, document: dict[str, Any], dot: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     try:
-        found = extract(document, dot)
-        result["graph_complete"], warnings = dump(found.complete), found.warnings
-    except ExtractError as problem:
-        result["error"], warnings = problem.message, problem.warnings
+        extracted = extract(document, dot)
+        result["graph_complete"], warnings = dump(extracted.complete), extracted.warnings
+    except ExtractError as error:
+        result["error"], warnings = error.message, error.warnings
     if warnings:
-        result["log"] = [{"level": "WARN", "message": one.message, **one.fields} for one in warnings]
+        result["log"] = [{"level": "WARN", "message": warning.message, **warning.fields} for warning in warnings]
     return result
 
 
 def explain_files(folder: Path) -> dict[str, Any]:
-    """The `parse_complete` part of an expectation."""
+    """Return the `parse_complete` part of an expectation."""
     template = template_of.read_template(folder)
     return {
         "parse_complete": {
-            "template_variables": [dump(one) for one in template_of.variables(template)],
+            "template_variables": [dump(warning) for warning in template_of.variables(template)],
             "workspace_tags": template_of.workspace_tags(template),
         }
     }
 
 
-def explain_parameters(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """What an expectation of dynamic parameters holds, for the requests in `asked` (inputs.json)."""
+def explain_parameters(folder: Path, spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the expectation of dynamic parameters for the requests in `inputs` (inputs.json)."""
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in _RECORDINGS
     }
-    result: dict[str, Any] = {"renders": [_render(files, asked, entry) for entry in asked.get("renders", [])]}
-    if asked.get("builds"):
-        result["builds"] = [_build_values(files, asked, entry) for entry in asked["builds"]]
+    result: dict[str, Any] = {"renders": [_render(files, spec, entry) for entry in spec.get("renders", [])]}
+    if spec.get("builds"):
+        result["builds"] = [_build_values(files, spec, entry) for entry in spec["builds"]]
     return result
 
 
 _RECORDINGS = frozenset({"inputs.json", "expected.json", "websocket.json"})
 
 
-def _request(asked: dict[str, Any], entry: dict[str, Any]) -> RenderRequest:
+def _request(spec: dict[str, Any], entry: dict[str, Any]) -> RenderRequest:
     return RenderRequest(
         inputs=entry.get("inputs") or {},
-        owner=entry.get("owner") or asked.get("owner") or {},
+        owner=entry.get("owner") or spec.get("owner") or {},
         variables=entry.get("variables") or {},
         new_id=lambda: str(uuid.uuid4()),
     )
 
 
-def _render(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    request = _request(asked, entry)
+def _render(files: dict[str, bytes], spec: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    request = _request(spec, entry)
     rendered = render(files, request)
     presets = render_presets(files, request, rendered)
     tags, tags_refusal = render_tags(rendered)
-    shown = {
+    document_fields = {
         "presets": presets,
         "presets_check": check_presets(presets),
         "workspace_tags": tags,
@@ -114,44 +114,44 @@ def _render(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any
     return {
         "name": entry.get("name", ""),
         "response": rendered.response(0),
-        **{name: value for name, value in shown.items() if value},
+        **{name: value for name, value in document_fields.items() if value},
     }
 
 
-def _build_values(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    given = GivenValues(
+def _build_values(files: dict[str, bytes], spec: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    options = GivenValues(
         build=entry.get("build") or {},
         previous=entry.get("previous") or {},
         preset=entry.get("preset") or {},
         first_build=bool(entry.get("first_build")),
     )
-    values, refusal = build_values(files, _request(asked, {}), given)
+    values, refusal = build_values(files, _request(spec, {}), options)
     outcome: dict[str, Any] = {"error": refusal} if refusal else {"values": values}
     return {"name": entry.get("name", ""), **outcome}
 
 
 def dump(message: Message) -> dict[str, Any]:
-    """protojson with empty fields written out; messages that are absent are null."""
-    shown: dict[str, Any] = MessageToDict(
+    """Return a message as protojson with empty fields written out and absent messages as null."""
+    document_fields: dict[str, Any] = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-    _add_nulls(message, shown)
-    return shown
+    _add_nulls(message, document_fields)
+    return document_fields
 
 
-def _add_nulls(message: Message, shown: dict[str, Any]) -> None:
+def _add_nulls(message: Message, document_fields: dict[str, Any]) -> None:
     for field in message.DESCRIPTOR.fields:
         if field.type != FieldDescriptor.TYPE_MESSAGE:
             continue
         value = getattr(message, field.name)
         if field.is_repeated:
             if not isinstance(value, Mapping):
-                for item, item_shown in zip(value, shown.get(field.name, []), strict=True):
+                for item, item_shown in zip(value, document_fields.get(field.name, []), strict=True):
                     _add_nulls(item, item_shown)
         elif not message.HasField(field.name):
-            shown[field.name] = None
-        elif isinstance(shown.get(field.name), dict):
-            _add_nulls(value, shown[field.name])
+            document_fields[field.name] = None
+        elif isinstance(document_fields.get(field.name), dict):
+            _add_nulls(value, document_fields[field.name])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,25 +167,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parameters = commands.add_parser("parameters", help="parameters, presets and tags, rendered without terraform")
     parameters.add_argument("folder", type=Path)
     parameters.add_argument("--inputs", type=Path, required=True, help="JSON: owner, renders, builds")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        result = _run(given)
-    except (CoderError, OSError, ValueError) as problem:
-        sys.stderr.write(f"error: {explain_error(problem)}\n")
+        result = _run(options)
+    except (CoderError, OSError, ValueError) as error:
+        sys.stderr.write(f"error: {explain_error(error)}\n")
         return 1
     sys.stdout.write(json.dumps(result, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     return 0
 
 
-def _run(given: argparse.Namespace) -> dict[str, Any]:
-    if given.command == "parse":
-        return explain_files(given.folder)
-    if given.command == "parameters":
-        return explain_parameters(given.folder, json.loads(given.inputs.read_bytes()))
-    dot = given.graph.read_text()
-    if given.plan is not None:
-        return explain_plan(json.loads(given.plan.read_bytes()), dot)
-    return explain_state(json.loads(given.state.read_bytes()), dot)
+def _run(options: argparse.Namespace) -> dict[str, Any]:
+    if options.command == "parse":
+        return explain_files(options.folder)
+    if options.command == "parameters":
+        return explain_parameters(options.folder, json.loads(options.inputs.read_bytes()))
+    dot = options.graph.read_text()
+    if options.plan is not None:
+        return explain_plan(json.loads(options.plan.read_bytes()), dot)
+    return explain_state(json.loads(options.state.read_bytes()), dot)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A lock between processes, by a file; waiting for it can be cancelled."""
+"""File lock between processes; waiting for it can be cancelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POLL = 0.05
 
 @asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
-    """Holds the lock of the file, which is made when it is missing. Raises OSError."""
+    """Hold the lock of the file, which is created when missing. Raises OSError."""
     with path.open("w") as file:
         # Other processes hold it; waiting in a thread could not be cancelled, so poll.
         while not _try_lock(file.fileno()):  # noqa: ASYNC110 - the event is in another process

@@ -1,4 +1,4 @@
-"""`terraform graph` beside other work: begun early, waited for when the graph is wanted."""
+"""Concurrent run of `terraform graph`: started early, awaited when the graph is needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coder.provisionerd.terraform.process import ProcessError, Runner, explain_s
 
 
 class GraphRun:
-    """One graph, serving the whole job: it depends on the template alone."""
+    """Graph of one job: it depends on the template alone, so one run serves the whole job."""
 
     def __init__(self) -> None:
         self.done = trio.Event()
@@ -20,7 +20,7 @@ class GraphRun:
     async def run(
         self, runner: Runner, arguments: Sequence[str], environment: Mapping[str, str], keep: Callable[[str], None]
     ) -> None:
-        """Sets `done` however it ends; `keep` gets a whole graph."""
+        """Run the command and set `done` in every case; `keep` receives a complete graph."""
         try:
             status, out, err = await runner.capture(arguments, environment)
             self.dot = out.decode("utf-8", "replace")

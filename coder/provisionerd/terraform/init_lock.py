@@ -1,4 +1,4 @@
-"""One `terraform init` at a time on a shared plugin cache: terraform's own writes to it race (measured: 10 of 24)."""
+"""Lock for `terraform init` on a shared plugin cache: terraform's own writes to it race (measured: 10 of 24)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.provisionerd.terraform.file_lock import locked
 
 
 class PluginCache:
-    """A directory of downloaded providers, shared by the daemons of this machine that were given the same one."""
+    """Directory of downloaded providers, shared by all daemons of this machine with the same setting."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -20,7 +20,7 @@ class PluginCache:
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[Path]:
-        """The plugin directory, for the one who may run init now."""
+        """Hold the cache for one init; yield the plugin directory."""
         async with self._lock:
             plugins = self._folder / "plugins"
             plugins.mkdir(mode=0o700, parents=True, exist_ok=True)

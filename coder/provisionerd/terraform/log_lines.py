@@ -1,4 +1,4 @@
-"""Terraform's -json output, line by line: what a build log shows, and how long each thing took. Pure."""
+"""Parser of terraform's -json output: lines for the build log, and the duration of each action. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 Line = tuple["pb.LogLevel.ValueType", str]
 
 MAX_LINE = 64 * 1024
-"Ours: a longer line is cut; nobody reads it in a log."
+"Bytes (ours) after which a line is cut."
 
 _LEVELS = {
     "trace": pb.LogLevel.TRACE,
@@ -33,7 +33,7 @@ _ENDS = {
 
 
 def read_line(raw: bytes) -> tuple[dict[str, Any] | None, str]:
-    """(the JSON object, "") or (None, plain text). Never fails: bytes that are no UTF-8 are replaced."""
+    """Return (the JSON object, "") or (None, plain text). Never fails: invalid UTF-8 is replaced."""
     text = raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n").replace("\x00", "\ufffd")
     if text.startswith("{"):
         try:
@@ -46,7 +46,7 @@ def read_line(raw: bytes) -> tuple[dict[str, Any] | None, str]:
 
 
 def log_lines(event: dict[str, Any]) -> list[Line]:
-    """What a log shows for one event; diagnostics take several lines."""
+    """Return the log lines of one event; diagnostics take several."""
     level = _LEVELS.get(str(event.get("@level", "")).lower(), pb.LogLevel.INFO)
     message = str(event["@message"]).replace("\x00", "\ufffd")[:MAX_LINE]
     diagnostic = event.get("diagnostic")
@@ -57,16 +57,16 @@ def log_lines(event: dict[str, Any]) -> list[Line]:
 
 
 def format_diagnostic(diagnostic: dict[str, Any]) -> str:
-    """Where it is, the source, the values that took part, and the detail."""
+    """Format location, source, values and detail of a diagnostic."""
     lines: list[str] = []
-    where, snippet = diagnostic.get("range"), diagnostic.get("snippet")
-    if where:
-        line = where["start"]["line"]
+    location, snippet = diagnostic.get("range"), diagnostic.get("snippet")
+    if location:
+        line = location["start"]["line"]
         if not snippet:
-            lines += [f"on {where['filename']} line {line}:", "  (source code not available)"]
+            lines += [f"on {location['filename']} line {line}:", "  (source code not available)"]
         else:
             context = f", in {snippet['context']}" if snippet.get("context") else ""
-            lines.append(f"on {where['filename']} line {line}{context}:")
+            lines.append(f"on {location['filename']} line {line}{context}:")
             for offset, code in enumerate(str(snippet.get("code", "")).split("\n")):
                 lines.append(f"{snippet.get('start_line', line) + offset:3d}: {code}")
             values = sorted(snippet.get("values") or [], key=lambda value: str(value.get("traversal")))
@@ -80,7 +80,7 @@ def format_diagnostic(diagnostic: dict[str, Any]) -> str:
 # --- timings
 @dataclass(slots=True)
 class StageTimings:
-    """Collects spans of one stage from the events of its terraform runs."""
+    """Collector of one stage's spans from the events of its terraform runs."""
 
     stage: str
     _open: dict[tuple[str, str], datetime] = field(default_factory=dict)
@@ -113,10 +113,10 @@ class StageTimings:
             self._close_load("modules", at)
             self._close_load("provider plugins", at)
 
-    def _close_load(self, what: str, at: datetime) -> None:
-        start = self._open.pop(("load", what), None)
+    def _close_load(self, resource_kind: str, at: datetime) -> None:
+        start = self._open.pop(("load", resource_kind), None)
         if start is not None:
-            self.add(start, at, "load", "", what, pb.TimingState.COMPLETED)
+            self.add(start, at, "load", "", resource_kind, pb.TimingState.COMPLETED)
 
     def add(
         self, start: datetime, end: datetime, action: str, source: str, resource: str, state: pb.TimingState.ValueType
@@ -127,7 +127,7 @@ class StageTimings:
         self._done.append(timing)
 
     def finish(self, start: datetime, end: datetime, *, failed: bool) -> list[pb.Timing]:
-        """All spans, with the one of the whole stage."""
+        """Return all spans, including the whole stage's."""
         state = pb.TimingState.FAILED if failed else pb.TimingState.COMPLETED
         self.add(start, end, "terraform", "coder", f"coder_stage_{self.stage}", state)
         return self._done

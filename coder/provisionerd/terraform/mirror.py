@@ -1,4 +1,4 @@
-"""A filesystem mirror from which a stock terraform takes our provider instead of asking a registry."""
+"""Filesystem mirror that supplies our provider to a stock terraform in place of a registry."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from coder.base.errors import CoderError
 from coder.provisionerd.terraform.provider.catalog import PROVIDER_VERSION
 
 _HOSTS = ("registry.terraform.io", "registry.opentofu.org")
-"OpenTofu looks for the same provider under its own registry's name."
+"Registries: OpenTofu looks for the same provider under its own registry's name."
 
 
 def write_mirror(folder: Path, command: Sequence[str], platform: str, versions: Sequence[str] = ()) -> Path:
-    """Writes the mirror and returns a CLI configuration file that uses it.
+    """Write the mirror; return a CLI configuration file that uses it.
 
-    `command` starts the plugin; `platform` is e.g. linux_amd64. A template that pins another version than ours finds
-    it when that version is listed in `versions`. Raises CoderError `mirror`.
+    `command` starts the plugin; `platform` is e.g. linux_amd64. A template that pins another version than ours finds it
+    when that version is in `versions`. Raises CoderError `mirror`.
     """
     try:
         for host in _HOSTS:
@@ -30,8 +30,8 @@ def write_mirror(folder: Path, command: Sequence[str], platform: str, versions: 
                 wrapper.chmod(0o755)
         configuration = folder.resolve() / "terraform.rc"
         configuration.write_text(_configuration(folder.resolve()))
-    except OSError as problem:
-        raise CoderError("mirror", f"cannot write a mirror to {folder}", "Choose a directory of your own.") from problem
+    except OSError as error:
+        raise CoderError("mirror", f"cannot write a mirror to {folder}", "Choose a directory of your own.") from error
     return configuration
 
 

@@ -1,9 +1,9 @@
-"""Running terraform: its output line by line as it appears, interrupts, and an end for everything it started.
+"""Runner of terraform commands: output line by line as it appears, interrupts, and cleanup of all child processes.
 
-A daemon that is killed cannot end anything any more. So a shell of a few lines stands beside every long command: the
-pipe between the two breaks with the daemon, and then the shell interrupts terraform, which writes its state, and ends
-what is left of its process group. It needs nothing but POSIX, and holds the output's reading ends open meanwhile:
-terraform would die of its next word otherwise.
+A killed daemon cannot stop its children. So a short shell script, the guard, runs alongside every long command: when
+the daemon dies, the pipe between the two breaks. The guard then interrupts terraform, which writes its state, and kills
+the rest of its process group. It only needs POSIX. Meanwhile it holds the reading ends of the output open: otherwise
+terraform would die of its next write.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _log = get_logger("provisionerd.terraform")
 
 _CHUNK = 65536
 _MAX_PENDING = 1024 * 1024
-"A line longer than this is handed over in pieces; memory stays bounded whatever a template prints."
-_DRAIN = 1.0
-"Seconds to wait for the rest of the output once terraform is gone: a child it left may hold the pipe open."
+"Bytes after which an unterminated line is passed on in parts, which bounds memory for any template's output."
+_DRAIN_TIMEOUT = 1.0
+"Seconds to wait for the rest of the output once terraform has exited: a child of it may hold the pipe open."
 
-_LAST_CHANCE = 5.0
-"Seconds between the interrupt and the kill when whoever waited for a command is cancelled."
+_INTERRUPT_TIMEOUT = 5.0
+"Seconds between the interrupt and the kill when the caller is cancelled."
 
-_GUARD_PATIENCE = 10
-"Seconds the guard leaves terraform to stop its work and write its state."
+_GUARD_TIMEOUT = 10
+"Seconds the guard grants terraform to stop its work and write its state."
 _GUARD = f"""
 read -r word && exit 0
 trap '' INT TERM HUP
@@ -42,7 +42,7 @@ cat <&1 >/dev/null &
 cat <&2 >/dev/null &
 exec 2>/dev/null
 kill -INT "$1"
-left={_GUARD_PATIENCE * 10}
+left={_GUARD_TIMEOUT * 10}
 while [ "$left" -gt 0 ] && kill -0 "$1"; do left=$((left - 1)); sleep 0.1; done
 kill -KILL "-$1"
 """
@@ -52,7 +52,7 @@ OnLine = Callable[[bytes], None]
 
 
 class ProcessError(CoderError):
-    """terraform could not be started at all."""
+    """terraform could not be started."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__("terraform_start", message, hint)
@@ -60,7 +60,7 @@ class ProcessError(CoderError):
 
 @dataclass(slots=True)
 class Runner:
-    """Runs one command at a time with the same directory and base environment; can be interrupted from outside."""
+    """Runner of one command at a time with the same directory and base environment; can be interrupted from outside."""
 
     binary: str
     folder: Path
@@ -69,7 +69,7 @@ class Runner:
     _running: set[trio.Process] = field(default_factory=set)
 
     def cancel(self) -> None:
-        """Interrupts what runs now; later commands are interrupted as they start."""
+        """Interrupt the running command; later commands are interrupted as they start."""
         self._canceled.set()
         for process in self._running:
             _signal(process, signal.SIGINT)
@@ -83,9 +83,9 @@ class Runner:
         *,
         guarded: bool = True,
     ) -> int:
-        """The exit status (negative: killed by that signal). Raises ProcessError.
+        """Return the exit status (negative: killed by that signal). Raises ProcessError.
 
-        `guarded`: it ends with this process, however that ends; not worth it for commands that are short.
+        `guarded`: the command ends with this process, even when that is killed; not worth it for short commands.
         """
         try:
             process = await trio.lowlevel.open_process(
@@ -119,7 +119,7 @@ class Runner:
                 readers.start_soon(_read_lines, process.stdout, on_stdout)
                 readers.start_soon(_read_lines, process.stderr, on_stderr)
                 status = await process.wait()
-                readers.cancel_scope.deadline = trio.current_time() + _DRAIN
+                readers.cancel_scope.deadline = trio.current_time() + _DRAIN_TIMEOUT
             nursery.cancel_scope.cancel()
         return status
 
@@ -131,28 +131,28 @@ class Runner:
         _kill_group(process)
 
     async def capture(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
-        """(exit status, stdout, stderr) of a short command."""
+        """Return (exit status, stdout, stderr) of a short command."""
         out, err = bytearray(), bytearray()
         status = await self.run(arguments, environment, out.extend, err.extend, guarded=False)
         return status, bytes(out), bytes(err)
 
 
 async def _guard(process: trio.Process) -> None:
-    """Keeps the shell beside `process` until cancelled. Where there is none, terraform may outlive a killed daemon."""
+    """Keep the guard running until cancelled. When it cannot start, terraform may outlive a killed daemon."""
     assert isinstance(process.stdout, trio.lowlevel.FdStream)  # noqa: S101 - pipes of this system
     assert isinstance(process.stderr, trio.lowlevel.FdStream)  # noqa: S101
     try:
         guard = await trio.lowlevel.open_process(
             ["/bin/sh", "-c", _GUARD, "sh", str(process.pid)],
             cwd="/",
-            env={"PATH": child_env().get("PATH", os.defpath)},  # it needs no secrets of the daemon's
+            env={"PATH": child_env().get("PATH", os.defpath)},  # the guard needs no secrets of the daemon
             stdin=subprocess.PIPE,
             stdout=process.stdout.fileno(),
             stderr=process.stderr.fileno(),
             start_new_session=True,
         )
     except (OSError, trio.ClosedResourceError) as problem:
-        _log.debug("no guard beside terraform", error=problem)
+        _log.debug("starting the guard of terraform failed", error=problem)
         return
     assert guard.stdin is not None  # noqa: S101 - a pipe, asked for above
     try:
@@ -183,18 +183,19 @@ async def _read_lines(stream: trio.abc.ReceiveStream, on_line: OnLine) -> None:
 
 
 async def _end(process: trio.Process, *, interrupted: bool) -> None:
-    """Nothing of a command outlives an interrupt, a wait that was given up, or terraform's own violent end.
+    """Clean up after a command: nothing outlives an interrupt, a cancelled caller, or terraform's own death by a
+    signal.
 
-    After an orderly end the group is left alone: a template may have started an agent on this machine.
+    After a normal exit the group is left alone: a template may have started an agent on this machine.
     """
     if process.returncode is None:
         # Long enough for terraform to stop its work and write its state.
         interrupted = True
         _signal(process, signal.SIGINT)
-        with trio.move_on_after(_LAST_CHANCE):
+        with trio.move_on_after(_INTERRUPT_TIMEOUT):
             await process.wait()
     if interrupted or process.returncode is None or process.returncode < 0:
-        # terraform kills the shell it has started, but not what the shell has started
+        # terraform kills the shell it has started, but not the shell's children
         _kill_group(process)
         await process.wait()
     for stream in (process.stdout, process.stderr):
@@ -206,7 +207,7 @@ def _signal(process: trio.Process, number: int) -> None:
     try:
         process.send_signal(number)
     except ProcessLookupError:
-        pass  # it ended just now
+        pass  # it has just exited
 
 
 def _kill_group(process: trio.Process) -> None:
@@ -218,5 +219,5 @@ def _kill_group(process: trio.Process) -> None:
 
 
 def explain_status(status: int) -> str:
-    """How an error names the end of a program."""
+    """Return the end of a program in the words of an error."""
     return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"

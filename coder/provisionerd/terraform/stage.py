@@ -1,4 +1,4 @@
-"""One request to terraform while it runs: where its lines go, what they tell, and its spans of time."""
+"""Terraform request while it runs: sink of its lines, parsed events, and its timings."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from coder.provisionerd.terraform.log_lines import StageTimings, log_lines, read
 from coder.rpc.proto import provisioner_pb2 as pb
 
 MAX_OUTPUT = 256 * 1024 * 1024
-"""Bytes one command may print, as JSON (ours). Nobody reads them: the log keeps 1 MiB. Terraform needs minutes of a
-core for more, while other jobs wait."""
+"""Bytes of JSON output of one command (ours). The log keeps 1 MiB of it. Terraform needs minutes of a core for more,
+while other jobs wait."""
 
-_REPLACED = {"replace", "delete-create", "create-delete"}
+_REPLACE_ACTIONS = {"replace", "delete-create", "create-delete"}
 
 
 @dataclass(slots=True)
 class Stage:
-    """One request while it runs: where its lines go, and its spans of time."""
+    """Running request: sink of its lines, and its timings."""
 
     name: str
     emit: Emit
     timings: StageTimings
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     replaces: bool = False
-    "terraform announced that it will replace something."
-    on_flood: Callable[[], None] = lambda: None
-    "Called once, when more was printed than a command may."
+    "Whether terraform announced that it will replace a resource."
+    on_overflow: Callable[[], None] = lambda: None
+    "Called once, when the output exceeds the limit."
     printed: int = 0
 
     def on_stdout(self, raw: bytes) -> None:
@@ -37,26 +37,26 @@ class Stage:
     def on_stderr(self, raw: bytes) -> None:
         self._take(raw, pb.LogLevel.ERROR)
 
-    def flooded(self) -> bool:
+    def has_overflowed(self) -> bool:
         return self.printed > MAX_OUTPUT
 
-    def explain_flood(self) -> str:
-        """What is wrong when it printed too much, or ""."""
-        return f"it printed more than {MAX_OUTPUT >> 20} MiB and was interrupted" if self.flooded() else ""
+    def explain_overflow(self) -> str:
+        """Return the error when the output exceeded the limit, or ""."""
+        return f"it printed more than {MAX_OUTPUT >> 20} MiB and was interrupted" if self.has_overflowed() else ""
 
     def _take(self, raw: bytes, plain_level: pb.LogLevel.ValueType) -> None:
-        if self.flooded():
+        if self.has_overflowed():
             return
         self.printed += len(raw)
-        if self.flooded():
-            self.on_flood()
+        if self.has_overflowed():
+            self.on_overflow()
         event, text = read_line(raw)
         if event is None:
             self.emit(plain_level, text)
             return
         self.timings.note(event)
         change = event.get("change")
-        if isinstance(change, dict) and change.get("action") in _REPLACED:
+        if isinstance(change, dict) and change.get("action") in _REPLACE_ACTIONS:
             self.replaces = True
         for level, line in log_lines(event):
             self.emit(level, line)

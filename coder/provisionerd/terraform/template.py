@@ -1,4 +1,4 @@
-"""What a template's own files say, read without terraform: variables, workspace tags, and whether init is needed."""
+"""Content of a template's own files, read without terraform: variables, workspace tags, and whether init is needed."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 _BUILT_IN = frozenset({"coder", "terraform"})
 """Providers that need no download: ours is served in process, the other is part of terraform."""
-_KEPT, _KEPT_TEXT = 16, 512 * 1024
-"Templates, and letters of all of them, that are kept: parsed, a letter takes some twenty bytes."
-_HARMLESS = frozenset({"variable", "locals", "output", "provider", "check", "moved", "removed"})
+_MAX_TEMPLATES, _MAX_TEXT = 16, 512 * 1024
+"Limits of the cache: templates, and characters of all of them; parsed, a character takes some twenty bytes."
+_LOCAL_BLOCKS = frozenset({"variable", "locals", "output", "provider", "check", "moved", "removed"})
 _PRIMITIVE = frozenset({"", "string", "number", "bool", "any"})
 
 
 class TemplateError(CoderError):
-    """Files that cannot be read as a template."""
+    """The files cannot be parsed as a template."""
 
     def __init__(self, message: str) -> None:
         super().__init__("bad_template", message, "Run `terraform validate` in the template's directory.")
@@ -45,11 +45,11 @@ class TemplateError(CoderError):
 
 @dataclass(frozen=True, slots=True)
 class ReadTemplate:
-    """The parsed *.tf and *.tf.json files of a directory, by name; the latter as if they had been written natively."""
+    """Parsed *.tf and *.tf.json files of a directory, by name; the latter as if written in native syntax."""
 
     files: tuple[File, ...]
     has_json: bool
-    "There are *.tf.json files."
+    "Whether there are *.tf.json files."
 
     def blocks(self, kind: str) -> Iterable[tuple[File, HclBlock]]:
         for file in self.files:
@@ -59,7 +59,7 @@ class ReadTemplate:
 
 
 def read_template(folder: Path) -> ReadTemplate:
-    """Raises TemplateError naming file, line and column."""
+    """Parse the template in `folder`. Raises TemplateError with file, line and column."""
     files: list[File] = []
     in_json = set(folder.glob("*.tf.json"))
     for path in sorted({*folder.glob("*.tf"), *in_json}):
@@ -68,34 +68,34 @@ def read_template(folder: Path) -> ReadTemplate:
             if path in in_json:
                 text = native_syntax_untrusted(text, path.name)
             files.append(parse_file_untrusted(text, path.name))
-        except HclError as problem:
-            raise TemplateError(problem.message) from problem
+        except HclError as error:
+            raise TemplateError(error.message) from error
     return ReadTemplate(tuple(files), bool(in_json))
 
 
 class TemplateCache:
-    """Templates read lately: the builds of a template need not parse it again."""
+    """Cache of recent templates: builds of a template need not parse it again."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, ReadTemplate] = OrderedDict()
+        self._templates: OrderedDict[bytes, ReadTemplate] = OrderedDict()
 
     def read(self, key: bytes, folder: Path) -> ReadTemplate:
-        """What is in `folder`, which `key` stands for. Raises TemplateError."""
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept[key] = read_template(folder)
-        self._kept.move_to_end(key)
-        while len(self._kept) > _KEPT or (len(self._kept) > 1 and self._size() > _KEPT_TEXT):
-            self._kept.popitem(last=False)
-        return found
+        """Return the template in `folder`, identified by `key`. Raises TemplateError."""
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = read_template(folder)
+        self._templates.move_to_end(key)
+        while len(self._templates) > _MAX_TEMPLATES or (len(self._templates) > 1 and self._size() > _MAX_TEXT):
+            self._templates.popitem(last=False)
+        return template
 
     def _size(self) -> int:
-        return sum(len(file.text) for template in self._kept.values() for file in template.files)
+        return sum(len(file.text) for template in self._templates.values() for file in template.files)
 
 
 # --- variables
 def variables(template: ReadTemplate) -> list[pb.TemplateVariable]:
-    """In order of file and line."""
+    """Return the variables in order of file and line."""
     return [_variable(file, block) for file, block in template.blocks("variable") if block.labels]
 
 
@@ -108,7 +108,7 @@ def _variable(file: File, block: HclBlock) -> pb.TemplateVariable:
         description=_text(attributes.get("description")),
         type=_type_text(file, attributes.get("type")),
         default_value=_as_text(value),
-        # `default = null` counts as required, as it always has
+        # `default = null` counts as required, as in the original
         required=value is None,
         sensitive=constant(attributes["sensitive"]) is True if "sensitive" in attributes else False,
     )
@@ -118,7 +118,7 @@ def _type_text(file: File, expression: Expression | None) -> str:
     if expression is None:
         return ""
     if isinstance(expression, TemplateExpression):
-        return _text(expression)  # "string" in quotes, as Terraform 0.11 wrote it
+        return _text(expression)  # "string" in quotes, as in Terraform 0.11
     return file.source(expression.span)
 
 
@@ -136,7 +136,7 @@ def _as_text(value: Any) -> str:
 
 
 def constant(expression: Expression) -> Any:
-    """The value of an expression made of literals; None for anything else."""
+    """Return the value of an expression made of literals; None for anything else."""
     match expression:
         case Literal(value=value):
             return value
@@ -162,9 +162,9 @@ def _key(expression: Expression) -> str:
 
 
 def variables_file(template: ReadTemplate, values: Iterable[pb.VariableValue]) -> str:
-    """A .tfvars text that means what `-var name=value` would, without putting secrets on a command line.
+    """Return a .tfvars text equivalent to `-var name=value`, without secrets on a command line.
 
-    As there, a value of a structural type is an expression and one of a primitive type is taken literally.
+    As there, a value of a structural type is an expression and a value of a primitive type is literal.
     """
     types = {variable.name: variable.type for variable in variables(template)}
     lines = []
@@ -176,14 +176,14 @@ def variables_file(template: ReadTemplate, values: Iterable[pb.VariableValue]) -
 
 def _quoted(text: str) -> str:
     escaped = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-    # JSON's other escapes exist in HCL too, but for \b and \f
+    # JSON's other escapes exist in HCL too, except \b and \f
     escaped = escaped.replace("\\b", "\\u0008").replace("\\f", "\\u000c").replace("\\/", "/")
     return escaped.replace("${", "$${").replace("%{", "%%{")
 
 
 # --- tags
 def workspace_tags(template: ReadTemplate) -> dict[str, str]:
-    """Tag name -> source of its expression. Raises TemplateError for a name given twice or a malformed block."""
+    """Return tag name -> source of its expression. Raises TemplateError for a duplicate name or a malformed block."""
     tags: dict[str, str] = {}
     for file, block in template.blocks("data"):
         if block.labels[:1] != ("coder_workspace_tags",):
@@ -203,9 +203,10 @@ def workspace_tags(template: ReadTemplate) -> dict[str, str]:
 
 # --- init
 def needs_init(template: ReadTemplate) -> bool:
-    """Whether terraform must prepare the directory: modules, other providers, a backend, or anything unfamiliar.
+    """Return whether terraform must prepare the directory: for modules, other providers, a backend, or an unknown
+    block.
 
-    Without those, plan works in a bare directory, and a terraform run is saved.
+    Otherwise plan works in a bare directory, which saves a terraform run.
     """
     if template.has_json:
         return True
@@ -226,9 +227,9 @@ def needs_init(template: ReadTemplate) -> bool:
                 declared = declared or _declares_coder(block)
             elif block.type == "provider":
                 used.add(block.labels[0] if block.labels else "")
-            elif block.type not in _HARMLESS:
+            elif block.type not in _LOCAL_BLOCKS:
                 return True
-    # Undeclared, `coder` would mean hashicorp/coder: let init say that there is no such provider.
+    # Undeclared, `coder` would mean hashicorp/coder: init reports that this provider does not exist.
     return not used <= _BUILT_IN or ("coder" in used and not declared)
 
 
@@ -237,18 +238,18 @@ def _declares_coder(block: HclBlock) -> bool:
 
 
 def _other_provider(block: HclBlock) -> bool:
-    chosen = block.body.attributes.get("provider")
-    while isinstance(chosen, HclAttribute):
-        chosen = chosen.of
-    return chosen is not None and not (isinstance(chosen, Variable) and chosen.name in _BUILT_IN)
+    provider = block.body.attributes.get("provider")
+    while isinstance(provider, HclAttribute):
+        provider = provider.of
+    return provider is not None and not (isinstance(provider, Variable) and provider.name in _BUILT_IN)
 
 
 def _settings_need_init(block: HclBlock) -> bool:
     for inner in block.body.blocks:
         if inner.type != "required_providers":
             return True
-        for name, wanted in inner.body.attributes.items():
-            value = constant(wanted)
+        for name, requirement in inner.body.attributes.items():
+            value = constant(requirement)
             source = value.get("source", "") if isinstance(value, dict) else ""
             if name not in _BUILT_IN or (name == "coder" and source not in {"coder/coder", _FULL_SOURCE}):
                 return True

@@ -1,3 +1,3 @@
-"""Generated messages, and the library they stand on as we load it."""
+"""Generated messages, and their protobuf library with our loading."""
 
 import coder.rpc.protobuf_library  # noqa: F401 - before any of them loads the whole

@@ -20,7 +20,7 @@ import trio
 import trio.testing
 
 from coder.agent.config import DevcontainerSettings
-from coder.agent.devcontainers import attendant, in_step, sub_agents, table
+from coder.agent.devcontainers import sub_agent_reconciler, sub_agent_supervisor, sub_agents, table
 from coder.agent.devcontainers.table import Devcontainers
 from coder.agent.network.http_api import HttpApi
 from coder.agent.network.http_messages import HttpReply, HttpRequest
@@ -101,10 +101,10 @@ class Place:
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
         self.engine, self.work, self.server = FakeEngine(tmp_path, monkeypatch), tmp_path / "work", SubAgentServer()
         self.work.mkdir()
-        monkeypatch.setattr(attendant, "FIRST_DELAY", 0.01)
+        monkeypatch.setattr(sub_agent_supervisor, "FIRST_DELAY", 0.01)
         monkeypatch.setattr(table, "INTERVAL", 0.05)
-        monkeypatch.setattr(table, "SHARED", -1.0)
-        monkeypatch.setattr(in_step, "INTERVAL", 0.05)
+        monkeypatch.setattr(table, "FRESHNESS", -1.0)
+        monkeypatch.setattr(sub_agent_reconciler, "INTERVAL", 0.05)
         monkeypatch.setattr(sub_agents, "SETTLE_TIME", 0.0)
         program = tmp_path / "coder"
         program.write_text(INNER)
@@ -138,7 +138,7 @@ class Place:
         """The table, started; whether everything could be built."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.table.run)
-            with self.table.calls.over(self.server):  # type: ignore[arg-type]
+            with self.table.calls.using(self.server):  # type: ignore[arg-type]
                 yield await self.table.start(kept)
             nursery.cancel_scope.cancel()
 
@@ -147,7 +147,7 @@ class Place:
         with trio.fail_after(60):
             while True:
                 change = self.table.next_change()
-                found = self.table.as_known()["devcontainers"]
+                found = self.table.cached_listing()["devcontainers"]
                 assert len(found) <= 1
                 if found and fits(found[0]):
                     return dict(found[0])
@@ -186,11 +186,11 @@ class Place:
         """Once the server has one agent, another than `but`, and the dev container that one."""
 
         def same() -> bool:
-            (one,) = self.table.as_known()["devcontainers"]
+            (one,) = self.table.cached_listing()["devcontainers"]
             return [str(ident) for ident in self.server.agents] == [one.get("agent", {}).get("id")] != [but]
 
         await self.settled(same)
-        (one,) = self.table.as_known()["devcontainers"]
+        (one,) = self.table.cached_listing()["devcontainers"]
         return dict(one)
 
     def token(self, one: dict[str, Any]) -> str:

@@ -80,9 +80,9 @@ def _command_error() -> type[Exception]:
 
 def _outcome(data: bytes) -> object:
     from coder.agent.devcontainers.builder import read_outcome_untrusted
-    from coder.agent.devcontainers.commands import Said
+    from coder.agent.devcontainers.commands import CommandResult
 
-    return read_outcome_untrusted(Said(0, data, ""))
+    return read_outcome_untrusted(CommandResult(0, data, ""))
 
 
 def _configuration(data: bytes) -> object:

@@ -1,4 +1,4 @@
-"""What runs on a connection to the server and needs no server: asking after the machine has moved."""
+"""Tasks of a server connection that need no server: pings after the machine has moved."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.connection import MOVED_PATIENCE, ServerConnection
+from coder.agent.connection import MOVED_TIMEOUT, ServerConnection
 from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.domain.agents.flight_events import Look
 from coder.rpc.mux import KEEPALIVE_TIMEOUT
 
 
 class Machine:
-    """Its addresses; `move` gives it others, which the recorder finds at its next look."""
+    """Machine whose addresses `move` changes; the recorder finds them at its next poll."""
 
     def __init__(self) -> None:
         self.now = Look(1_000_000.0, 100.0, 100.0, "boot", 0, ("10.0.0.1",))
@@ -29,15 +29,15 @@ class Machine:
 
 
 @pytest.mark.parametrize("moves_while_it_dials", [0, 1])
-async def test_every_move_is_asked_about(moves_while_it_dials: int, autojump_clock: trio.testing.MockClock) -> None:
-    """Also one while an answer is waited for, and one between the beginning of a dial and its end."""
+async def test_every_move_sends_ping(moves_while_it_dials: int, autojump_clock: trio.testing.MockClock) -> None:
+    """Also a move during a ping, and one between the start and the end of a dial."""
     machine, asked = Machine(), list[float]()
     agent: Any = SimpleNamespace(recorder=machine.recorder)
     connection = ServerConnection(agent, Any)  # type: ignore[arg-type]
 
     async def ping(patience: float) -> None:
         asked.append(trio.current_time())
-        assert patience == MOVED_PATIENCE
+        assert patience == MOVED_TIMEOUT
         await trio.sleep(3)
 
     session: Any = SimpleNamespace(ping=ping)
@@ -45,20 +45,20 @@ async def test_every_move_is_asked_about(moves_while_it_dials: int, autojump_clo
         machine.move("10.0.0.2")
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection._ask_after_moves, session)
-        for second in (10, 1, 1):  # the last two within one wait for an answer
+        nursery.start_soon(connection._ping_after_moves, session)
+        for second in (10, 1, 1):  # the last two during one ping
             await trio.sleep(second)
             machine.move(f"10.1.{second}.{len(asked) + int(trio.current_time() - began)}")
         await trio.sleep(60)
         nursery.cancel_scope.cancel()
     wanted = [0.0] * moves_while_it_dials + [10.0, 13.0]
     assert [round(at - began, 3) for at in asked] == wanted
-    moves = [event for event in machine.recorder.waiting() if event.kind == "network_changed"]
+    moves = [event for event in machine.recorder.unsent() if event.kind == "network_changed"]
     assert len(moves) == 3 + moves_while_it_dials
     assert all(event.data.get("survived") is True for event in moves)
 
 
-async def test_a_machine_that_stood_still_is_given_the_usual_time(autojump_clock: trio.testing.MockClock) -> None:
+async def test_suspended_machine_gets_usual_timeout(autojump_clock: trio.testing.MockClock) -> None:
     machine, asked = Machine(), list[float]()
     connection = ServerConnection(SimpleNamespace(recorder=machine.recorder), Any)  # type: ignore[arg-type]
 
@@ -67,13 +67,13 @@ async def test_a_machine_that_stood_still_is_given_the_usual_time(autojump_clock
         await trio.sleep(1)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection._ask_after_moves, SimpleNamespace(ping=ping))  # type: ignore[arg-type]
+        nursery.start_soon(connection._ping_after_moves, SimpleNamespace(ping=ping))  # type: ignore[arg-type]
         await trio.sleep(1)
         machine.now = replace(machine.now, running=200.0, wall=machine.now.wall + 100, awake=200.0)
-        machine.recorder.waiting()
+        machine.recorder.unsent()
         await trio.sleep(10)
         machine.move("10.0.0.2")
         await trio.sleep(10)
         nursery.cancel_scope.cancel()
-    assert asked == [KEEPALIVE_TIMEOUT, MOVED_PATIENCE]
-    assert all(event.data["survived"] is True for event in machine.recorder.waiting() if event.kind != "connected")
+    assert asked == [KEEPALIVE_TIMEOUT, MOVED_TIMEOUT]
+    assert all(event.data["survived"] is True for event in machine.recorder.unsent() if event.kind != "connected")

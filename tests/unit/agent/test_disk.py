@@ -1,4 +1,4 @@
-"""Whoever waits for a disk can go, and waits for few others."""
+"""Waiting for a disk can be cancelled, and blocks few others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from coder.agent.disk import MOST_FOLDERS, THREADS, FolderThreads, Held, Threads, on_disk
+from coder.agent.disk import MAX_FOLDERS, THREADS, FolderThreads, OpenDescriptor, Threads, on_disk
 from coder.agent.reports import resources
 from coder.agent.reports.flight_file import FlightFile
 from coder.agent.reports.volumes import read_volumes
@@ -17,16 +17,16 @@ from coder.agent.workspace.script_log import script_log
 from tests.kit.event_loop_probes import no_threads
 
 
-async def test_whoever_waits_can_go_and_what_is_asked_goes_on() -> None:
+async def test_cancelled_access_continues() -> None:
     answer, answered = threading.Event(), threading.Event()
 
-    def look() -> None:
+    def access() -> None:
         answer.wait(60)
         answered.set()
 
     limiter = trio.CapacityLimiter(1)
     with trio.move_on_after(0.05) as limit:
-        await on_disk(look, limiter=limiter)
+        await on_disk(access, limiter=limiter)
     assert limit.cancelled_caught
     assert limiter.borrowed_tokens == 1, "its thread is not free"
     assert await on_disk(threading.get_ident) != threading.get_ident()
@@ -34,23 +34,23 @@ async def test_whoever_waits_can_go_and_what_is_asked_goes_on() -> None:
     assert await trio.to_thread.run_sync(answered.wait, 60)
 
 
-async def test_what_a_look_raises_is_raised() -> None:
-    def look(what: str) -> None:
+async def test_errors_are_raised() -> None:
+    def access(what: str) -> None:
         raise OSError(what)
 
     with pytest.raises(OSError, match="gone"):
-        await on_disk(look, "gone")
+        await on_disk(access, "gone")
     assert THREADS.limiter().borrowed_tokens == 0
 
 
-def test_what_nobody_holds_any_more_is_closed_and_nothing_twice(tmp_path: Path) -> None:
+def test_dropped_descriptor_is_closed_once(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    for kind in (Held, FlightFile):
+    for kind in (OpenDescriptor, FlightFile):
         held = kind(os.open(path, os.O_RDWR | os.O_CREAT))
         number = held.descriptor
         held.close()
         other = os.open(path, os.O_RDONLY)
-        assert other == number, "it was closed, and its number is another's"
+        assert other == number, "its number belongs to another file now"
         held.close()
         del held
         os.fstat(other)
@@ -62,7 +62,7 @@ def test_what_nobody_holds_any_more_is_closed_and_nothing_twice(tmp_path: Path) 
             os.fstat(number)
 
 
-async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
+async def test_thread_shortage_is_os_error() -> None:
     def broken() -> None:
         raise RuntimeError("of the look")
 
@@ -76,14 +76,14 @@ async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
         assert await read_volumes([Path("/")]) == {Path("/"): (None, None)}
         async with script_log(Path("/proc/none"), 100) as kept:
             kept.write(b"what a script says")
-            await kept.keep_up()
+            await kept.wait_for_room()
 
 
-def test_a_thread_that_outlives_its_run_costs_the_next_none() -> None:
-    """A limiter of the process never got the token of it back."""
+def test_surviving_thread_frees_its_token() -> None:
+    """A limiter of the process never got its token back."""
     threads, answer = Threads(1), threading.Event()
 
-    async def left() -> None:
+    async def leave_thread() -> None:
         with trio.move_on_after(0.05):
             await on_disk(answer.wait, limiter=threads)
         assert threads.limiter().borrowed_tokens == 1
@@ -93,18 +93,18 @@ def test_a_thread_that_outlives_its_run_costs_the_next_none() -> None:
             return await on_disk(lambda: 7, limiter=threads)
 
     try:
-        trio.run(left)
+        trio.run(leave_thread)
         assert trio.run(next_run) == 7
     finally:
         answer.set()
 
 
-async def test_folders_nobody_waits_for_are_forgotten_and_those_that_are_silent_are_not() -> None:
+async def test_idle_folders_are_dropped() -> None:
     threads = FolderThreads(1)
     silent = threads.of(Path("/silent"))
     silent.acquire_on_behalf_of_nowait("a look")
-    for number in range(3 * MOST_FOLDERS):
+    for number in range(3 * MAX_FOLDERS):
         threads.of(Path(f"/{number}"))
-    assert len(threads._run.get()) <= MOST_FOLDERS
+    assert len(threads._run.get()) <= MAX_FOLDERS
     assert threads.of(Path("/silent")) is silent
     silent.release_on_behalf_of("a look")

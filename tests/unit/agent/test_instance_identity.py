@@ -1,4 +1,4 @@
-"""What an agent asks its cloud, and what it does with the answer."""
+"""Requests of an agent to its cloud, and the exchange of the result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METADATA: dict[tuple[str, str], tuple[str, str]] = {
     ("GET", "/latest/dynamic/instance-identity/document"): ("X-aws-ec2-metadata-token: SESSION", '{"instanceId": "i"}'),
     ("GET", "/metadata/attested/document"): ("Metadata: true", '{"signature": "c2ln", "encoding": "pkcs7"}'),
 }
-"""What a machine is asked, the header without which it says nothing, and what it says."""
+"""Request to a machine's metadata service, the header it requires, and its result."""
 
 SENT = {
     "google-instance-identity": {"json_web_token": "a.b.c"},
@@ -37,7 +37,7 @@ SENT = {
 
 
 class Services:
-    """The metadata services of all clouds and a Coder server, at one address."""
+    """Metadata services of all clouds and a Coder server, at one address."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -87,7 +87,7 @@ async def services(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Services]:
         found.url = f"http://127.0.0.1:{port}"
         monkeypatch.setattr(instance_identity, "LINK_LOCAL", found.url)
         monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{port}")
-        # Nobody is between a machine and its metadata.
+        # No proxy may be between a machine and its metadata.
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
         yield found
@@ -95,7 +95,7 @@ async def services(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Services]:
 
 
 @pytest.mark.parametrize("auth", DOCUMENTS)
-async def test_what_the_cloud_says_is_exchanged(auth: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_document_is_exchanged(auth: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with services(monkeypatch) as found:
         policy = DialPolicy(found.url, token=Secret("old"), proxies={})
         assert (await exchange(policy, auth)).reveal() == "token-1"
@@ -104,7 +104,7 @@ async def test_what_the_cloud_says_is_exchanged(auth: str, monkeypatch: pytest.M
         assert found.posted == [(path, SENT[auth]), (path, SENT[auth] | {"agent_name": "second"})]
 
 
-async def test_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rejection_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     async with services(monkeypatch) as found:
         found.refusal = 401
         with pytest.raises(HttpError) as caught:
@@ -112,8 +112,8 @@ async def test_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.status == 401
 
 
-async def test_every_dial_takes_a_new_token(tmp_path: Path) -> None:
-    """A build gives the agent of a cloud machine another token; the machine may run on."""
+async def test_every_dial_exchanges_token(tmp_path: Path) -> None:
+    """A build gives the agent of a cloud machine another token while the machine continues."""
     given = iter(("first", "second"))
 
     async def next_token() -> Secret:
@@ -122,7 +122,7 @@ async def test_every_dial_takes_a_new_token(tmp_path: Path) -> None:
     policy = DialPolicy("http://127.0.0.1:1", proxies={})
     agent = AgentRole(AgentConfig(policy, Secret(""), tmp_path, tmp_path, "coder", exchange=next_token))
     for token in ("first", "second"):
-        await agent.renew_token()
+        await agent.exchange_token()
         assert agent.state.token == token
         assert agent.config.token.reveal() == token
         assert agent.config.policy.request_headers() == [("Coder-Session-Token", token)]

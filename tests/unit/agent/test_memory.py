@@ -1,4 +1,4 @@
-"""What is freed goes back to the system some time after something has ended, and nothing is done otherwise."""
+"""Freed memory returns to the system some time after an activity has ended, and only then."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from coder.agent.activity import Activity
 from coder.mesh import node
 
 
-async def test_once_after_what_ended_together(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_ends_share_one_trim(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
     given: list[float] = []
     monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(memory.stay_small, activity)
+        nursery.start_soon(memory.trim_memory, activity)
         begun = trio.current_time()
         with activity.of("scripts"), activity.of("SSH connections"):
             await trio.sleep(3600)
@@ -34,14 +32,12 @@ async def test_once_after_what_ended_together(
         nursery.cancel_scope.cancel()
 
 
-async def test_what_ends_while_another_settles_is_given_back_too(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_later_end_trims_again(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
     given: list[float] = []
     monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(memory.stay_small, activity)
+        nursery.start_soon(memory.trim_memory, activity)
         begun = trio.current_time()
         with activity.of("SSH connections"):
             with activity.of("scripts"):

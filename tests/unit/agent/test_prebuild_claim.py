@@ -1,4 +1,4 @@
-"""An agent of a workspace made ahead: it starts anew when somebody gets the workspace, and never otherwise."""
+"""Agent of a prebuilt workspace: it restarts when a user claims the workspace, and never otherwise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from coder.agent import prebuild_claim
-from coder.agent.prebuild_claim import is_claim, wait_until_given
+from coder.agent.prebuild_claim import has_claim_event, wait_until_claimed
 from coder.net.policy import DialPolicy
 
 EVENT = b'event: data\ndata: {"workspace_id":"x","reason":"prebuild_claimed","owner_id":"y"}\n\n'
@@ -30,13 +30,13 @@ NEVER = b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}"
         (b"data: " + b"[" * 100_000 + b"\n\n", False),
     ],
 )
-def test_which_event_counts(text: bytes, found: bool) -> None:
-    assert is_claim(text) is found
+def test_claim_event(text: bytes, found: bool) -> None:
+    assert has_claim_event(text) is found
 
 
 @asynccontextmanager
 async def server(*answers: bytes) -> AsyncIterator[DialPolicy]:
-    """Answers one connection after the other."""
+    """Answer one connection after the other."""
     left = list(answers)
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -52,13 +52,13 @@ async def server(*answers: bytes) -> AsyncIterator[DialPolicy]:
         nursery.cancel_scope.cancel()
 
 
-async def test_most_workspaces_wait_for_nobody() -> None:
+async def test_owned_workspace_returns_false() -> None:
     async with server(NEVER) as policy:
-        assert await wait_until_given(policy) is False
+        assert await wait_until_claimed(policy) is False
 
 
-async def test_the_event_ends_the_wait_though_connections_break(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_claim_survives_reconnects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prebuild_claim, "_FIRST_DELAY", 0.001)
     monkeypatch.setattr(prebuild_claim, "_LAST_DELAY", 0.001)
     async with server(HEAD + b"event: ping\n\n", b"", HEAD + EVENT[:20], HEAD + EVENT) as policy:
-        assert await wait_until_given(policy) is True
+        assert await wait_until_claimed(policy) is True

@@ -1,4 +1,4 @@
-"""A machine whose workspace is built anew keeps its identity: the same process is reached under the new agent's id."""
+"""A machine keeps its identity after a rebuild: the same process is reached under the new agent's id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 
-async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_process_becomes_new_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vitals, "INTERVAL", 0.1)
     async with workspace_world() as scene, running_agent(scene, DialPolicy(scene.world.url), tmp_path):
         old = scene.agent_id
@@ -41,11 +41,11 @@ async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path, monk
 
         await eventually(ready)
 
-        async def told() -> bool:
+        async def reported() -> bool:
             lights = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
             return bool(lights["host"]["values"][0]["at"])
 
-        await eventually(told)
+        await eventually(reported)
         found = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()
-        assert found == [], "being sent away for a newer build is no accident"
+        assert found == [], "a newer build is no disconnect"
         await eventually(reached)

@@ -1,4 +1,4 @@
-"""The number of the process that started a command, also of one that another process runs."""
+"""Parent pid of a command, also of one that another process runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.base import caller
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no warm process")
-def test_who_stands_in_for_a_process_names_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stand_in_reports_original_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caller, "_parent", None)
     assert caller.parent_pid() == os.getppid()
     caller.stand_in_for(os.getppid())
@@ -20,5 +20,5 @@ def test_who_stands_in_for_a_process_names_its_parent(monkeypatch: pytest.Monkey
     assert f"PPid:\t{caller.parent_pid()}\n" in status
     caller.stand_in_for(os.getpid())
     assert caller.parent_pid() == os.getppid()
-    caller.stand_in_for(2**30)  # it is gone already
+    caller.stand_in_for(2**30)  # it has already exited
     assert caller.parent_pid() == os.getppid()

@@ -1,4 +1,4 @@
-"""Chains of causes: every function that walks one returns, whatever the chain looks like."""
+"""Chains of causes: every function that walks one terminates, whatever the chain."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from coder.net.errors import HttpError, tls_failure
 
 
 def _plain() -> CoderError:
-    """Raised `from` another, as most are."""
+    """Return an error raised `from` another, the usual case."""
     error, below = CoderError("x", "cannot do it"), CoderError("y", "no connection")
     error.__cause__, below.__cause__ = below, OSError("refused")
     return error
 
 
 def _own_cause() -> CoderError:
-    """`raise error from error`."""
+    """Return an error raised by `raise error from error`."""
     error = HttpError(502, "unexpected status 502")
     error.__cause__ = error
     return error
@@ -65,7 +65,7 @@ WALKS: dict[str, Callable[[CoderError], object]] = {
 
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
-def test_every_walk_along_causes_returns(walk: str, shape: Callable[[], CoderError]) -> None:
+def test_cause_walks_terminate(walk: str, shape: Callable[[], CoderError]) -> None:
     WALKS[walk](shape())
 
 
@@ -78,14 +78,14 @@ def test_causes_yields_each_exception_once(shape: Callable[[], CoderError], with
     assert len({id(one) for one in found}) == len(found)
 
 
-def test_causes_follows_the_context_when_asked() -> None:
+def test_causes_with_context() -> None:
     inner, cause = ssl.SSLError("inner"), ValueError("cause")
     outer, both = CoderError("x", "outer"), CoderError("y", "both")
     outer.__context__ = both.__context__ = inner
     both.__cause__ = cause
     assert list(causes(outer)) == [outer]
     assert list(causes(outer, with_context=True)) == [outer, inner]
-    assert list(causes(both, with_context=True)) == [both, cause], "a cause says more than the context"
+    assert list(causes(both, with_context=True)) == [both, cause], "a cause replaces the context"
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,5 @@ def test_causes_follows_the_context_when_asked() -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_explain_error_says_each_sentence_once(shape: Callable[[], CoderError], line: str) -> None:
+def test_explain_error_deduplicates_sentences(shape: Callable[[], CoderError], line: str) -> None:
     assert explain_error(shape()) == line

@@ -126,7 +126,7 @@ async def test_an_agent_retries_with_a_line_each(
     with log.also(sink):
         async with ended_by(agent.run):
             await until(lambda: dials(server, "/me/rpc") >= TRIES)
-    said = [line for line in lines if line.startswith("connection to the server ended; dialling again")]
+    said = [line for line in lines if line.startswith("the connection to the server closed; redialling")]
     assert len(said) >= TRIES - 1 and all(f"unexpected status {status_of(refusal)}" in line for line in said)
     assert grows(delays)
 

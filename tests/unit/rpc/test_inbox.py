@@ -1,4 +1,4 @@
-"""What calls of one peer keep: bounded by bytes, given back however a call ends."""
+"""Memory of one peer's calls: bounded by bytes, released however a call ends."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import trio
 import trio.testing
 
 from coder.rpc.errors import RpcClosed
-from coder.rpc.inbox import INBOX_BYTES, LINK_BYTES, HeldBytes, Inbox
+from coder.rpc.inbox import INBOX_BYTES, LINK_BYTES, BufferedBytes, Inbox
 
 
-def test_all_calls_of_a_peer_share_one_budget() -> None:
-    held = HeldBytes()
+def test_peer_calls_share_budget() -> None:
+    held = BufferedBytes()
     held.change(LINK_BYTES)
     with pytest.raises(RpcClosed, match="32 MiB"):
         held.change(1)
@@ -20,7 +20,7 @@ def test_all_calls_of_a_peer_share_one_budget() -> None:
 
 
 async def test_a_slow_handler_makes_its_caller_wait(autojump_clock: trio.testing.MockClock) -> None:
-    held = HeldBytes()
+    held = BufferedBytes()
     inbox, put = Inbox(held), 0
     half = bytes(INBOX_BYTES // 2)
 
@@ -43,8 +43,8 @@ async def test_a_slow_handler_makes_its_caller_wait(autojump_clock: trio.testing
     assert held.size == 0
 
 
-async def test_who_leaves_gives_back_what_was_not_taken(autojump_clock: trio.testing.MockClock) -> None:
-    held = HeldBytes()
+async def test_leaving_releases_budget(autojump_clock: trio.testing.MockClock) -> None:
+    held = BufferedBytes()
     inbox = Inbox(held)
     refused = 0
 

@@ -1,4 +1,4 @@
-"""Looking for what is too much in a message: small messages are not looked through, deep ones to their ground."""
+"""Limits of messages: small messages are not checked, deep ones completely."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 
-from coder.rpc.message_limits import MessageLimits, Most, fields_below
+from coder.rpc.message_limits import FieldDefaults, MessageLimits, fields_below
 from coder.rpc.proto import agent_pb2, tailnet_pb2
 
 LIMITS = MessageLimits(
-    {"coder.agent.v2": Most(10, 100), "coder.tailnet.v2": Most(10, 100), "google.protobuf": Most(10, 100)},
+    {
+        "coder.agent.v2": FieldDefaults(10, 100),
+        "coder.tailnet.v2": FieldDefaults(10, 100),
+        "google.protobuf": FieldDefaults(10, 100),
+    },
     {"coder.agent.v2.BatchCreateLogsRequest.logs": 50},
     {"coder.agent.v2.Startup.version": 5},
     together=20,
 )
 
 
-def test_the_least_limit_says_which_sizes_are_harmless() -> None:
+def test_smallest_limit_is_harmless_size() -> None:
     assert LIMITS.harmless_size(agent_pb2.UpdateStartupRequest.DESCRIPTOR) == 5
     assert LIMITS.harmless_size(agent_pb2.UpdateAppStatusRequest.DESCRIPTOR) == 100
     assert LIMITS.harmless_size(agent_pb2.GetManifestRequest.DESCRIPTOR) > 1 << 40
 
 
-def test_a_message_inside_itself_is_looked_through() -> None:
+def test_recursive_messages_are_checked() -> None:
     deep: Any = "x" * 101
     for _ in range(9):
         deep = {"inner": deep}
@@ -35,7 +39,7 @@ def test_a_message_inside_itself_is_looked_through() -> None:
     assert {field.name for field in fields_below(request.DESCRIPTOR)} > {"resources", "tools", "fields", "string_value"}
 
 
-def test_maps_of_messages_are_looked_into() -> None:
+def test_message_maps_are_checked() -> None:
     event = tailnet_pb2.TelemetryEvent()
     for number in range(3):
         nodes = event.derp_map.regions[number].nodes
@@ -47,7 +51,7 @@ def test_maps_of_messages_are_looked_into() -> None:
     assert "Region.Node.host_name" in LIMITS.explain_excess(event)
 
 
-def test_what_may_have_more_alone_than_all_together_counts_apart() -> None:
+def test_large_lists_count_apart() -> None:
     request = agent_pb2.BatchCreateLogsRequest(logs=[agent_pb2.Log()] * 50)
     assert not LIMITS.explain_excess(request)
     request.logs.add()

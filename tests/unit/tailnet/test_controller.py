@@ -1,4 +1,4 @@
-"""The controller between a played node and a real coordinator: who says what, and what happens to the node."""
+"""The controller with a fake node and a real coordinator: messages, and their effects on the node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FakeInfo:
 
 
 class FakeNode:
-    """Remembers what it was told."""
+    """Records its calls."""
 
     def __init__(self, letter: bytes, addresses: tuple[IPv6Address, ...]) -> None:
         self.self_info = FakeInfo(PublicKey(letter * 32), PublicKey(letter.upper() * 32), addresses)
@@ -81,7 +81,7 @@ class FakeNode:
 
 
 def fake_context() -> Any:
-    """Just enough of a server: a coordinator and a relay map."""
+    """Minimal server context: a coordinator and a relay map."""
     other = SimpleNamespace(current=MAP, proxies={}, id=uuid4())
     parts: dict[type, Any] = {}
     ctx: Any = SimpleNamespace(part=lambda kind: parts.get(kind, other), clock=None)
@@ -112,7 +112,7 @@ async def quiet() -> None:
     await trio.testing.wait_all_tasks_blocked(0.01)
 
 
-async def test_both_sides_meet(autojump_clock: trio.testing.MockClock) -> None:
+async def test_peers_connect(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     async with (
@@ -124,7 +124,7 @@ async def test_both_sides_meet(autojump_clock: trio.testing.MockClock) -> None:
         nursery.start_soon(coordinate, agent, ctx, TailnetPeer(AGENT, AgentAccess(AGENT)))
         nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
         await quiet()
-        assert not agent_node.installed, "nobody is told before a home relay is known"
+        assert not agent_node.installed, "nothing is sent before a home relay is known"
         assert agent_node.derp_map is not None and agent_node.derp_map.regions[999].nodes[0].host_name == "example.com"
         assert agent_node.derp_map is not None and agent_node.derp_map.regions[999].nodes[0].derp_port == 8080
         client_node.change(preferred_derp=999)
@@ -148,7 +148,7 @@ async def test_both_sides_meet(autojump_clock: trio.testing.MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_without_direct_paths_no_endpoints_travel(autojump_clock: trio.testing.MockClock) -> None:
+async def test_disabled_direct_hides_endpoints(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -167,7 +167,7 @@ async def test_without_direct_paths_no_endpoints_travel(autojump_clock: trio.tes
         nursery.cancel_scope.cancel()
 
 
-async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock: trio.testing.MockClock) -> None:
+async def test_lost_peers_expire_after_15_minutes(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -192,7 +192,7 @@ async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock: 
         assert not client_node.installed
 
 
-async def test_a_new_coordinator_is_told_everything_again(autojump_clock: trio.testing.MockClock) -> None:
+async def test_reconnect_sends_everything(autojump_clock: trio.testing.MockClock) -> None:
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
     client_node.change(preferred_derp=999)
@@ -219,7 +219,7 @@ async def test_a_new_coordinator_is_told_everything_again(autojump_clock: trio.t
         nursery.cancel_scope.cancel()
 
 
-async def test_refused_requests_end_the_stream(autojump_clock: trio.testing.MockClock) -> None:
+async def test_rejected_requests_end_stream(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     node = FakeNode(b"c", (random_address(),))
     async with open_controller(node, "source", number=2) as client, trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""A node beside a relay asks the network for other relays only."""
+"""A node in a relay's process uses the network for other relays only."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import trio.testing
 
 from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.relay import DerpTransport
-from coder.tailnet.own_relay import NEARER, OwnRelayDialer
+from coder.tailnet.own_relay import OWN_LATENCY, OwnRelayDialer
 from coder.tailnet.relay import RelayDialer
 
 
 @dataclass
-class Dialled:
-    """A dialer that only notes what it was asked for."""
+class RecordingDialler:
+    """Dialler that only records its calls."""
 
     regions: list[int] = field(default_factory=list)
     probed: list[int] = field(default_factory=list)
@@ -37,13 +37,13 @@ NODE = DerpNode(name="1a", region_id=1, host_name="relay.example.com")
 
 
 @pytest.mark.parametrize(("number", "own"), [(1, True), (2, False)])
-async def test_only_the_own_region_is_dialled_through_memory(number: int, own: bool) -> None:
+async def test_own_region_uses_memory(number: int, own: bool) -> None:
     region = DerpRegion(region_id=number, region_code="x", region_name="x", nodes=(NODE,))
-    inside, others = Dialled(), Dialled()
+    inside, others = RecordingDialler(), RecordingDialler()
     dialer = OwnRelayDialer(inside, cast(RelayDialer, others), lambda region: region.region_id == 1)
 
     await dialer(region, NODE)
     latency = await dialer.probe(region, NODE)
 
     assert (inside.regions, others.regions) == (([1], []) if own else ([], [2]))
-    assert (latency, inside.probed, others.probed) == ((NEARER, [], []) if own else (0.02, [], [2]))
+    assert (latency, inside.probed, others.probed) == ((OWN_LATENCY, [], []) if own else (0.02, [], [2]))

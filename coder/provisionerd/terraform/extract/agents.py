@@ -1,4 +1,4 @@
-"""Agents and what belongs to them: apps, scripts, environment, dev containers, instance ids."""
+"""Extraction of agents and their parts: apps, scripts, environment, dev containers, instance ids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from coder.provisionerd.terraform.extract.document import ExtractError, Found, Json, by_address
+from coder.provisionerd.terraform.extract.document import ExtractError, Json, ResourceInstance, by_address
 from coder.provisionerd.terraform.extract.graph import Graph, nearest
 from coder.provisionerd.terraform.provider.resources.app import SLUG_PATTERN
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -44,10 +44,10 @@ class Agents:
             yield from agents
 
 
-def collect_agents(resources: list[Found], graph: Graph, is_target: Callable[[str], bool]) -> Agents:
-    """Reads every coder_agent and finds the resource nearest to it among those that depend on it.
+def collect_agents(resources: list[ResourceInstance], graph: Graph, is_target: Callable[[str], bool]) -> Agents:
+    """Read every coder_agent and find the nearest resource among those that depend on it.
 
-    An agent nobody depends on has no machine to run on and is left out. Raises ExtractError.
+    An agent without a dependent resource has no machine to run on and is left out. Raises ExtractError.
     """
     agents = Agents()
     names: set[str] = set()
@@ -69,7 +69,7 @@ def collect_agents(resources: list[Found], graph: Graph, is_target: Callable[[st
     return agents
 
 
-def _check_agent_name(resource: Found) -> None:
+def _check_agent_name(resource: ResourceInstance) -> None:
     name = resource.name
     if _AGENT_NAME.fullmatch(name):
         return
@@ -82,7 +82,7 @@ def _check_agent_name(resource: Found) -> None:
     raise ExtractError(f'agent name "{name}" does not match regex "{_AGENT_PATTERN}"', resource.address)
 
 
-def _agent(resource: Found) -> pb.Agent:
+def _agent(resource: ResourceInstance) -> pb.Agent:
     _check_agent_name(resource)
     agent = pb.Agent(
         id=resource.text("id"),
@@ -99,7 +99,7 @@ def _agent(resource: Found) -> pb.Agent:
         metadata=[_agent_metadata(item) for item in resource.blocks("metadata")],
         display_apps=_display_apps(resource.blocks("display_apps")),
         resources_monitoring=_monitoring(resource.blocks("resources_monitoring")),
-        scripts=_own_scripts(resource),
+        scripts=_builtin_scripts(resource),
     )
     if resource.text("auth") in {"", "token"}:
         agent.token = resource.text("token")
@@ -138,8 +138,8 @@ def _monitoring(blocks: list[Json]) -> pb.ResourcesMonitoring:
     return monitoring
 
 
-def _own_scripts(resource: Found) -> list[pb.Script]:
-    """The agent's own two scripts, which came before coder_script."""
+def _builtin_scripts(resource: ResourceInstance) -> list[pb.Script]:
+    """Return the agent's built-in scripts, the predecessors of coder_script."""
     scripts: list[pb.Script] = []
     if resource.text("startup_script"):
         legacy = resource.values.get("login_before_ready")
@@ -167,10 +167,10 @@ def _own_scripts(resource: Found) -> list[pb.Script]:
 
 
 # --- what belongs to an agent
-def _belongs(graph: Graph, resource: Found, owner_type: str, owner_name: str, owner_id: str) -> bool:
-    """Whether a resource hangs on an agent or dev container.
+def _belongs_to(graph: Graph, resource: ResourceInstance, owner_type: str, owner_name: str, owner_id: str) -> bool:
+    """Return whether a resource belongs to an agent or dev container.
 
-    By id once both are known. Before that only a direct edge between two resources of the root module tells.
+    Ids decide once both are known. Before that, only a direct edge between two resources of the root module does.
     """
     agent_id = resource.text("agent_id")
     if owner_id == "" and agent_id == "":
@@ -178,10 +178,10 @@ def _belongs(graph: Graph, resource: Found, owner_type: str, owner_name: str, ow
     return owner_id == agent_id
 
 
-def attach_devcontainers(resources: list[Found], graph: Graph, agents: Agents) -> None:
+def attach_devcontainers(resources: list[ResourceInstance], graph: Graph, agents: Agents) -> None:
     for resource in by_address(resources, "coder_devcontainer"):
         for agent in agents.all():
-            if _belongs(graph, resource, "coder_agent", agent.name, agent.id):
+            if _belongs_to(graph, resource, "coder_agent", agent.name, agent.id):
                 agent.devcontainers.add(
                     id=resource.text("id"),
                     name=resource.name,
@@ -191,8 +191,10 @@ def attach_devcontainers(resources: list[Found], graph: Graph, agents: Agents) -
                 )
 
 
-def attach_apps(resources: list[Found], graph: Graph, agents: Agents, new_id: Callable[[], str], warn: Warn) -> None:
-    """Raises ExtractError for a slug that is malformed or taken."""
+def attach_apps(
+    resources: list[ResourceInstance], graph: Graph, agents: Agents, new_id: Callable[[], str], warn: Warn
+) -> None:
+    """Add apps to their agents. Raises ExtractError for a malformed or duplicate slug."""
     slugs: set[str] = set()
     for resource in by_address(resources, "coder_app"):
         app = _app(resource, new_id)
@@ -204,14 +206,14 @@ def attach_apps(resources: list[Found], graph: Graph, agents: Agents, new_id: Ca
         if not resource.text("id"):
             warn("coder_app's id was unexpectedly empty", {"name": resource.text("name")})
         for agent in agents.all():
-            if _belongs(graph, resource, "coder_agent", agent.name, agent.id):
+            if _belongs_to(graph, resource, "coder_agent", agent.name, agent.id):
                 agent.apps.append(app)
             for container in agent.devcontainers:
-                if _belongs(graph, resource, "coder_devcontainer", container.name, container.subagent_id):
+                if _belongs_to(graph, resource, "coder_devcontainer", container.name, container.subagent_id):
                     container.apps.append(app)
 
 
-def _app(resource: Found, new_id: Callable[[], str]) -> pb.App:
+def _app(resource: ResourceInstance, new_id: Callable[[], str]) -> pb.App:
     slug = resource.text("slug") or resource.name
     checks = resource.blocks("healthcheck")
     return pb.App(
@@ -239,28 +241,28 @@ def _healthcheck(block: Json) -> pb.Healthcheck:
     )
 
 
-def attach_scripts_and_envs(resources: list[Found], graph: Graph, agents: Agents) -> None:
+def attach_scripts_and_envs(resources: list[ResourceInstance], graph: Graph, agents: Agents) -> None:
     for resource in by_address(resources, "coder_env"):
         env = pb.Env(
             name=resource.text("name"), value=resource.text("value"), merge_strategy=resource.text("merge_strategy")
         )
         for agent in agents.all():
-            if _belongs(graph, resource, "coder_agent", agent.name, agent.id):
+            if _belongs_to(graph, resource, "coder_agent", agent.name, agent.id):
                 agent.extra_envs.append(env)
             for container in agent.devcontainers:
-                if _belongs(graph, resource, "coder_devcontainer", container.name, container.subagent_id):
+                if _belongs_to(graph, resource, "coder_devcontainer", container.name, container.subagent_id):
                     container.envs.append(env)
     for resource in by_address(resources, "coder_script"):
         script = _script(resource)
         for agent in agents.all():
-            if _belongs(graph, resource, "coder_agent", agent.name, agent.id):
+            if _belongs_to(graph, resource, "coder_agent", agent.name, agent.id):
                 agent.scripts.append(script)
             for container in agent.devcontainers:
-                if _belongs(graph, resource, "coder_devcontainer", container.name, container.subagent_id):
+                if _belongs_to(graph, resource, "coder_devcontainer", container.name, container.subagent_id):
                     container.scripts.append(script)
 
 
-def _script(resource: Found) -> pb.Script:
+def _script(resource: ResourceInstance) -> pb.Script:
     return pb.Script(
         display_name=resource.text("display_name"),
         icon=resource.text("icon"),
@@ -274,10 +276,10 @@ def _script(resource: Found) -> pb.Script:
     )
 
 
-def give_instance_ids(resource: Found, agents: list[pb.Agent]) -> None:
-    """Fills in the id a cloud gave its machine, for agents that log in by it and were told none."""
+def set_instance_ids(resource: ResourceInstance, agents: list[pb.Agent]) -> None:
+    """Set the machine's cloud instance id on agents that authenticate with it and have none."""
     attribute = _INSTANCE_ID_ATTRIBUTE.get(resource.type)
-    found = resource.text(attribute) if attribute else ""
+    instance_id = resource.text(attribute) if attribute else ""
     for agent in agents:
-        if found and agent.WhichOneof("auth") == "instance_id" and not agent.instance_id:
-            agent.instance_id = found
+        if instance_id and agent.WhichOneof("auth") == "instance_id" and not agent.instance_id:
+            agent.instance_id = instance_id

@@ -1,4 +1,4 @@
-"""What a plan says about the change itself: its daily cost, what it replaces, how many AI tasks it makes."""
+"""Properties of a plan's changes: daily cost, replacements, number of AI tasks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 
 def daily_cost(plan: Json) -> int:
-    """Sum over all coder_metadata, whether or not they found a resource."""
-    return sum(one.number("daily_cost") for one in resources_of_plan(plan) if one.type == "coder_metadata")
+    """Return the sum over all coder_metadata, whether or not they refer to a resource."""
+    return sum(item.number("daily_cost") for item in resources_of_plan(plan) if item.type == "coder_metadata")
 
 
 def ai_task_count(plan: Json) -> int:
-    return sum(one.mode == "managed" and one.type == "coder_ai_task" for one in resources_of_plan(plan))
+    return sum(item.mode == "managed" and item.type == "coder_ai_task" for item in resources_of_plan(plan))
 
 
 def _replaced(plan: Json) -> list[Json]:
@@ -27,7 +27,7 @@ def _replaced(plan: Json) -> list[Json]:
 
 
 def resource_replacements(plan: Json) -> list[pb.ResourceReplacement]:
-    """Resources that are made anew, and the attributes that force it."""
+    """Return the resources that are replaced, and the attributes that force the replacement."""
     return [
         pb.ResourceReplacement(
             resource=change["address"], paths=[_dotted(p) for p in change["change"]["replace_paths"]]
@@ -41,23 +41,23 @@ def _dotted(path: list[str | int]) -> str:
 
 
 def replacement_log(plan: Json) -> list[str]:
-    """The lines a build's log gets about replacements; values the plan calls sensitive stay hidden."""
+    """Return the build log's lines about replacements; values marked sensitive stay hidden."""
     lines: list[str] = []
     for change in _replaced(plan):
         details = change["change"]
         lines.append(f"  -/+ {change['address']} (replace)")
         for path in details["replace_paths"]:
-            old = _shown(path, details.get("before"), details.get("before_sensitive"), None)
-            new = _shown(path, details.get("after"), details.get("after_sensitive"), details.get("after_unknown"))
+            old = _display(path, details.get("before"), details.get("before_sensitive"), None)
+            new = _display(path, details.get("after"), details.get("after_sensitive"), details.get("after_unknown"))
             lines.append(f"      ~ {_dotted(path)}: {old} -> {new} (forces replacement)")
     return ["Resource replacements:", *lines] if lines else []
 
 
-def _shown(path: list[str | int], value: Any, sensitive: Any, unknown: Any) -> str:
+def _display(path: list[str | int], value: Any, sensitive: Any, unknown: Any) -> str:
     for step in path:
         if sensitive is True or unknown is True:
             break
-        value, sensitive, unknown = (_step(one, step) for one in (value, sensitive, unknown))
+        value, sensitive, unknown = (_step(item, step) for item in (value, sensitive, unknown))
     if _any_true(sensitive):
         return "(sensitive value)"
     if unknown is True:

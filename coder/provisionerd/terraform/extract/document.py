@@ -1,6 +1,6 @@
-"""Reading `terraform show -json` documents: the resources of a plan or a state, in a steady order.
+"""Reader of `terraform show -json` documents: the resources of a plan or a state, in a stable order.
 
-Nothing here knows what a resource means to us.
+This module does not interpret the resources.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """Something the template's author should know that stops nothing."""
+class ExtractWarning:
+    """Warning for the template's author that fails nothing."""
 
     message: str
     fields: dict[str, str]
 
 
 class ExtractError(CoderError):
-    """A plan or state that cannot become a workspace; the message is for the template's author."""
+    """A plan or state cannot become a workspace; the message is for the template's author."""
 
     def __init__(self, message: str, address: str = "") -> None:
-        super().__init__("extract", message, f"Look at {address}." if address else "")
+        super().__init__("extract", message, f"Check {address}." if address else "")
         self.address = address
-        self.warnings: list[Remark] = []
-        "What was noticed before."
+        self.warnings: list[ExtractWarning] = []
+        "Warnings found before the error."
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One resource instance."""
+class ResourceInstance:
+    """Instance of a resource or data source."""
 
     address: str
     label: str
-    "The address up to the first index: its node in the graph."
+    "Address up to the first index: the label of its node in the graph."
     module: str
-    "Address of the module it is in; empty for the root."
+    "Address of its module; empty for the root."
     mode: str
     type: str
     name: str
     values: Json
 
     def text(self, key: str) -> str:
-        """An attribute as text; null and unknown are empty."""
+        """Return an attribute as text; "" for null and unknown."""
         value = self.values.get(key)
         return value if isinstance(value, str) else ""
 
@@ -62,24 +62,24 @@ class Found:
         return list(self.values.get(key) or [])
 
 
-def resources_of_plan(plan: Json) -> list[Found]:
-    """Planned managed resources, and the data sources the plan has read."""
-    found = list(_walk(plan.get("planned_values", {}).get("root_module", {}), ""))
+def resources_of_plan(plan: Json) -> list[ResourceInstance]:
+    """Return the planned managed resources, and the data sources that the plan has read."""
+    planned = list(_walk(plan.get("planned_values", {}).get("root_module", {}), ""))
     prior = _walk(plan.get("prior_state", {}).get("values", {}).get("root_module", {}), "")
-    return found + [resource for resource in prior if resource.mode == "data"]
+    return planned + [resource for resource in prior if resource.mode == "data"]
 
 
-def resources_of_state(state: Json) -> list[Found]:
+def resources_of_state(state: Json) -> list[ResourceInstance]:
     return list(_walk(state.get("values", {}).get("root_module", {}), ""))
 
 
-def _walk(module: Json, address: str) -> Iterator[Found]:
+def _walk(module: Json, address: str) -> Iterator[ResourceInstance]:
     # Child modules first: parameters and presets are listed in this order.
     for child in module.get("child_modules") or []:
         yield from _walk(child, child.get("address", ""))
     for resource in module.get("resources") or []:
         full = resource["address"]
-        yield Found(
+        yield ResourceInstance(
             address=full,
             label=full.partition("[")[0],
             module=address,
@@ -90,12 +90,14 @@ def _walk(module: Json, address: str) -> Iterator[Found]:
         )
 
 
-def by_address(resources: list[Found], kind: str) -> list[Found]:
-    """The managed resources of one type, ordered by address."""
-    return sorted((one for one in resources if one.mode == "managed" and one.type == kind), key=_address)
+def by_address(resources: list[ResourceInstance], kind: str) -> list[ResourceInstance]:
+    """Return the managed resources of one type, ordered by address."""
+    return sorted(
+        (resource for resource in resources if resource.mode == "managed" and resource.type == kind), key=_address
+    )
 
 
-def _address(resource: Found) -> str:
+def _address(resource: ResourceInstance) -> str:
     return resource.address
 
 

@@ -1,4 +1,4 @@
-"""From a plan or a state, and its graph, to what the server stores about a template version or a workspace.
+"""Conversion of a plan or a state, and its graph, to the stored content of a template version or a workspace.
 
 The steps and their order follow reference behaviour recorded in tests/data/terraform/extraction, errors included.
 """
@@ -13,9 +13,9 @@ from coder.provisionerd.terraform.extract import agents as agents_of
 from coder.provisionerd.terraform.extract import parameters as parameters_of
 from coder.provisionerd.terraform.extract.document import (
     ExtractError,
-    Found,
+    ExtractWarning,
     Json,
-    Remark,
+    ResourceInstance,
     by_address,
     resources_of_plan,
     resources_of_state,
@@ -24,8 +24,8 @@ from coder.provisionerd.terraform.extract.graph import Graph, nearest, parse_gra
 from coder.provisionerd.terraform.extract.state_file import resources_of_state_file
 from coder.rpc.proto import provisioner_pb2 as pb
 
-_FOLDED = frozenset({"coder_script", "coder_agent", "coder_agent_instance", "coder_app", "coder_metadata"})
-"""Types that are parts of other things and not listed themselves."""
+_NOT_LISTED = frozenset({"coder_script", "coder_agent", "coder_agent_instance", "coder_app", "coder_metadata"})
+"""Types that are parts of other resources and not listed themselves."""
 
 _INSTANCE_TYPE_ATTRIBUTE = {
     "google_compute_instance": "machine_type",
@@ -39,39 +39,39 @@ _INSTANCE_TYPE_ATTRIBUTE = {
 @dataclass(slots=True)
 class Extracted:
     complete: pb.GraphComplete
-    warnings: list[Remark] = field(default_factory=list)
+    warnings: list[ExtractWarning] = field(default_factory=list)
 
 
 def extract_plan(plan: Json, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
-    """What a plan promises. Raises ExtractError."""
+    """Extract the content of a plan. Raises ExtractError."""
     return _extract(resources_of_plan(plan), parse_graph(dot), new_id)
 
 
 def extract_state(state: Json, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
-    """What a state holds. Raises ExtractError."""
+    """Extract the content of a state. Raises ExtractError."""
     return _extract(resources_of_state(state), parse_graph(dot), new_id)
 
 
 def extract_state_file(data: bytes, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
-    """What a terraform.tfstate holds. Raises ExtractError."""
+    """Extract the content of a terraform.tfstate. Raises ExtractError."""
     return _extract(resources_of_state_file(data), parse_graph(dot), new_id)
 
 
-def _extract(resources: list[Found], graph: Graph, new_id: Callable[[], str]) -> Extracted:
+def _extract(resources: list[ResourceInstance], graph: Graph, new_id: Callable[[], str]) -> Extracted:
     result = Extracted(pb.GraphComplete())
     try:
         _fill(result, resources, graph, new_id)
-    except ExtractError as problem:
-        problem.warnings = result.warnings
+    except ExtractError as error:
+        error.warnings = result.warnings
         raise
     return result
 
 
-def _fill(result: Extracted, resources: list[Found], graph: Graph, new_id: Callable[[], str]) -> None:
+def _fill(result: Extracted, resources: list[ResourceInstance], graph: Graph, new_id: Callable[[], str]) -> None:
     complete = result.complete
 
     def warn(message: str, fields: dict[str, str]) -> None:
-        result.warnings.append(Remark(message, fields))
+        result.warnings.append(ExtractWarning(message, fields))
 
     targets = _targets(resources)
     agents = agents_of.collect_agents(resources, graph, targets.__contains__)
@@ -88,12 +88,13 @@ def _fill(result: Extracted, resources: list[Found], graph: Graph, new_id: Calla
     complete.has_external_agents = graph.has_label(_is_external_agent)
 
 
-def _targets(resources: list[Found]) -> frozenset[str]:
-    """Labels of resources that an agent can run on and metadata can be about."""
+def _targets(resources: list[ResourceInstance]) -> frozenset[str]:
+    """Return the labels of resources that an agent can run on and metadata can describe."""
     return frozenset(
-        one.label
-        for one in resources
-        if one.mode == "managed" and (not one.type.startswith("coder_") or one.type == "coder_external_agent")
+        resource.label
+        for resource in resources
+        if resource.mode == "managed"
+        and (not resource.type.startswith("coder_") or resource.type == "coder_external_agent")
     )
 
 
@@ -101,12 +102,14 @@ def _is_external_agent(label: str) -> bool:
     return label.startswith("coder_external_agent.") or ".coder_external_agent." in label
 
 
-def _collect_metadata(resources: list[Found], graph: Graph, is_target: Callable[[str], bool]) -> dict[str, Found]:
-    """coder_metadata by the label of the nearest resource it depends on. `resource_id` is not looked at.
+def _collect_metadata(
+    resources: list[ResourceInstance], graph: Graph, is_target: Callable[[str], bool]
+) -> dict[str, ResourceInstance]:
+    """Return coder_metadata by the label of the nearest resource it depends on. `resource_id` is ignored.
 
-    Raises ExtractError when two fall on one resource.
+    Raises ExtractError when two belong to one resource.
     """
-    targets: dict[str, Found] = {}
+    targets: dict[str, ResourceInstance] = {}
     for resource in by_address(resources, "coder_metadata"):
         node = graph.node(resource.label)
         target = None if node is None else nearest(graph, node, graph.needs, is_target)
@@ -118,25 +121,27 @@ def _collect_metadata(resources: list[Found], graph: Graph, is_target: Callable[
     return targets
 
 
-def _listed(resources: list[Found], agents: agents_of.Agents, metadata: dict[str, Found]) -> list[pb.Resource]:
+def _listed(
+    resources: list[ResourceInstance], agents: agents_of.Agents, metadata: dict[str, ResourceInstance]
+) -> list[pb.Resource]:
     listed: list[pb.Resource] = []
-    managed = (one for one in resources if one.mode == "managed" and one.type not in _FOLDED)
-    for resource in sorted(managed, key=lambda one: one.address):
-        own = agents.by_resource.get(resource.label, [])
-        agents_of.give_instance_ids(resource, own)
-        about = metadata.get(resource.label)
+    managed = (resource for resource in resources if resource.mode == "managed" and resource.type not in _NOT_LISTED)
+    for resource in sorted(managed, key=lambda resource: resource.address):
+        own_agents = agents.by_resource.get(resource.label, [])
+        agents_of.set_instance_ids(resource, own_agents)
+        resource_metadata = metadata.get(resource.label)
         entry = pb.Resource(
             name=resource.name,
             type=resource.type,
-            agents=own,
+            agents=own_agents,
             instance_type=resource.text(_INSTANCE_TYPE_ATTRIBUTE.get(resource.type, "")),
             module_path=resource.module,
         )
-        if about is not None:
-            entry.hide = about.flag("hide")
-            entry.icon = about.text("icon")
-            entry.daily_cost = about.number("daily_cost")
-            entry.metadata.extend(_metadata_item(item) for item in about.blocks("item"))
+        if resource_metadata is not None:
+            entry.hide = resource_metadata.flag("hide")
+            entry.icon = resource_metadata.text("icon")
+            entry.daily_cost = resource_metadata.number("daily_cost")
+            entry.metadata.extend(_metadata_item(item) for item in resource_metadata.blocks("item"))
         listed.append(entry)
     return listed
 
@@ -150,9 +155,11 @@ def _metadata_item(item: Json) -> pb.Resource.Metadata:
     )
 
 
-def _ai_tasks(resources: list[Found]) -> list[pb.AITask]:
+def _ai_tasks(resources: list[ResourceInstance]) -> list[pb.AITask]:
     tasks: list[pb.AITask] = []
-    for resource in (one for one in resources if one.mode == "managed" and one.type == "coder_ai_task"):
+    for resource in (
+        resource for resource in resources if resource.mode == "managed" and resource.type == "coder_ai_task"
+    ):
         sidebar = resource.blocks("sidebar_app")
         app_id = resource.text("app_id") or (sidebar[0].get("id") or "" if sidebar else "")
         tasks.append(pb.AITask(id=resource.text("id"), app_id=app_id, sidebar_app=pb.AITaskSidebarApp(id=app_id)))

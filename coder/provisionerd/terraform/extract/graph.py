@@ -1,4 +1,4 @@
-"""The dependency graph as `terraform graph -type=plan` prints it, and who is nearest to whom in it. Pure."""
+"""Dependency graph as `terraform graph -type=plan` prints it, and the nearest-node search. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NODE = re.compile(rf"\s*{_QUOTED} \[label = {_QUOTED}")
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """An edge leads from what needs to what is needed."""
+    """Graph whose edges lead from a node to its dependencies."""
 
     labels: Mapping[str, str]
     "Label of each node that has one: the resource's address without indexes."
@@ -21,18 +21,18 @@ class Graph:
     needed_by: Mapping[str, tuple[str, ...]]
 
     def node(self, label: str) -> str | None:
-        return next((node for node, found in self.labels.items() if found == label), None)
+        return next((node for node, node_label in self.labels.items() if node_label == label), None)
 
     def has_label(self, test: Callable[[str], bool]) -> bool:
         return any(test(label) for label in self.labels.values())
 
     def root_edge(self, source: str, target: str) -> bool:
-        """Whether the root module's resource `type.name` points straight at another one."""
+        """Return whether the root module's resource `type.name` has a direct edge to another one."""
         return f"[root] {target} (expand)" in self.needs.get(f"[root] {source} (expand)", ())
 
 
 def parse_graph(dot: str) -> Graph:
-    """Reads DOT. Lines of any other form mean nothing."""
+    """Parse DOT. Lines of any other form are ignored."""
     labels: dict[str, str] = {}
     needs: dict[str, list[str]] = {}
     needed_by: dict[str, list[str]] = {}
@@ -54,19 +54,19 @@ def _plain(text: str) -> str:
 
 
 def nearest(
-    graph: Graph, start: str, edges: Mapping[str, tuple[str, ...]], wanted: Callable[[str], bool]
+    graph: Graph, start: str, edges: Mapping[str, tuple[str, ...]], matches: Callable[[str], bool]
 ) -> str | None:
-    """The label nearest to `start` along `edges` for which `wanted` holds; of several the smallest.
+    """Return the label nearest to `start` along `edges` that `matches`; of several the smallest.
 
-    `start` is a node; it does not count itself.
+    `start` is a node and does not count itself.
     """
     seen = {start}
     level = [start]
     while level:
-        level = list(dict.fromkeys(node for known in level for node in edges.get(known, ()) if node not in seen))
+        level = list(dict.fromkeys(node for visited in level for node in edges.get(visited, ()) if node not in seen))
         seen.update(level)
         labels = (graph.labels.get(node, "") for node in level)
-        candidates = sorted(label for label in labels if label and wanted(label))
+        candidates = sorted(label for label in labels if label and matches(label))
         if candidates:
             return candidates[0]
     return None

@@ -1,10 +1,10 @@
-"""Parameters, presets and external logins of a template, from the data sources a plan or state has read."""
+"""Extraction of parameters, presets and external logins of a template, from the data sources of a plan or state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from coder.provisionerd.terraform.extract.document import ExtractError, Found, Json
+from coder.provisionerd.terraform.extract.document import ExtractError, Json, ResourceInstance
 from coder.rpc.proto import provisioner_pb2 as pb
 
 _FORM_TYPES = {
@@ -24,14 +24,14 @@ _FORM_TYPES = {
 Warn = Callable[[str, dict[str, str]], None]
 
 
-def _data(resources: list[Found], *kinds: str) -> list[Found]:
-    return [one for one in resources if one.mode == "data" and one.type in kinds]
+def _data(resources: list[ResourceInstance], *kinds: str) -> list[ResourceInstance]:
+    return [data_source for data_source in resources if data_source.mode == "data" and data_source.type in kinds]
 
 
-def collect_parameters(resources: list[Found]) -> list[pb.RichParameter]:
-    """Raises ExtractError for a name used twice."""
-    parameters = [_parameter(one) for one in _data(resources, "coder_parameter")]
-    _check_unique("coder_parameter", [one.name for one in parameters])
+def collect_parameters(resources: list[ResourceInstance]) -> list[pb.RichParameter]:
+    """Return the parameters. Raises ExtractError for a duplicate name."""
+    parameters = [_parameter(data_source) for data_source in _data(resources, "coder_parameter")]
+    _check_unique("coder_parameter", [data_source.name for data_source in parameters])
     return parameters
 
 
@@ -45,22 +45,22 @@ def _check_unique(kind: str, names: list[str]) -> None:
     raise ExtractError(f"{kind} names must be unique but {listed} {verb} multiple times")
 
 
-def _parameter(found: Found) -> pb.RichParameter:
+def _parameter(resource: ResourceInstance) -> pb.RichParameter:
     parameter = pb.RichParameter(
-        name=found.text("name"),
-        display_name=found.text("display_name"),
-        description=found.text("description"),
-        type=found.text("type"),
-        form_type=_FORM_TYPES.get(found.text("form_type"), pb.ParameterFormType.FORM_ERROR),
-        mutable=found.flag("mutable"),
-        ephemeral=found.flag("ephemeral"),
-        default_value=found.text("default"),
-        icon=found.text("icon"),
-        required=not found.flag("optional"),
-        order=found.number("order"),
-        options=[_option(option) for option in found.blocks("option")],
+        name=resource.text("name"),
+        display_name=resource.text("display_name"),
+        description=resource.text("description"),
+        type=resource.text("type"),
+        form_type=_FORM_TYPES.get(resource.text("form_type"), pb.ParameterFormType.FORM_ERROR),
+        mutable=resource.flag("mutable"),
+        ephemeral=resource.flag("ephemeral"),
+        default_value=resource.text("default"),
+        icon=resource.text("icon"),
+        required=not resource.flag("optional"),
+        order=resource.number("order"),
+        options=[_option(option) for option in resource.blocks("option")],
     )
-    for validation in found.blocks("validation")[:1]:
+    for validation in resource.blocks("validation")[:1]:
         parameter.validation_regex = validation.get("regex") or ""
         parameter.validation_error = validation.get("error") or ""
         parameter.validation_monotonic = validation.get("monotonic") or ""
@@ -76,7 +76,7 @@ def _bound(validation: Json, name: str) -> int | None:
     value = validation.get(name)
     disabled = validation.get(f"{name}_disabled")
     if disabled is None:
-        # Providers before the flags said 0 for "no bound", so only another number counts.
+        # Older providers without the flags used 0 for "no bound", so only another number counts.
         return int(value) if value else None
     return None if disabled or value is None else int(value)
 
@@ -90,10 +90,12 @@ def _option(option: Json) -> pb.RichParameterOption:
     )
 
 
-def collect_presets(resources: list[Found], parameters: Iterable[pb.RichParameter], warn: Warn) -> list[pb.Preset]:
-    """Raises ExtractError for a name used twice and for more than one default."""
+def collect_presets(
+    resources: list[ResourceInstance], parameters: Iterable[pb.RichParameter], warn: Warn
+) -> list[pb.Preset]:
+    """Return the presets. Raises ExtractError for a duplicate name and for more than one default."""
     known = {parameter.name for parameter in parameters}
-    presets = [_preset(one, known, warn) for one in _data(resources, "coder_workspace_preset")]
+    presets = [_preset(data_source, known, warn) for data_source in _data(resources, "coder_workspace_preset")]
     _check_unique("coder_workspace_preset", [preset.name for preset in presets])
     defaults = sum(preset.default for preset in presets)
     if defaults > 1:
@@ -101,9 +103,9 @@ def collect_presets(resources: list[Found], parameters: Iterable[pb.RichParamete
     return presets
 
 
-def _preset(found: Found, known: set[str], warn: Warn) -> pb.Preset:
-    values = found.values.get("parameters") or {}
-    prebuilds = found.blocks("prebuilds")
+def _preset(resource: ResourceInstance, known: set[str], warn: Warn) -> pb.Preset:
+    values = resource.values.get("parameters") or {}
+    prebuilds = resource.blocks("prebuilds")
     if len(prebuilds) != 1:
         warn("coder_workspace_preset must have exactly one prebuild block", {})
     unknown = sorted(name for name in values if name not in known)
@@ -114,10 +116,10 @@ def _preset(found: Found, known: set[str], warn: Warn) -> pb.Preset:
             {"parameters": ", ".join(unknown)},
         )
     return pb.Preset(
-        name=found.text("name"),
-        description=found.text("description"),
-        icon=found.text("icon"),
-        default=found.flag("default"),
+        name=resource.text("name"),
+        description=resource.text("description"),
+        icon=resource.text("icon"),
+        default=resource.flag("default"),
         parameters=[pb.PresetParameter(name=name, value=values[name] or "") for name in sorted(values)],
         prebuild=_prebuild(prebuilds[0] if prebuilds else {}),
     )
@@ -134,10 +136,10 @@ def _prebuild(block: Json) -> pb.Prebuild:
     return prebuild
 
 
-def collect_external_auth(resources: list[Found]) -> list[pb.ExternalAuthProviderResource]:
-    """Each id once, the last mention deciding whether it is optional."""
-    found: dict[str, pb.ExternalAuthProviderResource] = {}
-    for one in _data(resources, "coder_external_auth", "coder_git_auth"):
-        identifier = one.text("id")
-        found[identifier] = pb.ExternalAuthProviderResource(id=identifier, optional=one.flag("optional"))
-    return list(found.values())
+def collect_external_auth(resources: list[ResourceInstance]) -> list[pb.ExternalAuthProviderResource]:
+    """Return each provider id once; its last mention decides whether it is optional."""
+    resource: dict[str, pb.ExternalAuthProviderResource] = {}
+    for data_source in _data(resources, "coder_external_auth", "coder_git_auth"):
+        identifier = data_source.text("id")
+        resource[identifier] = pb.ExternalAuthProviderResource(id=identifier, optional=data_source.flag("optional"))
+    return list(resource.values())

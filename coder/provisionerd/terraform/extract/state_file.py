@@ -1,6 +1,6 @@
-"""Reading terraform's own state file, so that no terraform has to be run to show it.
+"""Reader of terraform's own state file, which saves a terraform run.
 
-Format version 4, stable since Terraform 0.12. The same resources as `terraform show -json` lists, in its order.
+Format version 4, stable since Terraform 0.12. Returns the resources of `terraform show -json`, in its order.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from coder.provisionerd.terraform.extract.document import ExtractError, Found, Json
+from coder.provisionerd.terraform.extract.document import ExtractError, Json, ResourceInstance
 
 
-def resources_of_state_file(data: bytes) -> list[Found]:
-    """Raises ExtractError for anything that is no state of version 4."""
+def resources_of_state_file(data: bytes) -> list[ResourceInstance]:
+    """Return the resources. Raises ExtractError for data that is not a state of version 4."""
     try:
         state = json.loads(data)
-    except ValueError as problem:
-        raise ExtractError("the terraform state is not JSON") from problem
+    except ValueError as error:
+        raise ExtractError("the terraform state is not JSON") from error
     if not isinstance(state, dict) or state.get("version") != 4:
         raise ExtractError("the terraform state has an unknown format")
-    found = list(_instances(state))
-    # Child modules before their parents, as in the shown form; by address within a module.
-    return sorted(found, key=lambda one: _module_rank(one.module))
+    instances = list(_instances(state))
+    # Child modules before their parents, as `terraform show` lists them; by address within a module.
+    return sorted(instances, key=lambda item: _module_rank(item.module))
 
 
 def _module_rank(module: str) -> tuple[object, ...]:
@@ -29,8 +29,8 @@ def _module_rank(module: str) -> tuple[object, ...]:
     return (*((0, part) for part in module.split(".module.") if part), (1, ""))
 
 
-def _instances(state: Json) -> Iterator[Found]:
-    resources = sorted(state.get("resources") or [], key=lambda one: (one.get("mode"), one["type"], one["name"]))
+def _instances(state: Json) -> Iterator[ResourceInstance]:
+    resources = sorted(state.get("resources") or [], key=lambda item: (item.get("mode"), item["type"], item["name"]))
     for resource in resources:
         module = resource.get("module", "")
         base = f"{resource['type']}.{resource['name']}"
@@ -40,7 +40,7 @@ def _instances(state: Json) -> Iterator[Found]:
             if "deposed" in instance:
                 continue
             address = prefix + base + _index(instance.get("index_key"))
-            yield Found(
+            yield ResourceInstance(
                 address=address,
                 label=address.partition("[")[0],
                 module=module,

@@ -1,8 +1,8 @@
-"""What schema tables mean: validate, plan, apply, read back, upgrade.
+"""Behaviour of schema tables: validate, plan, apply, read back, upgrade.
 
-Imitates the older provider SDK that upstream's provider is built on, because its habits show in plans, in states and
-in templates: defaults are applied at plan, nested blocks get zero values once applied, null and zero are the same to
-it when it looks for changes, every attribute forces a new resource. Pure.
+Imitates the older provider SDK that upstream's provider is built on, because its behaviour is visible in plans, in
+states and in templates: defaults are applied at plan, nested blocks get zero values once applied, null and zero compare
+equal, every attribute forces a new resource. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, is_set,
 
 # --- validate
 def validate(body: Body, config: Value) -> list[Diagnostic]:
-    """Checks everything the configuration gives; unknown values are left for later."""
+    """Validate all configured values; unknown values are left for later."""
     return list(_validate_body(body, config, config, (), ()))
 
 
@@ -34,8 +34,8 @@ def _validate_entry(
 ) -> Iterator[Diagnostic]:
     key = ".".join(map(str, keys))
     for other in entry.conflicts:
-        rival = _look_up(root, other)
-        if is_set(rival) and rival is not UNKNOWN:
+        conflicting = _look_up(root, other)
+        if is_set(conflicting) and conflicting is not UNKNOWN:
             yield error("Conflicting configuration arguments", f'"{key}": conflicts with {other}', path)
             return
     if not is_wholly_known(value):
@@ -43,14 +43,14 @@ def _validate_entry(
     if isinstance(entry, Block):
         yield from _validate_blocks(entry, value, root, keys, path)
     else:
-        for complaint in _complaints(entry, value, key):
-            yield error(complaint, "", path) if isinstance(complaint, str) else complaint.at(path)
+        for finding in _check_value(entry, value, key):
+            yield error(finding, "", path) if isinstance(finding, str) else finding.at(path)
     if entry.deprecated:
         yield warning("Argument is deprecated", entry.deprecated, path)
 
 
-def _complaints(entry: Attribute, value: Value, key: str) -> Iterator[str | Diagnostic]:
-    # Numbers of this provider are whole; Terraform's own type system does not know that.
+def _check_value(entry: Attribute, value: Value, key: str) -> Iterator[str | Diagnostic]:
+    # Numbers of this provider are integers; Terraform's own type system does not express that.
     if entry.type == NUMBER and isinstance(value, float) and not value.is_integer():
         yield f"{key}: must be a whole number, got {value:g}"
     elif entry.check is not None:
@@ -63,8 +63,8 @@ def _validate_blocks(entry: Block, items: list[Value], root: Value, keys: Path, 
         if entry.nesting == "list":
             yield from inner
         else:
-            # Positions in a set mean nothing on this protocol: point at the block.
-            yield from (one.at(path) for one in inner)
+            # Positions in a set mean nothing in this protocol: refer to the block.
+            yield from (diagnostic.at(path) for diagnostic in inner)
 
 
 def _look_up(root: Value, dotted: str) -> Value:
@@ -81,7 +81,7 @@ def _look_up(root: Value, dotted: str) -> Value:
 
 # --- plan
 def plan(body: Body, prior: Value, proposed: Value) -> tuple[Value, list[Path]]:
-    """(planned state, paths that force a replacement). `prior` None means create."""
+    """Return (planned state, paths that force a replacement). `prior` None means create."""
     if prior is None:
         return _planned_body(body, proposed, top=True), []
     planned: dict[str, Value] = {}
@@ -99,7 +99,7 @@ def plan(body: Body, prior: Value, proposed: Value) -> tuple[Value, list[Path]]:
 
 
 def _changed_paths(entry: Attribute | Block, old: Value, new: Value, path: Path) -> Iterator[Path]:
-    """Where two values differ, as deep as a path can point (not into sets)."""
+    """Yield the paths where two values differ, as deep as a path can refer (not into sets)."""
     if same(entry, old, new):
         return
     lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
@@ -140,7 +140,7 @@ def _planned_blocks(entry: Block, value: Value, *, top: bool) -> Value:
 def _planned_item(body: Body, item: Value) -> Value:
     planned = _planned_body(body, item, top=False)
     if any(is_set(value) for value in planned.values()):
-        # Blocks left out beside something that is there are empty; in an empty block everything is null.
+        # Omitted blocks are empty when another value is set; in an empty block everything is null.
         for name, entry in body.items():
             if isinstance(entry, Block) and planned[name] is None:
                 planned[name] = []
@@ -148,7 +148,7 @@ def _planned_item(body: Body, item: Value) -> Value:
 
 
 def same(entry: Attribute | Block, left: Value, right: Value) -> bool:
-    """Whether two values are the same to the older SDK, which cannot tell null from zero."""
+    """Return whether two values are equal to the older SDK, which cannot distinguish null from zero."""
     if left is UNKNOWN or right is UNKNOWN:
         return left is right
     if isinstance(entry, Attribute):
@@ -158,12 +158,12 @@ def same(entry: Attribute | Block, left: Value, right: Value) -> bool:
         return False
     if entry.nesting == "list":
         return all(_same_body(entry.body, a, b) for a, b in zip(left, right, strict=True))
-    rest = list(right)
+    unmatched = list(right)
     for item in left:
-        match = next((other for other in rest if _same_body(entry.body, item, other)), None)
+        match = next((other for other in unmatched if _same_body(entry.body, item, other)), None)
         if match is None:
             return False
-        rest.remove(match)
+        unmatched.remove(match)
     return True
 
 
@@ -173,7 +173,7 @@ def _same_body(body: Body, left: Value, right: Value) -> bool:
 
 # --- apply and read
 def applied(body: Body, planned: Value) -> Value:
-    """The state a plan becomes: nothing unknown, zero values inside nested blocks."""
+    """Return the state after applying a plan: nothing unknown, zero values inside nested blocks."""
     state: dict[str, Value] = {}
     for name, entry in body.items():
         value = planned.get(name)
@@ -200,18 +200,19 @@ _ZEROES: dict[str, Value] = {str(STRING): "", str(NUMBER): 0, str(BOOL): False}
 
 
 def zero(attribute: Attribute) -> Value:
-    """Go's zero value of the attribute's type; None for collections."""
+    """Return Go's zero value of the attribute's type; None for collections."""
     return _ZEROES.get(str(attribute.type))
 
 
 def data_state(schema: Schema, config: Value) -> dict[str, Value]:
-    """A data source's answer before its own reading: defaults in, empty strings out, zero values inside blocks."""
+    """Return a data source's state before its own read: defaults set, empty strings removed, zero values inside
+    blocks."""
     state: dict[str, Value] = {}
     for name, entry in schema.body.items():
         value = config.get(name)
         if isinstance(entry, Block):
-            given = _planned_blocks(entry, value, top=True) if value else None
-            state[name] = _data_blocks(entry, given) if given else schema.unset_blocks.get(name)
+            planned_blocks = _planned_blocks(entry, value, top=True) if value else None
+            state[name] = _data_blocks(entry, planned_blocks) if planned_blocks else schema.unset_blocks.get(name)
         elif value is None or value == "":
             state[name] = entry.default
         else:
@@ -233,7 +234,7 @@ def _data_blocks(entry: Block, items: list[Value]) -> list[Value]:
 
 
 def upgraded(body: Body, stored: Value) -> Value:
-    """A stored state in today's shape: attributes the schema no longer has are dropped, new ones are null."""
+    """Return a stored state in the current schema: removed attributes are dropped, new ones are null."""
     state: dict[str, Value] = {}
     for name, entry in body.items():
         value = stored.get(name)

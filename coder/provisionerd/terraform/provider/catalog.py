@@ -1,4 +1,4 @@
-"""Everything the coder/coder provider offers, by type name."""
+"""Types of the coder/coder provider by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coder.provisionerd.terraform.provider.schema import STRING, Attribute, Sche
 
 PROVIDER_ADDRESS = "registry.terraform.io/coder/coder"
 PROVIDER_VERSION = "2.19.0"
-"""The upstream release whose schema this one equals."""
+"""Upstream release with the same schema."""
 
 PROVIDER = Schema({"url": Attribute(STRING, description="Access URL of the server.")}, version=0)
 

@@ -1,6 +1,6 @@
-"""Checks on single values, with the sentences people know from the provider they replace.
+"""Checks on single values, with the messages of upstream's provider.
 
-Each factory returns a `Check`: (value, dotted key) -> complaints.
+Each factory returns a `Check`: (value, dotted key) -> errors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def between(low: int, high: int) -> Check:
 
 
 def length_between(low: int, high: int) -> Check:
-    """Length in bytes."""
+    """Return a check of the length in bytes."""
 
     def check(value: Value, key: str) -> Iterator[str]:
         if not low <= len(value.encode()) <= high:
@@ -78,7 +78,7 @@ def is_url(value: Value, _key: str) -> Iterator[str]:
 
 def every(checks: Sequence[Check]) -> Check:
     def check(value: Value, key: str) -> Iterator[str | Diagnostic]:
-        for one in checks:
-            yield from one(value, key)
+        for check_item in checks:
+            yield from check_item(value, key)
 
     return check

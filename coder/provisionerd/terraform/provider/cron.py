@@ -1,4 +1,4 @@
-"""Prebuild schedules: five fields of cron, the minute always `*`. How a line is read is the domain's `cron.py`."""
+"""Prebuild schedules: five fields of cron, the minute always `*`. The domain's `cron.py` parses the line."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from coder.domain.foundation.cron import CronError, Schedule, parse_standard_cro
 
 
 def prebuild_cron_problem(spec: str) -> str:
-    """Why a line cannot be a prebuild schedule; "" when it can."""
-    words = spec.split()
-    if len(words) != 5:
+    """Return the reason why a line is not a prebuild schedule; "" when it is valid."""
+    fields = spec.split()
+    if len(fields) != 5:
         return "cron spec failed validation: cron specification should consist of 5 fields"
-    if words[0] != "*":
+    if fields[0] != "*":
         return "cron spec failed validation: minute field should be *"
     try:
         parse_standard_cron(spec)
-    except CronError as problem:
-        return f"failed to parse cron spec: {problem.message}"
+    except CronError as error:
+        return f"failed to parse cron spec: {error.message}"
     return ""
 
 
 def overlap(left: str, right: str) -> bool:
-    """Whether two prebuild schedules have a moment in common (valid lines only).
+    """Return whether two prebuild schedules have a common moment (valid lines only).
 
-    Months and hours must meet, and a day must: a star in one of day-of-month and day-of-week leaves the decision to
-    the other, where both are restricted either suffices.
+    Months and hours must overlap, and a day must. When one of day-of-month and day-of-week is a star, the other
+    decides; where both are restricted, either suffices.
     """
     a, b = parse_standard_cron(left), parse_standard_cron(right)
     if not (isinstance(a, Schedule) and isinstance(b, Schedule)):
         return False
     if not (a.month.values & b.month.values and a.hour.values & b.hour.values):
         return False
-    return _days_meet(a, b)
+    return _days_overlap(a, b)
 
 
-def _days_meet(a: Schedule, b: Schedule) -> bool:
+def _days_overlap(a: Schedule, b: Schedule) -> bool:
     if a.dom.star or b.dom.star:
         return bool(a.dow.values & b.dow.values)
     if a.dow.star or b.dow.star:

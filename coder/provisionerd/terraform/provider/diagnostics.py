@@ -1,4 +1,4 @@
-"""What a provider has to say about a configuration: errors and warnings as values."""
+"""Diagnostics of a provider: errors and warnings as values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 
 
 class Severity(IntEnum):
-    """Numbers of the plugin protocol."""
+    """Severity numbers of the plugin protocol."""
 
     ERROR = 1
     WARNING = 2
@@ -23,10 +23,10 @@ class Diagnostic:
     summary: str
     detail: str = ""
     path: Path = ()
-    "Empty: the whole resource."
+    "Path of the attribute; empty for the whole resource."
 
     def at(self, path: Path) -> Diagnostic:
-        """The same words about another place."""
+        """Return the same diagnostic with another path."""
         return replace(self, path=path)
 
 
@@ -39,4 +39,4 @@ def warning(summary: str, detail: str = "", path: Path = ()) -> Diagnostic:
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
-    return any(one.severity is Severity.ERROR for one in diagnostics)
+    return any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)

@@ -1,6 +1,6 @@
-"""JSON lists as Go's encoding/json reads them, with its sentences for what is wrong.
+"""Parser of JSON lists with the error messages of Go's encoding/json.
 
-Only verdict and sentence imitate Go; the decoding is Python's.
+Only result and message imitate Go; Python decodes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _GO_NAMES: dict[type, str] = {str: "string", dict: "struct"}
 
 
 def decode_list(text: str, item: type[T]) -> list[T]:
-    """A list of `item`s; JSON null is an empty list. Raises GoJsonError."""
+    """Return a list of `item`s; JSON null is an empty list. Raises GoJsonError."""
     try:
         value: Any = json.loads(text)
-    except json.JSONDecodeError as problem:
-        raise GoJsonError(_syntax_sentence(text, problem)) from problem
+    except json.JSONDecodeError as error:
+        raise GoJsonError(_syntax_sentence(text, error)) from error
     if value is None:
         return []
     if not isinstance(value, list):
@@ -38,14 +38,14 @@ def decode_list(text: str, item: type[T]) -> list[T]:
     return [item() if entry is None else entry for entry in value]
 
 
-def _syntax_sentence(text: str, problem: json.JSONDecodeError) -> str:
-    rest = text[problem.pos :].lstrip()
+def _syntax_sentence(text: str, error: json.JSONDecodeError) -> str:
+    rest = text[error.pos :].lstrip()
     if not rest:
         return "unexpected end of JSON input"
     char = rest[0]
-    shown = "'\\''" if char == "'" else "'\"'" if char == '"' else f"'{char}'"
-    if problem.msg.startswith("Extra data"):
-        return f"invalid character {shown} after top-level value"
-    if "delimiter" in problem.msg and "','" in problem.msg:
-        return f"invalid character {shown} after array element"
-    return f"invalid character {shown} looking for beginning of value"
+    quoted = "'\\''" if char == "'" else "'\"'" if char == '"' else f"'{char}'"
+    if error.msg.startswith("Extra data"):
+        return f"invalid character {quoted} after top-level value"
+    if "delimiter" in error.msg and "','" in error.msg:
+        return f"invalid character {quoted} after array element"
+    return f"invalid character {quoted} looking for beginning of value"

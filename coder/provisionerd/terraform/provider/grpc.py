@@ -1,7 +1,7 @@
-"""The server side of gRPC over HTTP/2, for unary calls: bytes in, bytes out.
+"""Server side of gRPC over HTTP/2, for unary calls: bytes in, bytes out.
 
-Built on the sans-I/O `h2`; no sockets here. gRPC's own part is small: a five-byte prefix before each message, and
-trailers that carry the status.
+Built on the sans-I/O `h2`; no sockets here. gRPC adds little: a five-byte prefix before each message, and trailers that
+carry the status.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import h2.settings
 from coder.base.errors import CoderError
 
 MAX_MESSAGE = 256 * 1024 * 1024
-"""Terraform itself accepts 256 MiB from a provider."""
+"""Limit of a message in bytes; terraform itself accepts 256 MiB from a provider."""
 _WINDOW = 8 * 1024 * 1024
 
 
@@ -33,7 +33,7 @@ class Status(IntEnum):
 
 
 class GrpcError(CoderError):
-    """A call that ends with a status instead of a message."""
+    """The call ends with a status instead of a message."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__("grpc", message)
@@ -41,12 +41,12 @@ class GrpcError(CoderError):
 
 
 UnaryHandler = Callable[[str, bytes], bytes]
-"""(path such as `/tfplugin5.Provider/GetSchema`, request) -> response. Raises GrpcError."""
+"""Handler: (path such as `/tfplugin5.Provider/GetSchema`, request) -> response. Raises GrpcError."""
 
 
 _CONFIG = h2.config.H2Configuration(
     client_side=False,
-    # The peer is the terraform we started; judging each of its header blocks costs more than answering it.
+    # The peer is the terraform we started; validating its header blocks costs more than answering it.
     validate_inbound_headers=False,
     normalize_inbound_headers=False,
     validate_outbound_headers=False,
@@ -64,13 +64,13 @@ class _Call:
 
 
 class GrpcServer:
-    """One connection. Feed it what arrives, send what `take_output` returns."""
+    """Connection of one client: pass received bytes in, send the output of `take_output`."""
 
     def __init__(self, handler: UnaryHandler) -> None:
         self._handler = handler
         self._calls: dict[int, _Call] = {}
         self._h2 = h2.connection.H2Connection(_CONFIG)
-        # One local peer: flow control towards us only costs round trips.
+        # The only peer is local: flow control towards us would only cost round trips.
         self._h2.local_settings = h2.settings.Settings(
             client=False,
             initial_values={
@@ -86,7 +86,7 @@ class GrpcServer:
         return bytes(self._h2.data_to_send())
 
     def receive_untrusted(self, data: bytes) -> None:
-        """Digests received bytes and answers complete requests. Raises CoderError `grpc_protocol`."""
+        """Process received bytes and answer complete requests. Raises CoderError `grpc_protocol`."""
         try:
             events = self._h2.receive_data(data)
         except h2.exceptions.ProtocolError as problem:
@@ -136,7 +136,7 @@ class GrpcServer:
         self._push(stream_id)
 
     def _push(self, stream_id: int) -> None:
-        """Sends as much of a response as the peer's window allows, then the trailers."""
+        """Send as much of a response as the peer's window allows, then the trailers."""
         call = self._calls.get(stream_id)
         if call is None or call.unsent is None:
             return

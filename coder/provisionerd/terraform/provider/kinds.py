@@ -1,4 +1,4 @@
-"""What a kind of resource or data source is: its schema and the few functions that are its own."""
+"""Definition of a resource or data source: its schema and its specific functions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from coder.provisionerd.terraform.provider.values import Value
 
 @dataclass(frozen=True, slots=True)
 class ProviderContext:
-    """What a provider instance knows besides the configuration."""
+    """Context of a provider instance besides the configuration."""
 
     environment: Mapping[str, str]
-    "The job's CODER_* variables (not this process's)."
+    "CODER_* variables of the job (not of this process)."
     url: str
     "Access URL: the provider block's, else CODER_AGENT_URL, else a placeholder."
     new_id: Callable[[], str]
-    "Random UUID texts."
+    "Function that returns random UUID texts."
     os: str = "linux"
     arch: str = "amd64"
 

@@ -1,8 +1,8 @@
-"""The provider as a process of its own, started by terraform: `coder terraform-provider`.
+"""Provider as a separate process, started by terraform: `coder terraform-provider`.
 
-The second way of delivery, for terraform run by hand and for debugging; a provisioner serves it in process
-(`serving.py`). Obeys go-plugin's protocol: a magic cookie, one handshake line on stdout, mutual TLS with certificates
-made for this run, and a shutdown call.
+This form is for terraform run by hand and for debugging; a provisioner serves the provider in process (`serving.py`).
+Implements go-plugin's protocol: a magic cookie, one handshake line on stdout, mutual TLS with certificates created for
+this run, and a shutdown call.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from coder.base.threads import run_trio
 from coder.provisionerd.terraform.provider.serving import serve_stream
 
 _COOKIE = ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2")
-"Terraform's public mark of a process it has started; not a secret."
+"Cookie that terraform sets for its child processes; not a secret."
 _FIRST_CONNECTION = 60.0
-"Seconds terraform has to connect; after that nobody is there."
+"Seconds terraform has to connect; after that the process ends."
 
 
 def serve_plugin(environment: Mapping[str, str]) -> int:
-    """Serves terraform until it is done. Raises CoderError `not_a_command` when people call it."""
+    """Serve terraform until it disconnects. Raises CoderError `not_a_command` when a user runs the command."""
     if environment.get(_COOKIE[0]) != _COOKIE[1]:
         raise CoderError(
             "not_a_command",
             "this command is a plugin and is started by terraform",
             "Write a mirror for terraform with `coder terraform-provider --mirror DIR`.",
         )
-    # A terminal sends the interrupt to the whole group; terraform must still be able to save its state with us.
+    # A terminal sends the interrupt to the whole group; terraform still needs the provider to save its state.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     run_trio(_serve, dict(environment))
     return 0
@@ -63,7 +63,7 @@ async def _serve(environment: Mapping[str, str]) -> None:
 async def _accept(
     listener: trio.socket.SocketType, context: ssl.SSLContext | None, environment: Mapping[str, str]
 ) -> None:
-    """Serves connections; returns when the last one has ended, so that a killed terraform leaves nothing behind."""
+    """Serve connections; return when the last one has ended, so that a killed terraform leaves no process behind."""
     open_connections = 0
 
     async def serve(stream: trio.abc.Stream) -> None:
@@ -72,7 +72,7 @@ async def _accept(
             async with stream:
                 await serve_stream(stream, environment)
         except trio.BrokenResourceError:
-            pass  # the handshake failed or terraform vanished
+            pass  # the handshake failed, or terraform exited
         open_connections -= 1
         if open_connections == 0:
             nursery.cancel_scope.cancel()
@@ -90,7 +90,7 @@ async def _accept(
 
 
 def _tls(client_certificate: str, folder: Path) -> tuple[ssl.SSLContext | None, str]:
-    """(context that accepts only this terraform, our certificate for the handshake line)."""
+    """Return (context that accepts only this terraform, our certificate for the handshake line)."""
     if not client_certificate:
         return None, ""
     pem, key, der = _make_certificate()
@@ -109,7 +109,7 @@ def _tls(client_certificate: str, folder: Path) -> tuple[ssl.SSLContext | None, 
 
 
 def _make_certificate() -> tuple[bytes, bytes, bytes]:
-    """A self-signed certificate for localhost: (PEM, key PEM, DER)."""
+    """Return a self-signed certificate for localhost: (PEM, key PEM, DER)."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

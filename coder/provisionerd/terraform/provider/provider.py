@@ -1,7 +1,7 @@
-"""One provider instance: plugin protocol 5 requests in, responses out.
+"""Provider instance: plugin protocol 5 requests in, responses out.
 
-Terraform opens one connection per provider block, so one instance serves one connection and keeps its configuration.
-No I/O here; `serving.py` carries the messages, `catalog.py` says what exists.
+Terraform opens one connection per provider block, so one instance serves one connection and keeps its configuration. No
+I/O here; `serving.py` carries the messages, `catalog.py` has the types.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Handler = Callable[[Any], Message]
 
 
 class TerraformProvider:
-    """Holds the environment of one job and the configuration of one provider block."""
+    """Provider with the environment of one job and the configuration of one provider block."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TerraformProvider:
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         on_planned: Callable[[str, Value], None] = lambda _type, _planned: None,
     ) -> None:
-        """`on_planned` hears (type, planned state) of every resource a plan keeps or makes."""
+        """`on_planned` receives (type, planned state) of every resource that a plan keeps or creates."""
         self._on_planned = on_planned
         self._environment = environment
         self._new_id = new_id
@@ -63,7 +63,7 @@ class TerraformProvider:
         """Short method name of service tfplugin5.Provider -> (request type, handler)."""
 
     def call(self, method: str, body: bytes) -> bytes:
-        """Answers one request. Raises KeyError for a method this protocol does not have."""
+        """Answer one request. Raises KeyError for a method this protocol does not have."""
         request_type, handler = self.methods[method]
         request = request_type()
         request.ParseFromString(body)
@@ -71,28 +71,28 @@ class TerraformProvider:
 
     # --- the provider itself
     def _get_metadata(self, _request: wire.GetMetadata.Request) -> Message:
-        named = wire.GetMetadata.TypeName
+        type_entry = wire.GetMetadata.TypeName
         return wire.GetMetadata.Response(
             server_capabilities=_CAPABILITIES,
-            data_sources=[named(type_name=name) for name in catalog.DATA_SOURCES],
-            resources=[named(type_name=name) for name in catalog.RESOURCES],
+            data_sources=[type_entry(type_name=name) for name in catalog.DATA_SOURCES],
+            resources=[type_entry(type_name=name) for name in catalog.RESOURCES],
         )
 
     def _chosen_url(self, config: Value) -> Value:
-        given = (config or {}).get("url")
-        return given if given is not None else self._environment.get("CODER_AGENT_URL") or _DEFAULT_URL
+        url_given = (config or {}).get("url")
+        return url_given if url_given is not None else self._environment.get("CODER_AGENT_URL") or _DEFAULT_URL
 
     def _prepare(self, request: wire.PrepareProviderConfig.Request) -> Message:
         url = self._chosen_url(_value(request.config))
         problem = "" if url is UNKNOWN else url_problem(url)
-        found = [error(problem, "", ("url",))] if problem else []
-        return wire.PrepareProviderConfig.Response(prepared_config=request.config, diagnostics=_diagnostics(found))
+        problems = [error(problem, "", ("url",))] if problem else []
+        return wire.PrepareProviderConfig.Response(prepared_config=request.config, diagnostics=_diagnostics(problems))
 
     def _configure(self, request: wire.Configure.Request) -> Message:
         url = self._chosen_url(_value(request.config))
         self._url = "" if url is UNKNOWN else url
-        found = [] if self._url else [error('CODER_AGENT_URL must not be empty; got ""')]
-        return wire.Configure.Response(diagnostics=_diagnostics(found))
+        problems = [] if self._url else [error('CODER_AGENT_URL must not be empty; got ""')]
+        return wire.Configure.Response(diagnostics=_diagnostics(problems))
 
     def _context(self) -> ProviderContext:
         return ProviderContext(self._environment, self._url, self._new_id, _os_name(), _arch_name())
@@ -123,15 +123,15 @@ class TerraformProvider:
         if proposed is None:
             return wire.PlanResourceChange.Response(planned_state=_packed(None), legacy_type_system=True)
         planned, replaced = behaviour.plan(kind.schema.body, _value(request.prior_state), proposed)
-        found = list(kind.plan(self._context(), _value(request.config), planned)) if kind.plan else []
+        problems = list(kind.plan(self._context(), _value(request.config), planned)) if kind.plan else []
         if not replaced:  # a replacement is planned once more, as a creation
             self._on_planned(request.type_name, planned)
         return wire.PlanResourceChange.Response(
             planned_state=_packed(planned),
             requires_replace=[_path(path) for path in replaced],
             planned_private=request.prior_private,
-            diagnostics=_diagnostics(found),
-            # Core would refuse what the older SDK's habits produce, such as an unknown set of blocks.
+            diagnostics=_diagnostics(problems),
+            # Core would reject results of the older SDK's behaviour, such as an unknown set of blocks.
             legacy_type_system=True,
         )
 
@@ -141,31 +141,31 @@ class TerraformProvider:
         if planned is None:
             return wire.ApplyResourceChange.Response(new_state=_packed(None), legacy_type_system=True)
         state = behaviour.applied(kind.schema.body, planned)
-        found: list[Diagnostic] = []
+        problems: list[Diagnostic] = []
         if _value(request.prior_state) is None:
             state["id"] = state["id"] or self._new_id()
             if kind.create:
-                found = list(kind.create(self._context(), _value(request.config), state))
+                problems = list(kind.create(self._context(), _value(request.config), state))
         return wire.ApplyResourceChange.Response(
             # A failed creation still leaves its state: Terraform marks it tainted and replaces it next time.
             new_state=_packed(state),
             private=request.planned_private,
-            diagnostics=_diagnostics(found),
+            diagnostics=_diagnostics(problems),
             legacy_type_system=True,
         )
 
     def _import(self, request: wire.ImportResourceState.Request) -> Message:
-        found = [error("resource does not support import", f"{request.type_name} cannot be imported.")]
-        return wire.ImportResourceState.Response(diagnostics=_diagnostics(found))
+        problems = [error("resource does not support import", f"{request.type_name} cannot be imported.")]
+        return wire.ImportResourceState.Response(diagnostics=_diagnostics(problems))
 
     # --- data sources
     def _read_data(self, request: wire.ReadDataSource.Request) -> Message:
         kind = catalog.DATA_SOURCES[request.type_name]
         config = _value(request.config)
         state = behaviour.data_state(kind.schema, config)
-        found = list(kind.read(self._context(), config, state))
+        problems = list(kind.read(self._context(), config, state))
         return wire.ReadDataSource.Response(
-            state=_packed(None if has_errors(found) else state), diagnostics=_diagnostics(found)
+            state=_packed(None if has_errors(problems) else state), diagnostics=_diagnostics(problems)
         )
 
 
@@ -183,8 +183,8 @@ def _schema_response() -> wire.GetProviderSchema.Response:
 
 
 def _validated(body: Any, request: wire.ValidateConfig.Request) -> Message:
-    found = behaviour.validate(body, _value(request.config))
-    return wire.ValidateConfig.Response(diagnostics=_diagnostics(found))
+    problems = behaviour.validate(body, _value(request.config))
+    return wire.ValidateConfig.Response(diagnostics=_diagnostics(problems))
 
 
 def _value(dynamic: wire.DynamicValue) -> Value:
@@ -201,25 +201,25 @@ def _path(path: Path) -> wire.AttributePath:
     return wire.AttributePath(steps=steps)
 
 
-def _diagnostics(found: Iterable[Diagnostic]) -> list[wire.Diagnostic]:
+def _diagnostics(problems: Iterable[Diagnostic]) -> list[wire.Diagnostic]:
     return [
         wire.Diagnostic(
-            severity=wire.Diagnostic.ERROR if one.severity == 1 else wire.Diagnostic.WARNING,
-            summary=one.summary,
-            detail=one.detail,
-            attribute=_path(one.path) if one.path else None,
+            severity=wire.Diagnostic.ERROR if diagnostic.severity == 1 else wire.Diagnostic.WARNING,
+            summary=diagnostic.summary,
+            detail=diagnostic.detail,
+            attribute=_path(diagnostic.path) if diagnostic.path else None,
         )
-        for one in found
+        for diagnostic in problems
     ]
 
 
 def platform_name() -> str:
-    """This machine as terraform's directories call it, e.g. linux_amd64."""
+    """Return this machine's platform in terraform's form, e.g. linux_amd64."""
     return f"{_os_name()}_{_arch_name()}"
 
 
 def _os_name() -> str:
-    """As Go names it."""
+    """Return the operating system's name in Go."""
     return {"win32": "windows"}.get(sys.platform, sys.platform)
 
 
@@ -227,6 +227,6 @@ _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm6
 
 
 def _arch_name() -> str:
-    """As Go names it, except that 32-bit arm is armv7 here."""
+    """Return the architecture's name in Go, except that 32-bit arm is armv7 here."""
     machine = platform.machine().lower()
     return _ARCHITECTURES.get(machine, "armv7" if machine.startswith("arm") else machine)

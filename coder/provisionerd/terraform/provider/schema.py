@@ -1,7 +1,7 @@
-"""Schemas as data: what attributes and nested blocks a resource or data source has, and how each is checked.
+"""Schemas as data: attributes and nested blocks of a resource or data source, and their checks.
 
-The tables themselves live in `resources/` and `data/`; what the tables mean while validating and planning is in
-`behaviour.py`. Here also: the schema's protobuf form (plugin protocol 5).
+The tables are in `resources/` and `data/`; `behaviour.py` implements their meaning for validation and planning. This
+module also has the schema's protobuf form (plugin protocol 5).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coder.provisionerd.terraform.provider.proto import tfplugin5_pb2 as wire
 from coder.provisionerd.terraform.provider.values import Value
 
 Check = Callable[[Value, str], Iterable[str | Diagnostic]]
-"""(value, dotted key such as `validation.0.min`) -> complaints; a bare text is an error's summary."""
+"""Check: (value, dotted key such as `validation.0.min`) -> errors; a bare text is an error's summary."""
 
 Mode = Literal["required", "optional", "computed", "optional+computed"]
 Nesting = Literal["list", "set"]
@@ -34,10 +34,10 @@ class Attribute:
     type: CtyType
     mode: Mode = "optional"
     default: Value = None
-    "Put in at plan time where the configuration says nothing."
+    "Default, set at plan time when the configuration omits the attribute."
     check: Check | None = None
     conflicts: tuple[str, ...] = ()
-    "Dotted keys that must not be given beside this one; the first one found is named."
+    "Dotted keys that conflict with this one; the first one found is named."
     deprecated: str = ""
     sensitive: bool = False
     description: str = ""
@@ -53,9 +53,9 @@ class Block:
     body: Body
     min_items: int = 0
     max_items: int = 0
-    "0: no limit."
+    "Largest number of items; 0: no limit."
     computed: bool = False
-    "Left out of the configuration, the whole block is unknown until apply."
+    "Whether an omitted block is unknown until apply."
     conflicts: tuple[str, ...] = ()
     deprecated: str = ""
     description: str = ""
@@ -70,11 +70,11 @@ class Schema:
     version: int = 1
     description: str = ""
     unset_blocks: Mapping[str, Value] = field(default_factory=dict)
-    "What a data source answers for a block nobody wrote; null where nothing is said here."
+    "State of a data source's omitted blocks; null for a block that is not listed."
 
 
 def to_wire(schema: Schema) -> wire.Schema:
-    """The schema as GetProviderSchema sends it."""
+    """Return the schema as GetProviderSchema sends it."""
     block = _block_to_wire(schema.body)
     block.description = schema.description
     return wire.Schema(version=schema.version, block=block)

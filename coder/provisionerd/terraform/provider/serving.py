@@ -1,6 +1,6 @@
-"""Serves the provider to terraform processes on a unix socket in a directory only we can enter.
+"""Server of the provider for terraform processes, on a unix socket in a private directory.
 
-Terraform finds it by TF_REATTACH_PROVIDERS: it starts no provider process, asks no registry, and looks at neither
+Terraform finds it by TF_REATTACH_PROVIDERS: it starts no provider process, contacts no registry, and checks neither
 version constraints nor lock file for this provider. One server per job, so jobs cannot see each other's values.
 """
 
@@ -27,12 +27,12 @@ from coder.provisionerd.terraform.provider.values import Value
 _log = get_logger("provisionerd.provider")
 _SERVICE = "/tfplugin5.Provider/"
 _SHUTDOWN = "/plugin.GRPCController/Shutdown"
-"Must be answered and then obeyed at once, or terraform waits two seconds."
+"The call must be answered and obeyed immediately, or terraform waits two seconds."
 
 
 @dataclass(slots=True)
 class PlannedFacts:
-    """What a plan came to, seen while it was made: saves asking terraform to show it."""
+    """Properties of a plan, collected while it is made: saves a `terraform show`."""
 
     daily_cost: int = 0
     ai_tasks: int = 0
@@ -46,12 +46,12 @@ class PlannedFacts:
 
 
 class ServedProvider:
-    """A listening provider. `environment` may be replaced between two terraform runs."""
+    """Listening provider. `environment` may be replaced between two terraform runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.environment: Mapping[str, str] = {}
-        "CODER_* variables the next connections see."
+        "CODER_* variables of later connections."
         self.planned = PlannedFacts()
 
     @property
@@ -68,7 +68,7 @@ class ServedProvider:
 
 @asynccontextmanager
 async def serve_provider() -> AsyncIterator[ServedProvider]:
-    """Listens until the block ends; the socket and its directory are gone afterwards."""
+    """Listen until the block ends; the socket and its directory are removed afterwards."""
     # Not in the job's directory: a socket's path must stay below 108 bytes.
     folder = Path(tempfile.mkdtemp(prefix="coder-tf-"))
     try:
@@ -90,21 +90,21 @@ async def serve_stream(
     environment: Mapping[str, str],
     on_planned: Callable[[str, Value], None] = lambda _type, _planned: None,
 ) -> None:
-    """Answers one terraform connection until it closes."""
+    """Answer one terraform connection until it closes."""
     provider = TerraformProvider(environment, on_planned=on_planned)
-    shutdown_asked = False
+    shutdown_requested = False
 
     def answer(path: str, body: bytes) -> bytes:
-        nonlocal shutdown_asked
+        nonlocal shutdown_requested
         if path == _SHUTDOWN:
-            shutdown_asked = True
+            shutdown_requested = True
             return b""
         return _dispatch(provider, path, body)
 
     server = GrpcServer(answer)
     try:
         await stream.send_all(server.take_output())
-        while not (server.closed or shutdown_asked):
+        while not (server.closed or shutdown_requested):
             data = await stream.receive_some(65536)
             if not data:
                 return
@@ -113,7 +113,7 @@ async def serve_stream(
             if output:
                 await stream.send_all(output)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # terraform was killed; whoever started it knows
+        pass  # terraform was killed; its parent process reports that
     except CoderError as problem:
         _log.warn("connection to terraform broken", error=problem)
 

@@ -1,7 +1,7 @@
-"""Terraform values on the plugin wire: msgpack or JSON <-> plain Python.
+"""Terraform values in the plugin protocol: msgpack or JSON <-> plain Python.
 
-A value is None, bool, int, float, str, list, dict or UNKNOWN ("known after apply"). Pure: bytes in, values out.
-Obeys the plugin protocol's encoding: an unknown value is extension type 0, a refined unknown extension type 12.
+A value is None, bool, int, float, str, list, dict or UNKNOWN ("known after apply"). Pure: bytes in, values out. Follows
+the plugin protocol's encoding: an unknown value is extension type 0, a refined unknown extension type 12.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Unknown(enum.Enum):
-    """The type of `UNKNOWN`; an enum, so that type checkers can narrow with `is`."""
+    """Type of `UNKNOWN`; an enum, so that type checkers can narrow with `is`."""
 
     UNKNOWN = "unknown"
 
@@ -29,7 +29,7 @@ Value = Any
 
 
 def _decode_extension(_code: int, _data: memoryview) -> Unknown:
-    # Refinements (code 12) narrow an unknown value; nothing here profits from knowing the range.
+    # Refinements (code 12) narrow an unknown value; this provider does not use the range.
     return UNKNOWN
 
 
@@ -38,15 +38,15 @@ _decoder = msgspec.msgpack.Decoder(ext_hook=_decode_extension)
 
 
 def decode(packed: bytes, text: bytes = b"") -> Value:
-    """Reads a DynamicValue. Raises ValueError for bytes that are neither msgpack nor JSON."""
+    """Decode a DynamicValue. Raises ValueError for bytes that are neither msgpack nor JSON."""
     if packed:
         return _decoder.decode(packed)
     return json.loads(text) if text else None
 
 
 def encode(value: Value) -> bytes:
-    """msgpack bytes of a value."""
-    # Enum members are encoded by value before enc_hook is asked, so unknowns are wrapped first.
+    """Return the msgpack bytes of a value."""
+    # Enum members are encoded by value before enc_hook is called, so unknowns are wrapped first.
     return msgspec.msgpack.encode(_wrap(value))
 
 
@@ -63,7 +63,7 @@ def _wrap(value: Value) -> Value:
 
 
 def is_wholly_known(value: Value) -> bool:
-    """Whether no part of the value is unknown."""
+    """Return whether no part of the value is unknown."""
     if value is UNKNOWN:
         return False
     if isinstance(value, dict):
@@ -74,5 +74,5 @@ def is_wholly_known(value: Value) -> bool:
 
 
 def is_set(value: Value) -> bool:
-    """Whether a configuration gives this attribute or block at all: null and an empty block list do not count."""
+    """Return whether a configuration sets this attribute or block: null and an empty block list do not count."""
     return value is not None and value != []

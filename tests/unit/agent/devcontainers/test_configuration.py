@@ -1,4 +1,4 @@
-"""What a devcontainer.json may say to us, in any shape, and the names its agent gets."""
+"""Parsing of devcontainer.json in any shape, and the names of sub-agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coder.agent.devcontainers.builder import Built, read_outcome_untrusted
-from coder.agent.devcontainers.commands import MAX_COMPLAINT, CommandError, Said
+from coder.agent.devcontainers.commands import MAX_STDERR, CommandError, CommandResult
 from coder.agent.devcontainers.configuration import (
     DISPLAY_APPS,
     Configuration,
@@ -24,11 +24,11 @@ from coder.rpc.proto import agent_pb2
 App = agent_pb2.CreateSubAgentRequest.App
 
 
-def _read(**said: Any) -> Configuration:
-    return read_configuration_untrusted(json.dumps(said).encode())
+def _read(**fields: Any) -> Configuration:
+    return read_configuration_untrusted(json.dumps(fields).encode())
 
 
-def test_layers_of_a_merged_configuration_add_up() -> None:
+def test_merged_layers_combine() -> None:
     first = {"apps": [{"slug": "docs", "url": "http://a"}, {"slug": "web"}], "displayApps": {"vscode": False}}
     last = {
         "name": "inner",
@@ -48,21 +48,21 @@ def test_layers_of_a_merged_configuration_add_up() -> None:
         ],
     }
     merged = {"remoteUser": "dev", "customizations": {"coder": [first, last]}}
-    found = _read(configuration={}, mergedConfiguration=merged, workspace={"workspaceFolder": "/workspaces/x"})
-    assert (found.name, found.auto_start, found.ignore) == ("inner", True, False)
-    assert (found.remote_user, found.workspace_folder) == ("dev", "/workspaces/x")
-    assert found.display_apps == ("vscode_insiders", "web_terminal", "ssh_helper", "port_forwarding_helper")
-    docs, web = found.apps
+    result = _read(configuration={}, mergedConfiguration=merged, workspace={"workspaceFolder": "/workspaces/x"})
+    assert (result.name, result.auto_start, result.ignore) == ("inner", True, False)
+    assert (result.remote_user, result.workspace_folder) == ("dev", "/workspaces/x")
+    assert result.display_apps == ("vscode_insiders", "web_terminal", "ssh_helper", "port_forwarding_helper")
+    docs, web = result.apps
     check = App.Healthcheck(url="http://b/h", interval=5, threshold=2)
-    wanted = App(slug="docs", display_name="Docs", url="http://b", hidden=True, order=3, healthcheck=check)
-    wanted.share, wanted.open_in = App.ORGANIZATION, App.TAB
-    assert (docs, web) == (wanted, App(slug="web"))
+    requested = App(slug="docs", display_name="Docs", url="http://b", hidden=True, order=3, healthcheck=check)
+    requested.share, requested.open_in = App.ORGANIZATION, App.TAB
+    assert (docs, web) == (requested, App(slug="web"))
 
 
-def test_the_description_alone_is_enough() -> None:
-    found = _read(configuration={"customizations": {"coder": {"ignore": True}}, "containerUser": "root"})
-    assert (found.ignore, found.remote_user) == (True, "root")
-    assert found.display_apps == tuple(name for name, shown in DISPLAY_APPS.items() if shown)
+def test_plain_configuration_is_enough() -> None:
+    result = _read(configuration={"customizations": {"coder": {"ignore": True}}, "containerUser": "root"})
+    assert (result.ignore, result.remote_user) == (True, "root")
+    assert result.display_apps == tuple(name for name, shown in DISPLAY_APPS.items() if shown)
 
 
 ODD: list[Any] = [
@@ -79,15 +79,15 @@ ODD: list[Any] = [
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_what_has_another_shape_is_as_if_it_were_not_there(odd: Any) -> None:
-    found = _read(configuration=odd)
-    assert (found.name, found.ignore, found.remote_user) == ("", False, "")
-    assert all(app == App(slug="") for app in found.apps)
+def test_invalid_fields_are_ignored(odd: Any) -> None:
+    result = _read(configuration=odd)
+    assert (result.name, result.ignore, result.remote_user) == ("", False, "")
+    assert all(app == App(slug="") for app in result.apps)
 
 
 @pytest.mark.parametrize("answer", [b"", b"[]", b"7", b"{", b"[" * 9999])
-def test_an_answer_that_is_none_is_one_sentence(answer: bytes) -> None:
-    with pytest.raises(CommandError, match="could not be read"):
+def test_unparsable_output_is_reported(answer: bytes) -> None:
+    with pytest.raises(CommandError, match="could not be parsed"):
         read_configuration_untrusted(answer)
 
 
@@ -100,15 +100,15 @@ OUTCOMES = {
 
 
 @pytest.mark.parametrize("output", OUTCOMES)
-def test_a_build_that_failed_says_why(output: bytes) -> None:
+def test_failed_build_reports_reason(output: bytes) -> None:
     with pytest.raises(CommandError) as caught:
-        read_outcome_untrusted(Said(1, output, "words\nlast words"))
+        read_outcome_untrusted(CommandResult(1, output, "words\nlast words"))
     assert str(caught.value) == OUTCOMES[output]
 
 
-def test_the_last_line_says_what_was_built() -> None:
+def test_last_line_is_the_outcome() -> None:
     line = b'noise\n{"outcome":"success","containerId":"c1","remoteUser":"dev","remoteWorkspaceFolder":7}\n'
-    assert read_outcome_untrusted(Said(0, line, "")) == Built("c1", "dev", "")
+    assert read_outcome_untrusted(CommandResult(0, line, "")) == Built("c1", "dev", "")
 
 
 FOLDERS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=400) | st.from_regex(
@@ -122,21 +122,21 @@ FOLDERS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\
 @example("/" + "x" * 300 + "/" + "y" * 300, "", "main")
 @example("/work/ümlaut.dev/", "a" * 64, "main")
 @example("/work/api", "a" * 65, "main")
-def test_every_name_that_is_tried_is_one_the_server_takes(folder: str, wanted: str, own: str) -> None:
+def test_tried_names_are_valid(folder: str, requested: str, own: str) -> None:
     assert explain_name(agent_name(folder)) == ""
-    tried = names_to_try(wanted, folder, own)
+    tried = names_to_try(requested, folder, own)
     assert [explain_name(name) for name in tried] == [""] * len(tried)
     assert own.lower() not in {name.lower() for name in tried}
     assert len(tried) == len(set(tried)) >= 5
-    if wanted and not explain_name(wanted) and wanted.lower() != own.lower():
-        assert tried[0] == wanted
+    if requested and not explain_name(requested) and requested.lower() != own.lower():
+        assert tried[0] == requested
 
 
 @given(FOLDERS, FOLDERS, st.sampled_from(["", "api", "x" * 64]))
-def test_two_folders_always_have_a_name_of_their_own(one: str, other: str, wanted: str) -> None:
-    """However many others there are: the last name is no other folder's."""
-    last = [names_to_try(wanted, folder, "main")[-1] for folder in (one, other)]
-    assert (last[0] == last[1]) == (one == other)
+def test_last_name_is_unique(item: str, other: str, requested: str) -> None:
+    """Regardless of the others' number: the last name belongs to one folder alone."""
+    last = [names_to_try(requested, folder, "main")[-1] for folder in (item, other)]
+    assert (last[0] == last[1]) == (item == other)
 
 
 FIELDS = ("outcome", "containerId", "remoteUser", "remoteWorkspaceFolder", "description", "message")
@@ -146,27 +146,27 @@ SAID: tuple[Any, ...] = ("success", "x" * 100_000, "ü" * 9000, "", 7, None, [],
 @given(
     st.dictionaries(st.sampled_from(FIELDS), st.integers(0, len(SAID) - 1)),
     st.binary(max_size=200),
-    st.sampled_from([0, 5, MAX_COMPLAINT]),
+    st.sampled_from([0, 5, MAX_STDERR]),
 )
-def test_whatever_a_builder_says_is_short_or_nothing(chosen: dict[str, int], noise: bytes, complained: int) -> None:
-    said, complaint = {field: SAID[which] for field, which in chosen.items()}, "x" * complained
-    output = noise + b"\n" + json.dumps(said).encode()
+def test_builder_texts_are_bounded(chosen: dict[str, int], noise: bytes, stderr_size: int) -> None:
+    fields, stderr_tail = {field: SAID[which] for field, which in chosen.items()}, "x" * stderr_size
+    output = noise + b"\n" + json.dumps(fields).encode()
     try:
-        built = read_outcome_untrusted(Said(1, output, complaint))
+        built = read_outcome_untrusted(CommandResult(1, output, stderr_tail))
     except CommandError as error:
-        assert len(str(error)) <= len("devcontainer up failed: ") + MAX_COMPLAINT
+        assert len(str(error)) <= len("devcontainer up failed: ") + MAX_STDERR
     else:
-        assert said["outcome"] == "success" and built.container_id == said["containerId"] != ""
+        assert fields["outcome"] == "success" and built.container_id == fields["containerId"] != ""
         assert all(len(text) <= MAX_TEXT for text in (built.container_id, built.remote_user, built.workspace_folder))
 
 
-def test_texts_of_a_description_are_as_long_as_the_server_takes_them() -> None:
+def test_description_texts_are_bounded() -> None:
     for size, kept in ((MAX_TEXT, True), (MAX_TEXT + 1, False)):
         text = "x" * size
-        found = _read(configuration={"remoteUser": text}, workspace={"workspaceFolder": text})
-        assert (found.remote_user, found.workspace_folder) == ((text, text) if kept else ("", ""))
+        result = _read(configuration={"remoteUser": text}, workspace={"workspaceFolder": text})
+        assert (result.remote_user, result.workspace_folder) == ((text, text) if kept else ("", ""))
 
 
-def test_a_name_that_is_asked_for_comes_first_unless_it_is_the_agents_own() -> None:
+def test_requested_name_comes_first() -> None:
     assert names_to_try("inner", "/work/api", "main")[:2] == ["inner", "work-inner"]
     assert names_to_try("", "/home/shop", "shop")[0] == "home-shop"

@@ -1,4 +1,4 @@
-"""The whole path: a template's dev container, built, seen over the API, with our own agent inside it."""
+"""End to end: a template's dev container, built, listed by the API, with our agent inside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_wo
 from tests.kit.paths import ROOT
 
 
-async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_template_starts_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "coder"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m coder "$@"\n')
     program.chmod(0o755)
@@ -33,10 +33,10 @@ async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, mo
         async with running_agent(view, DialPolicy(view.world.url), tmp_path / "agent", **settings):
             child = await eventually(lambda: _child(view))
             assert (child["name"], child["directory"]) == ("api", "/workspaces/api")
-            assert [one["display_name"] for one in child["apps"]] == ["Docs"]
+            assert [item["display_name"] for item in child["apps"]] == ["Docs"]
             shown = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/containers")).json()
-            (one,) = shown["devcontainers"]
-            assert (one["status"], one["agent"]["id"]) == ("running", child["id"])
+            (item,) = shown["devcontainers"]
+            assert (item["status"], item["agent"]["id"]) == ("running", child["id"])
             assert [row["id"] for row in shown["containers"]] == engine.ids()
             assert (await view.agent())["lifecycle_state"] == "ready"
             inside = await view.world.get(f"/api/v2/workspaceagents/{child['id']}/containers")
@@ -48,17 +48,15 @@ async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, mo
                 return [(sources[line["source_id"]], line["output"]) for line in lines]
 
             assert await eventually(built) == [("Dev Container (api)", "building api")]
-        other = AgentWorld(view.world, view.workspace, UUID(child["id"]), "")
+        rebuilt_container = AgentWorld(view.world, view.workspace, UUID(child["id"]), "")
 
         async def gone() -> bool:
-            return bool((await other.agent())["status"] == "disconnected")
+            return bool((await rebuilt_container.agent())["status"] == "disconnected")
 
         await eventually(gone)
 
 
-async def test_a_new_build_below_the_same_process_gets_an_agent_in_the_container_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rebuild_replaces_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "coder"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m coder "$@"\n')
     program.chmod(0o755)
@@ -66,7 +64,7 @@ async def test_a_new_build_below_the_same_process_gets_an_agent_in_the_container
     engine = FakeEngine(tmp_path, monkeypatch)
     engine.add_builder()
     engine.describe(folder)
-    app = provisioner_pb2.App(slug="docs", url="http://x")  # so that the template makes its agent
+    app = provisioner_pb2.App(slug="docs", url="http://x")  # so that the template creates its agent
     declared = [provisioner_pb2.Devcontainer(name="api", workspace_folder=str(folder), apps=[app])]
     settings = {"devcontainers": DevcontainerSettings(), "executable": str(program)}
     async with (
@@ -78,15 +76,15 @@ async def test_a_new_build_below_the_same_process_gets_an_agent_in_the_container
         path = f"/api/v2/workspaces/{view.workspace['id']}/builds"
         assert (await view.world.post(path, {"transition": "start"})).status_code == 201
 
-        async def other() -> Any:
-            found = await _child(view)
-            return found if found is not None and found["id"] != before["id"] else None
+        async def rebuilt_container() -> Any:
+            result = await _child(view)
+            return result if result is not None and result["id"] != before["id"] else None
 
-        after = await eventually(other)
+        after = await eventually(rebuilt_container)
         assert (after["name"], engine.ids()) == (before["name"], containers)
 
 
 async def _child(view: AgentWorld) -> Any:
     build = (await view.world.get(f"/api/v2/workspaces/{view.workspace['id']}")).json()["latest_build"]
     agents = [agent for resource in build["resources"] for agent in resource.get("agents") or ()]
-    return next((one for one in agents if one["parent_id"] and one["status"] == "connected"), None)
+    return next((item for item in agents if item["parent_id"] and item["status"] == "connected"), None)

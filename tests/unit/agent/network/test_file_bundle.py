@@ -26,15 +26,15 @@ async def bundled(home: Path, paths: Any) -> HttpReply:
     return await HttpApi(state)._answer(request)
 
 
-def opened(reply: HttpReply) -> tuple[dict[str, bytes], Any]:
-    """Contents by name, and the manifest."""
+def unpacked(reply: HttpReply) -> tuple[dict[str, bytes], Any]:
+    """Return contents by name, and the manifest."""
     assert (reply.status, reply.kind) == (200, "application/x-tar"), reply.body
     with tarfile.open(fileobj=io.BytesIO(reply.body)) as archive:
         found = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
     return found, json.loads(found.pop("manifest.json"))
 
 
-async def test_files_folders_and_what_cannot_be_read(tmp_path: Path) -> None:
+async def test_archive_has_files_and_errors(tmp_path: Path) -> None:
     (tmp_path / "folder/deep").mkdir(parents=True)
     (tmp_path / "folder/deep/a").write_bytes(b"\x00\xff")
     (tmp_path / "folder/b").write_text("b")
@@ -42,7 +42,7 @@ async def test_files_folders_and_what_cannot_be_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("one")
     asked = ["~/one", str(tmp_path / "folder"), "pipe", "/dev/zero", str(tmp_path / "none"), "link"]
-    found, manifest = opened(await bundled(tmp_path, asked))
+    found, manifest = unpacked(await bundled(tmp_path, asked))
     base = f"files{tmp_path}"
     assert found == {
         f"{base}/one": b"1",
@@ -53,24 +53,24 @@ async def test_files_folders_and_what_cannot_be_read(tmp_path: Path) -> None:
     assert manifest["requested"] == asked and manifest["truncated"] is False and manifest["limits"]["files"] == 2000
     assert [one["archive_path"] for one in manifest["files"]] == list(found)
     assert {one["path"]: one["error"] for one in manifest["errors"]} == {
-        "pipe": "no regular file",
-        "/dev/zero": "no regular file",
+        "pipe": "not a regular file",
+        "/dev/zero": "not a regular file",
         str(tmp_path / "none"): "No such file or directory",
     }
 
 
-async def test_everything_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MAX_FILE", 10), ("MAX_TOTAL", 25), ("MAX_FILES", 5)):
         monkeypatch.setattr(file_bundle, name, value)
     for number in range(9):
         (tmp_path / f"f{number}").write_bytes(b"x" * 11)
-    found, manifest = opened(await bundled(tmp_path, [str(tmp_path)]))
+    found, manifest = unpacked(await bundled(tmp_path, [str(tmp_path)]))
     assert [len(content) for content in found.values()] == [10, 10]
     assert manifest["truncated"] and all(one["cut"] for one in manifest["files"])
-    assert len(manifest["files"]) + len(manifest["errors"]) == 3, "the first that does not fit is the last"
+    assert len(manifest["files"]) + len(manifest["errors"]) == 3, "the search stops at the first excess"
 
 
-async def test_the_search_ends_with_the_first_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search_stops_at_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in range(30):
         (tmp_path / f"d{folder:02}").mkdir()
         (tmp_path / f"d{folder:02}/file").touch()
@@ -86,34 +86,30 @@ async def test_the_search_ends_with_the_first_limit(tmp_path: Path, monkeypatch:
         listed.clear()
         with monkeypatch.context() as patch:
             patch.setattr(file_bundle, limit, value)
-            found, manifest = opened(await bundled(tmp_path, [str(tmp_path)] if value == 60 else [str(tmp_path)] * 9))
+            found, manifest = unpacked(await bundled(tmp_path, [str(tmp_path)] if value == 60 else [str(tmp_path)] * 9))
         assert len(found) == taken and len(listed) <= taken + 2 and manifest["truncated"] is (value != 60)
 
 
-async def test_one_folder_beyond_the_limit_is_read_as_far_as_it_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_large_folder_is_truncated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_bundle, "MAX_ENTRIES", 5)
     for number in range(9):
         (tmp_path / f"f{number}").touch()
-    found, manifest = opened(await bundled(tmp_path, [str(tmp_path)]))
+    found, manifest = unpacked(await bundled(tmp_path, [str(tmp_path)]))
     assert len(found) == 5 and manifest["truncated"]
 
 
-async def test_what_is_no_file_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_special_files_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     opens: list[str] = []
     plain = os.open
     monkeypatch.setattr(os, "open", lambda path, *rest: opens.append(str(path)) or plain(path, *rest))
-    _, manifest = opened(await bundled(tmp_path, ["pipe", "link", "/dev/null", str(tmp_path)]))
-    assert [one["error"] for one in manifest["errors"]] == ["no regular file"] * 5
+    _, manifest = unpacked(await bundled(tmp_path, ["pipe", "link", "/dev/null", str(tmp_path)]))
+    assert [one["error"] for one in manifest["errors"]] == ["not a regular file"] * 5
     assert not [path for path in opens if "pipe" in path or "null" in path]
 
 
-async def test_a_search_that_nobody_waits_for_ends_and_holds_no_thread_of_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancelled_search_frees_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         (tmp_path / f"f{number}").touch()
     looked, go_on, seen = threading.Event(), threading.Event(), list[str]()
@@ -139,5 +135,5 @@ async def test_a_search_that_nobody_waits_for_ends_and_holds_no_thread_of_others
 
 
 @pytest.mark.parametrize("odd", [None, [], "a", [""], [1], [None], {}, ["x"] * 257, ["a\0b"]])
-async def test_odd_requests_are_refused(odd: Any, tmp_path: Path) -> None:
+async def test_invalid_requests_are_rejected(odd: Any, tmp_path: Path) -> None:
     assert (await bundled(tmp_path, odd)).status == 400

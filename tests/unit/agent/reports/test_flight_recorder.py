@@ -1,4 +1,4 @@
-"""The flight recorder: what survives a kill, a full disk, a torn write; what is told once."""
+"""Flight recorder: a kill, a full disk, a torn write; each event is sent once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import trio.testing
 
 from coder.agent.reports import flight_file, flight_recorder
 from coder.agent.reports.flight_file import SLOT, FlightFile
-from coder.agent.reports.flight_recorder import INTERVAL, KEPT, FlightRecorder, default_folder, look_around
+from coder.agent.reports.flight_recorder import INTERVAL, MAX_EVENTS, FlightRecorder, default_folder, read_machine
 from coder.domain.agents.flight_events import Look
 from tests.kit.event_loop_probes import no_threads
 
 
 class Machine:
-    """A machine whose clocks and addresses the test moves."""
+    """Machine whose clocks and addresses the test moves."""
 
     def __init__(self) -> None:
         self.now = Look(1_000_000.0, 100.0, 100.0, "boot-1", 0, ("10.0.0.1",))
@@ -28,16 +28,16 @@ class Machine:
     def __call__(self) -> Look:
         return self.now
 
-    def passes(self, seconds: float, *, asleep: float = 0.0, clock: float = 0.0) -> None:
+    def advance(self, seconds: float, *, asleep: float = 0.0, clock: float = 0.0) -> None:
         now = self.now
         awake = now.awake + seconds - asleep
         self.now = replace(now, wall=now.wall + seconds + clock, running=now.running + seconds, awake=awake)
 
 
-def goes_on(machine: Machine, recorder: FlightRecorder, seconds: float) -> None:
+def advance_and_poll(machine: Machine, recorder: FlightRecorder, seconds: float) -> None:
     for _ in range(int(seconds / INTERVAL)):
-        machine.passes(INTERVAL)
-        recorder.waiting()
+        machine.advance(INTERVAL)
+        recorder.unsent()
 
 
 async def opened(recorder: FlightRecorder, name: str = "w-main") -> None:
@@ -46,93 +46,93 @@ async def opened(recorder: FlightRecorder, name: str = "w-main") -> None:
 
 
 def kinds(recorder: FlightRecorder) -> list[str]:
-    return [event.kind for event in recorder.waiting()]
+    return [event.kind for event in recorder.unsent()]
 
 
-async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
+async def test_killed_process_leaves_record(tmp_path: Path) -> None:
     machine = Machine()
     first = FlightRecorder(tmp_path, machine)
     await opened(first)
     first.note("connected")
     first.note("disconnected", how="closed")
     await first._write()  # and then it is killed
-    machine.passes(60)
+    machine.advance(60)
     machine.now = replace(machine.now, oom_kills=1)
     second = FlightRecorder(tmp_path, machine)
     second.note("dial_failed", how="refused")
     await opened(second)
     assert kinds(second) == ["started", "connected", "disconnected", "started", "dial_failed"]
-    told = second.waiting()
+    told = second.unsent()
     assert told[0].data == {"previous": "none"}
     assert told[3].data == {"previous": "died", "same_boot": True, "last_alive": 1_000_000.0, "oom_kills": 1}
-    second.told(told[:4])
+    second.mark_sent(told[:4])
     assert kinds(second) == ["dial_failed"]
     await second.stop()
     third = FlightRecorder(tmp_path, machine)
     await opened(third)
     assert kinds(third) == ["dial_failed", "stopped", "started"]
-    assert third.waiting()[-1].data["previous"] == "stopped"
+    assert third.unsent()[-1].data["previous"] == "stopped"
     await third.stop("upgraded")
     fourth = FlightRecorder(tmp_path, machine)
     await opened(fourth)
-    assert fourth.waiting()[-1].data["previous"] == "upgraded"
+    assert fourth.unsent()[-1].data["previous"] == "upgraded"
     other = FlightRecorder(tmp_path, machine)
     await opened(other, "w-other")
-    assert other.waiting()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"
+    assert other.unsent()[0].data == {"previous": "none"}, "another agent has its own record"
 
 
-async def test_a_process_that_stood_still_says_so_before_it_says_that_it_was_cut_off() -> None:
+async def test_suspension_precedes_disconnect() -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
-    machine.passes(40)
+    machine.advance(40)
     recorder.note("disconnected", how="closed")
     assert kinds(recorder) == ["stood_still", "disconnected"]
-    machine.passes(INTERVAL, clock=-3600)
+    machine.advance(INTERVAL, clock=-3600)
     assert kinds(recorder)[-1] == "clock_jumped"
-    machine.passes(600, asleep=598)
-    assert recorder.waiting()[-1].data == {"seconds": 600, "machine_slept": True}
+    machine.advance(600, asleep=598)
+    assert recorder.unsent()[-1].data == {"seconds": 600, "machine_slept": True}
 
 
-async def test_what_the_machine_did_explains_a_disconnect_that_is_noticed_later() -> None:
-    """A machine in another network tells of it over its new path, before anybody misses the old one."""
+async def test_machine_events_are_sent_again() -> None:
+    """A machine in another network reports it over its new path, before the old one is missed."""
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     recorder.note("connected")
-    machine.passes(5)
+    machine.advance(5)
     machine.now = replace(machine.now, addresses=("10.9.9.9",))
-    recorder.told(recorder.waiting())
+    recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == ["network_changed"]
-    goes_on(machine, recorder, 40)
+    advance_and_poll(machine, recorder, 40)
     recorder.note("disconnected", how="closed")
     assert kinds(recorder) == ["network_changed", "disconnected"]
-    recorder.told(recorder.waiting())
+    recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == ["network_changed"]
-    goes_on(machine, recorder, 60)
-    recorder.told(recorder.waiting())
+    advance_and_poll(machine, recorder, 60)
+    recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == []
-    assert recorder._found_at == {}
+    assert recorder._detected_at == {}
 
 
-async def test_what_a_connection_has_survived_explains_no_later_disconnect() -> None:
-    """Neither told again, nor told late."""
+async def test_survived_moves_explain_nothing() -> None:
+    """Neither sent again, nor sent late."""
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     machine.now = replace(machine.now, addresses=("10.9.9.9",))
     recorder.note("disconnected", how="silent")
     before = recorder.moves
-    machine.passes(40)
+    machine.advance(40)
     machine.now = replace(machine.now, addresses=("10.8.8.8",))
-    events = recorder.waiting()
+    events = recorder.unsent()
     assert [event.kind for event in events] == ["network_changed", "disconnected", "stood_still", "network_changed"]
-    recorder.survived(before, recorder.moves)
+    recorder.mark_survived(before, recorder.moves)
     assert ["survived" in event.data for event in events] == [False, False, True, True]
-    recorder.told(events)
-    assert [event.data.get("after") for event in recorder.waiting()] == ["10.9.9.9"], (
-        "that one explains what is told now"
+    recorder.mark_sent(events)
+    assert [event.data.get("after") for event in recorder.unsent()] == ["10.9.9.9"], (
+        "the later move explains the disconnect"
     )
 
 
-async def test_a_move_is_heard_of(autojump_clock: trio.testing.MockClock) -> None:
+async def test_move_is_notified(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     async with trio.open_nursery() as nursery:
@@ -142,10 +142,10 @@ async def test_a_move_is_heard_of(autojump_clock: trio.testing.MockClock) -> Non
         assert nursery.child_tasks
         machine.now = replace(machine.now, addresses=("10.9.9.9",))
         recorder.note("connected")
-    # the nursery ended: the move was heard
+    # the nursery ended: the move was noticed
 
 
-async def test_no_move_is_missed_while_nobody_waits(autojump_clock: trio.testing.MockClock) -> None:
+async def test_moves_without_waiter_count(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     for number in (1, 2):
@@ -159,38 +159,36 @@ async def test_no_move_is_missed_while_nobody_waits(autojump_clock: trio.testing
     assert waiting.cancelled_caught
 
 
-async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock) -> None:
+async def test_recorder_polls(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(recorder.run)
         await trio.sleep(1)
         machine.now = replace(machine.now, addresses=("10.9.9.9",))
-        for _ in range(20):  # notes must not keep it from looking
+        for _ in range(20):  # notes must not keep it from polling
             recorder.note("dial_failed", how="refused")
-            recorder.told(recorder.waiting()[1:])
+            recorder.mark_sent(recorder.unsent()[1:])
             await trio.sleep(1)
         nursery.cancel_scope.cancel()
     assert kinds(recorder)[0] == "network_changed"
 
 
-async def test_memory_is_bounded_and_so_is_the_file(tmp_path: Path) -> None:
+async def test_memory_and_file_are_bounded(tmp_path: Path) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
     await opened(recorder)
-    for number in range(KEPT * 3):
+    for number in range(MAX_EVENTS * 3):
         recorder.note("dial_failed", how=f"{number} " + "x" * 500)
     await recorder._write()
-    assert len(recorder.waiting()) == KEPT
+    assert len(recorder.unsent()) == MAX_EVENTS
     path = tmp_path / "w-main.flight"
     assert path.stat().st_size == 2 * SLOT
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = FlightFile.open_file(path).read()["events"]
-    assert kept[-1]["data"]["how"].startswith(f"{KEPT * 3 - 1} "), "the newest stay"
+    assert kept[-1]["data"]["how"].startswith(f"{MAX_EVENTS * 3 - 1} "), "the newest are kept"
 
 
-async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_full_disk_keeps_recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
     await opened(recorder)
 
@@ -207,7 +205,7 @@ async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
     assert kinds(nowhere) == ["started"]
 
 
-async def test_no_room_for_threads_ends_neither_the_file_nor_the_recorder(tmp_path: Path) -> None:
+async def test_thread_shortage_keeps_recorder(tmp_path: Path) -> None:
     first = FlightRecorder(tmp_path, Machine())
     await opened(first)
     with no_threads():
@@ -226,7 +224,7 @@ async def test_no_room_for_threads_ends_neither_the_file_nor_the_recorder(tmp_pa
     await second.stop()
 
 
-async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stop_waits_for_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
     await opened(recorder)
     begun, may_go_on, failures = trio.Event(), threading.Event(), list[OSError]()
@@ -249,7 +247,7 @@ async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypat
         await begun.wait()
         monkeypatch.setattr(FlightFile, "write", write)
         nursery.start_soon(recorder.stop, "upgraded")
-        for _ in range(30):  # whoever does not wait for it is through by then
+        for _ in range(30):  # a caller that does not wait would have returned by now
             await trio.sleep(0.01)
         may_go_on.set()
         while recorder._file is not None:
@@ -259,13 +257,11 @@ async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("waits_for", ["open_file", "write"])
-async def test_a_disk_that_does_not_answer_holds_up_nothing(
-    waits_for: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_disk_delays_nothing(waits_for: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     recorder = FlightRecorder(tmp_path, machine)
     monkeypatch.setattr(flight_recorder, "INTERVAL", 0.02)
-    monkeypatch.setattr(flight_recorder, "LAST_WORDS", 0.1)
+    monkeypatch.setattr(flight_recorder, "CLOSE_TIMEOUT", 0.1)
     asked, answer = threading.Event(), threading.Event()
 
     def silent(*_: object) -> None:
@@ -281,7 +277,7 @@ async def test_a_disk_that_does_not_answer_holds_up_nothing(
                 while not asked.is_set():
                     await trio.sleep(0.01)
                 machine.now = replace(machine.now, addresses=("10.9.9.9",))
-                assert await recorder.wait_moved(0) == 1, "it looks around"
+                assert await recorder.wait_moved(0) == 1, "it still polls"
                 recorder.note("connected")
                 await recorder.stop()
                 nursery.cancel_scope.cancel()
@@ -290,7 +286,7 @@ async def test_a_disk_that_does_not_answer_holds_up_nothing(
     assert [kind for kind in kinds(recorder) if kind != "started"] == ["network_changed", "connected", "stopped"]
 
 
-async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:
+async def test_invalid_record_is_ignored(tmp_path: Path) -> None:
     file = FlightFile.open_file(tmp_path / "w-main.flight")
     file.write({"last": {"wall": "soon"}, "events": [1, {"at": None}, {"at": 1, "kind": "connected", "data": {}}]})
     recorder = FlightRecorder(tmp_path, Machine())
@@ -298,8 +294,8 @@ async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:
     assert kinds(recorder) == ["connected", "started"]
 
 
-def test_this_machine_can_be_looked_at() -> None:
-    first, second = look_around(), look_around()
+def test_machine_can_be_read() -> None:
+    first, second = read_machine(), read_machine()
     assert second.running >= first.running and second.boot_id == first.boot_id
     assert all(not address.startswith("127.") for address in first.addresses)
 
@@ -312,5 +308,5 @@ def test_this_machine_can_be_looked_at() -> None:
         ({"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/coder-agent"),
     ],
 )
-def test_where_it_is_kept(environ: dict[str, str], expected: str) -> None:
+def test_default_folder(environ: dict[str, str], expected: str) -> None:
     assert default_folder(environ) == Path(expected)

@@ -8,14 +8,18 @@ import trio
 import trio.testing
 
 from coder.agent.lifecycle import Lifecycle, State
-from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.ordered_reports import OrderedReports
 from coder.agent.reports.outbox import Outbox
 from coder.agent.workspace.logs import LogQueue
 from coder.rpc.proto import agent_pb2
 
 
-async def test_it_is_quiet_when_every_kind_is_told() -> None:
-    logs, life, results = LogQueue(lambda: datetime.now(UTC)), Lifecycle(lambda: datetime.now(UTC)), InOrder[int](9)
+async def test_quiet_when_all_sent() -> None:
+    logs, life, results = (
+        LogQueue(lambda: datetime.now(UTC)),
+        Lifecycle(lambda: datetime.now(UTC)),
+        OrderedReports[int](9),
+    )
     outbox = Outbox({"log lines": logs, "states": life, "script results": results})
     assert outbox.describe() == ""
     await outbox.wait_quiet()
@@ -33,7 +37,7 @@ async def test_it_is_quiet_when_every_kind_is_told() -> None:
         return agent_pb2.BatchCreateLogsResponse()
 
     async def result(_: int) -> None:
-        life.set(State.READY)  # the last kind has one of a kind before it come
+        life.set(State.READY)  # sending the last kind adds a report of an earlier one
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
@@ -48,7 +52,7 @@ async def test_it_is_quiet_when_every_kind_is_told() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_server_that_has_enough_lines_is_not_waited_for() -> None:
+async def test_full_server_log_is_quiet() -> None:
     logs = LogQueue(lambda: datetime.now(UTC))
     logs.add(b"x" * 16, "said", agent_pb2.Log.INFO)
 

@@ -1,4 +1,4 @@
-"""The agent's readings: what can be read is there, what cannot is left out, and a window is pushed once it is full."""
+"""Readings: available values are reported, others omitted; a full window is pushed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from coder.agent.disk import LOOK_TIME, THREADS
+from coder.agent.disk import DISK_TIMEOUT, THREADS
 from coder.agent.reports import volumes
 from coder.agent.reports.resources import Configuration, push_loop, read
 from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session
 
 
-async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+async def test_unreadable_values_are_omitted(tmp_path: Path) -> None:
     point = await read(True, [str(tmp_path)])
     assert 0 < point.memory.used <= point.memory.total
     assert [volume.volume for volume in point.volumes] == [str(tmp_path)]
@@ -26,22 +26,20 @@ async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert not (await read(False, [])).HasField("memory")
 
 
-async def test_a_volume_that_does_not_answer_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mock_clock: MockClock
-) -> None:
-    """Memory and the others are read, and however many connections ask, it holds one thread of its own."""
+async def test_silent_volume_is_omitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mock_clock: MockClock) -> None:
+    """Memory and the other volumes are read; any number of connections holds one thread for the silent one."""
     answer, asked, looked = threading.Event(), list[Path](), list[Path]()
     points = list[Any]()
 
     async def ask() -> None:
         points.append(await read(True, paths))
 
-    async def look_time_passes() -> None:
+    async def timeout_passes() -> None:
         here = volumes._THREADS.of(tmp_path / "here")
         while here.borrowed_tokens or THREADS.limiter().borrowed_tokens:
             await trio.lowlevel.checkpoint()
         await trio.testing.wait_all_tasks_blocked()
-        mock_clock.jump(LOOK_TIME)
+        mock_clock.jump(DISK_TIMEOUT)
 
     def usage(folder: Path) -> tuple[int, int]:
         if folder != tmp_path / "away":
@@ -59,7 +57,7 @@ async def test_a_volume_that_does_not_answer_is_left_out(
                 nursery.start_soon(ask)
                 while len(looked) < number:
                     await trio.lowlevel.checkpoint()
-                await look_time_passes()
+                await timeout_passes()
         for point in points:
             assert point.HasField("memory")
             assert [volume.volume for volume in point.volumes] == paths[1:]
@@ -71,7 +69,7 @@ async def test_a_volume_that_does_not_answer_is_left_out(
 
 
 class Server:
-    """Answers as a session would."""
+    """Answers like a session."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -85,7 +83,7 @@ class Server:
         return reply()
 
 
-async def test_a_full_window_is_pushed_with_every_reading() -> None:
+async def test_full_window_is_pushed() -> None:
     config = Configuration(config=Configuration.Config(num_datapoints=3, collection_interval_seconds=10))
     config.memory.enabled = True
     server = Server(config)
@@ -102,7 +100,7 @@ async def test_a_full_window_is_pushed_with_every_reading() -> None:
     assert (server.pushed, rests) == ([3, 3, 3], [10] * 5)
 
 
-async def test_nothing_to_watch_is_no_loop() -> None:
+async def test_nothing_monitored_ends_loop() -> None:
     server = Server(Configuration(config=Configuration.Config(num_datapoints=3, collection_interval_seconds=10)))
     with trio.fail_after(60):
         await push_loop(cast("Session", server))

@@ -11,9 +11,7 @@ from coder.agent.reports import volumes
 from coder.agent.reports.volumes import read_volumes
 
 
-async def test_a_disk_that_does_not_answer_is_unknown_and_holds_one_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_disk_holds_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer, asked = threading.Event(), list[Path]()
 
     def silent(folder: Path) -> tuple[int, int]:
@@ -22,12 +20,12 @@ async def test_a_disk_that_does_not_answer_is_unknown_and_holds_one_thread(
         return 1, 2
 
     monkeypatch.setattr(volumes, "disk_usage", silent)
-    monkeypatch.setattr(volumes, "LOOK_TIME", 0.05)
+    monkeypatch.setattr(volumes, "DISK_TIMEOUT", 0.05)
     try:
         for _ in range(20):
             assert await read_volumes([tmp_path]) == {tmp_path: (None, None)}
         assert asked == [tmp_path]
     finally:
         answer.set()
-    monkeypatch.setattr(volumes, "LOOK_TIME", 30)
+    monkeypatch.setattr(volumes, "DISK_TIMEOUT", 30)
     assert await read_volumes([tmp_path]) == {tmp_path: (1, 2)}

@@ -1,4 +1,4 @@
-"""The SSH service is loaded by the first stream; whoever comes meanwhile waits for it, too."""
+"""The first stream loads the SSH service; concurrent ones wait for it, too."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _state() -> AgentState:
     return AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
 
 
-async def test_the_first_streams_load_it() -> None:
+async def test_first_stream_loads_server() -> None:
     door = SshAcceptor(_state(), max_timeout=60)
-    door.terminate_all()  # nothing there yet, nothing to end
+    door.terminate_all()  # not loaded yet, nothing to terminate
     near, far = memory_stream_pair()
     later, late = memory_stream_pair()
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
@@ -34,6 +34,6 @@ async def test_the_first_streams_load_it() -> None:
         nursery.cancel_scope.cancel()
 
 
-def test_an_agent_starts_without_what_it_needs_later() -> None:
+def test_agent_starts_without_ssh() -> None:
     code = "import sys, coder.agent.agent; print([n for n in ('asyncssh', 'coder.mesh.node') if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"

@@ -1,4 +1,4 @@
-"""Files over SSH by the real client: what is done to them, and that no disk holds up the event loop."""
+"""SFTP with the real client: operations on files, and no disk blocks the event loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def transfer(server: Server, batch: str, *, check: bool = True) -> subproc
         return await trio.run_process(argv, stdin=batch.encode(), capture_stdout=True, capture_stderr=True, check=check)
 
 
-async def test_no_call_on_a_file_is_made_on_the_event_loop(server: Server, tmp_path: Path) -> None:
+async def test_file_calls_run_in_threads(server: Server, tmp_path: Path) -> None:
     folder, here = tmp_path / "there", tmp_path / "here"
     folder.mkdir()
     here.mkdir()
@@ -63,17 +63,17 @@ async def test_no_call_on_a_file_is_made_on_the_event_loop(server: Server, tmp_p
     assert "-rw-------" in shown and " link" in shown and " .." in shown
 
 
-async def test_a_pipe_nobody_writes_to_holds_up_nobody(server: Server, tmp_path: Path) -> None:
+async def test_silent_pipe_blocks_nothing(server: Server, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for batch in (f"get pipe {tmp_path}/got", f"put {__file__} pipe"):
         done = await transfer(server, batch, check=False)
-        assert done.returncode == 1, "no file that could be read or written"
+        assert done.returncode == 1, "a pipe has no offset"
     done = await server.ssh("echo alive")
     assert done.stdout == b"alive\n"
 
 
-async def test_a_folder_of_many_is_listed_whole(server: Server, tmp_path: Path) -> None:
-    names = {f"f{number:04}" for number in range(3 * sftp.NAMES + 1)}
+async def test_large_folder_is_listed(server: Server, tmp_path: Path) -> None:
+    names = {f"f{number:04}" for number in range(3 * sftp.NAMES_PER_READ + 1)}
     (tmp_path / "many").mkdir()
     for name in names:
         (tmp_path / "many" / name).touch()
@@ -82,7 +82,7 @@ async def test_a_folder_of_many_is_listed_whole(server: Server, tmp_path: Path) 
     assert (await transfer(server, "ls none", check=False)).returncode == 1
 
 
-async def test_files_are_opened_as_asked(server: Server, tmp_path: Path) -> None:
+async def test_open_flags_are_respected(server: Server, tmp_path: Path) -> None:
     (tmp_path / "part").write_bytes(b"0123456789")
     (tmp_path / "whole").write_bytes(b"0123456789abcdef")
     await transfer(server, f"reput {tmp_path}/whole part")
@@ -92,10 +92,8 @@ async def test_files_are_opened_as_asked(server: Server, tmp_path: Path) -> None
     assert (tmp_path / "part").read_bytes() == b"x"
 
 
-async def test_sessions_wait_for_a_disk_apart_from_others(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk below one name does not answer; another session and a command go on, and the server can end."""
+async def test_silent_disk_blocks_own_session(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk below one name does not answer; another session and a command continue, and the server can end."""
     answer = threading.Event()
     plain = os.lstat
 
@@ -116,7 +114,7 @@ async def test_sessions_wait_for_a_disk_apart_from_others(
         answer.set()
 
 
-async def test_what_fails_behind_an_answer_is_said_by_the_next_write_or_the_close(
+async def test_write_behind_failure_is_reported(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "small").write_bytes(b"x")
@@ -132,10 +130,8 @@ async def test_what_fails_behind_an_answer_is_said_by_the_next_write_or_the_clos
     assert (tmp_path / "there").read_bytes() == (tmp_path / "large").read_bytes()
 
 
-async def test_a_large_packet_is_not_put_together_piece_by_piece(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The transport knows it by asyncssh's own names for where it is in a packet."""
+async def test_large_packet_is_not_copied(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transport relies on asyncssh's own names for the position in a packet."""
     missing: list[int] = []
     plain = StreamTransport._missing
 
@@ -156,10 +152,8 @@ async def test_a_large_packet_is_not_put_together_piece_by_piece(
     assert (tmp_path / "there").read_bytes() == content
 
 
-async def test_pieces_that_follow_each_other_go_to_the_disk_together(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each call gives the interpreter away, and waits until the busy event loop gives it back."""
+async def test_adjacent_writes_are_joined(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call releases the interpreter and waits for the busy event loop to release it again."""
     together: list[int] = []
     plain = sftp._write
 
@@ -171,7 +165,7 @@ async def test_pieces_that_follow_each_other_go_to_the_disk_together(
     (tmp_path / "large").write_bytes(os.urandom(4 << 20))
     await transfer(server, f"put {tmp_path}/large there")
     assert (tmp_path / "there").read_bytes() == (tmp_path / "large").read_bytes()
-    assert max(together) > 1 and max(together) <= sftp.PIECES
+    assert max(together) > 1 and max(together) <= sftp.MAX_BUFFERS
 
 
 @pytest.mark.parametrize(
@@ -184,18 +178,18 @@ async def test_pieces_that_follow_each_other_go_to_the_disk_together(
         ([], []),
     ],
 )
-def test_runs_of_writes(tmp_path: Path, writes: list[tuple[int, bytes]], runs: list[tuple[int, list[bytes]]]) -> None:
+def test_adjacent_runs(tmp_path: Path, writes: list[tuple[int, bytes]], runs: list[tuple[int, list[bytes]]]) -> None:
     with (tmp_path / "f").open("wb") as file:
-        assert list(sftp._runs([(file, *write) for write in writes])) == [(file, *run) for run in runs]
+        assert list(sftp._adjacent_runs([(file, *write) for write in writes])) == [(file, *run) for run in runs]
 
 
-def test_a_run_ends_with_its_file(tmp_path: Path) -> None:
+def test_run_ends_with_file(tmp_path: Path) -> None:
     with (tmp_path / "f").open("wb") as one, (tmp_path / "g").open("wb") as other:
-        assert list(sftp._runs([(one, 0, b"a"), (other, 1, b"b")])) == [(one, 0, [b"a"]), (other, 1, [b"b"])]
+        assert list(sftp._adjacent_runs([(one, 0, b"a"), (other, 1, b"b")])) == [(one, 0, [b"a"]), (other, 1, [b"b"])]
 
 
-async def test_whoever_reads_after_a_write_reads_it(server: Server) -> None:
-    """In one session: by the same file, by its name, and its size."""
+async def test_reads_see_earlier_writes(server: Server) -> None:
+    """In one session: by the same file, by its name, and by its size."""
 
     async def converse() -> None:  # asyncio's
         options = {"known_hosts": None, "username": "u", "config": None}
@@ -215,8 +209,8 @@ async def test_whoever_reads_after_a_write_reads_it(server: Server) -> None:
         await aio_as_trio(converse)()
 
 
-def test_a_write_of_which_the_disk_takes_a_part_is_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """asyncssh says that all is well when a part was written, and the last one of a file has nobody behind it."""
+def test_partial_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncssh reports success for a partial write, and no later write follows a file's last one."""
     plain, left = os.pwrite, 5
 
     def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
@@ -234,20 +228,20 @@ def test_a_write_of_which_the_disk_takes_a_part_is_made_whole(tmp_path: Path, mo
     assert (tmp_path / "f").read_bytes() == b"0123456789" * 5
 
 
-def test_every_operation_of_the_library_is_in_a_thread() -> None:
-    """Whatever a new version of it adds has to be looked at."""
+def test_all_operations_are_threaded() -> None:
+    """Additions of a new library version need a review."""
     operations = {
         name
         for name, found in inspect.getmembers(asyncssh.SFTPServer, inspect.isfunction)
         if "Awaitable" in str(inspect.signature(found).return_annotation)
     }
     harmless = {"exit", "format_longname"}
-    later = {"lock", "unlock", "open56"}  # of version 4 of the protocol and later, which is not spoken here
-    assert operations - harmless - later == {*sftp.IN_THREADS, "close", "open", "read", "write"}
+    later = {"lock", "unlock", "open56"}  # of version 4 of the protocol and later, which this server does not support
+    assert operations - harmless - later == {*sftp.THREADED_OPERATIONS, "close", "open", "read", "write"}
 
 
-def test_of_the_extensions_of_the_library_none_looks_at_a_file_by_itself() -> None:
-    """Whatever a new version of it adds has to be looked at."""
+def test_extensions_bypass_nothing() -> None:
+    """Additions of a new library version need a review."""
     kind = asyncssh.sftp.SFTPServerHandler
     through_operations = {
         b"posix-rename@openssh.com",
@@ -263,12 +257,12 @@ def test_of_the_extensions_of_the_library_none_looks_at_a_file_by_itself() -> No
     assert {name for name, _ in kind._extensions} == through_operations | of_no_file
     handled = {name for name in kind._packet_handlers if isinstance(name, bytes)}
     assert handled - later == (through_operations | of_no_file) - {b"newline", b"vendor-id"}
-    assert not handled & sftp.NOT_OFFERED
+    assert not handled & sftp.REMOVED_EXTENSIONS
 
 
 @asynccontextmanager
 async def files(server: Server) -> AsyncIterator[tuple[Any, Any]]:
-    """asyncio's: (connection, SFTP client)."""
+    """Open an SFTP client of asyncio; yield (connection, client)."""
     options = {"known_hosts": None, "username": "u", "config": None}
     async with (
         asyncssh.connect("127.0.0.1", server.port, **options) as client,
@@ -281,10 +275,8 @@ def full(_descriptor: int, _data: memoryview, _offset: int) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-async def test_a_session_ends_though_what_it_wrote_was_lost(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The client leaves without closing its files; the first of them has something to say when it is closed."""
+async def test_session_ends_after_lost_writes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client leaves without closing its files; closing the first of them raises."""
     monkeypatch.setattr(os, "pwrite", full)
 
     async def converse() -> None:
@@ -310,8 +302,8 @@ def _open_below(folder: Path) -> list[str]:
     return [name for name in found if name.startswith(str(folder))]
 
 
-async def test_a_write_nobody_can_make_costs_no_other_file(server: Server, tmp_path: Path) -> None:
-    """An offset is any number of 64 bits; the two writes are in one piece of work."""
+async def test_impossible_write_spares_other_files(server: Server, tmp_path: Path) -> None:
+    """An offset may be any 64-bit number; both writes are in one batch."""
 
     async def converse() -> None:
         async with files(server) as (_, there):
@@ -326,10 +318,10 @@ async def test_a_write_nobody_can_make_costs_no_other_file(server: Server, tmp_p
     assert (tmp_path / "good").read_bytes() == b"kept"
 
 
-async def test_where_no_thread_can_be_started_what_was_answered_is_told_to_be_lost(
+async def test_thread_shortage_reports_lost_writes(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Groups of processes have a most; and a place that was taken for one is given back."""
+    """A container limits processes; and the slot of a failed thread is released."""
     plain = trio.lowlevel.start_thread_soon
     refused = 0
 
@@ -357,10 +349,8 @@ async def test_where_no_thread_can_be_started_what_was_answered_is_told_to_be_lo
     assert (tmp_path / "kept").read_bytes() == b"kept"
 
 
-async def test_a_file_is_closed_though_no_thread_can_be_started(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A client closes once: what it wrote is there, and so it is told."""
+async def test_thread_shortage_still_closes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client closes once: its data is written, and the close succeeds."""
     plain = trio.lowlevel.start_thread_soon
     refused = []
 
@@ -384,17 +374,15 @@ async def test_a_file_is_closed_though_no_thread_can_be_started(
     assert refused and (tmp_path / "kept").read_bytes() == b"kept"
 
 
-def test_after_a_write_that_failed_nothing_more_is_written_to_the_file(tmp_path: Path) -> None:
+def test_failed_file_gets_no_writes(tmp_path: Path) -> None:
     with (tmp_path / "lost").open("wb", 0) as lost, (tmp_path / "kept").open("wb", 0) as kept:
         writes = [(lost, 0, b"x"), (kept, 0, b"y")]
         assert sftp._write_all(writes, {lost}) == {}
     assert ((tmp_path / "lost").read_bytes(), (tmp_path / "kept").read_bytes()) == (b"", b"y")
 
 
-async def test_what_cannot_be_looked_at_costs_a_folder_no_other_name(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Gone since its name was read, or somebody's mount by FUSE."""
+async def test_unreadable_entry_spares_folder(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleted since the listing, or a user's FUSE mount."""
     (tmp_path / "d").mkdir()
     for name in ("one", "two", "three"):
         (tmp_path / "d" / name).touch()

@@ -1,4 +1,4 @@
-"""A server's program on its way to us, and everything that makes it unfit."""
+"""Download of a server's program, and everything that makes it unfit."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Shelf:
 
     @asynccontextmanager
     async def stream(self, _method: str, _path: str, *, head_timeout: float) -> AsyncIterator[Answer]:
-        assert head_timeout == fetch.SILENCE
+        assert head_timeout == fetch.STALL_TIMEOUT
         self.fetched += 1
         yield Answer(self.program, headers=self.headers)
 
@@ -73,7 +73,7 @@ async def fetched(shelf: Shelf, folder: Path, keyring: Path | None = None) -> Pa
     return await fetch_program(client, NAME, "v9.0.0", digest, folder, keyring)
 
 
-async def test_a_good_program_is_fetched_once(tmp_path: Path) -> None:
+async def test_good_program_is_fetched_once(tmp_path: Path) -> None:
     folder = tmp_path / "upgrade"
     folder.mkdir(mode=0o700)
     (folder / "coder-0123456789abcdef.part").write_text("of a download that was killed")
@@ -95,27 +95,25 @@ VERDICTS: dict[str, tuple[Shelf, str]] = {
     "says thousands of brackets": (Shelf(b"#!/bin/sh\nprintf '[%.0s' $(seq 100000)\n"), "does not run here"),
     "foreign": (Shelf(GOOD.replace(b"over=1", b"over=2")), "cannot take over"),
 }
-"""What stays so for these bytes on this machine."""
+"""Permanent faults of these bytes on this machine."""
 PASSING: dict[str, tuple[Shelf, str]] = {
-    "another checksum": (Shelf(checksum=f"{'0' * 64}  {NAME}\n"), "its checksum is not the one"),
-    "no checksum": (Shelf(checksum="<html>sign in</html>"), "checksum is none"),
+    "another checksum": (Shelf(checksum=f"{'0' * 64}  {NAME}\n"), "its checksum differs"),
+    "no checksum": (Shelf(checksum="<html>sign in</html>"), "checksum is malformed"),
     "too large": (Shelf(b"#!/bin/sh\n" * 100), "larger than"),
     "another version": (Shelf(GOOD.replace(b"v9.0.0", b"v8.0.0")), "it is v8.0.0, and the server is v9.0.0"),
-    "too slow": (Shelf(b"#!/bin/sh\nexec sleep 60\n"), "no answer within 1 s"),
+    "too slow": (Shelf(b"#!/bin/sh\nexec sleep 60\n"), "did not finish within 1 s"),
     "killed": (Shelf(b"#!/bin/sh\nkill -KILL $$\n"), "does not run here: status -9"),
     "killed below a shell": (Shelf(b"#!/bin/sh\nexit 137\n"), "does not run here: status 137"),
     "no room to unpack": (Shelf(b"#!/bin/sh\necho no space >&2; exit 127\n"), "does not run here: no space"),
     "no interpreter": (Shelf(b"#!/nowhere/sh\n"), "cannot be started"),
 }
-"""What another replica, more room or a quieter machine may mend."""
+"""Faults that another replica, more disk space or a quieter machine may remove."""
 
 
 @pytest.mark.parametrize("what", [*VERDICTS, *PASSING])
-async def test_unfit_programs_are_refused_or_left_for_later_and_leave_nothing_half(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unfit_programs_are_rejected(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf, reason = (VERDICTS | PASSING)[what]
-    monkeypatch.setattr(fetch, "MOST", 500)
+    monkeypatch.setattr(fetch, "MAX_SIZE", 500)
     monkeypatch.setattr(checks, "FIRST_START", 1.0 if what == "too slow" else 60.0)
     kind: type[CoderError] = UpgradeRefusedError if what in VERDICTS else UpgradeNotNowError
     with pytest.raises(kind, match=reason):
@@ -124,7 +122,7 @@ async def test_unfit_programs_are_refused_or_left_for_later_and_leave_nothing_ha
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-async def test_a_disk_that_fails_is_no_verdict(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_disk_failure_is_no_verdict(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -137,23 +135,23 @@ async def test_a_disk_that_fails_is_no_verdict(number: int, tmp_path: Path, monk
 
 
 class Trickle(Answer):
-    """A byte a while, for ever."""
+    """One byte per interval, forever."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while True:
-            await trio.sleep(fetch.SILENCE * 0.9)
+            await trio.sleep(fetch.STALL_TIMEOUT * 0.9)
             yield b"#"
 
 
-async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_takes(
+async def test_trickling_download_times_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async def look(do: Any, *arguments: Any) -> Any:  # the clock would not wait for a thread
+    async def run_here(function: Any, *arguments: Any) -> Any:  # a test clock does not wait for a thread
         await trio.lowlevel.checkpoint()
-        return do(*arguments)
+        return function(*arguments)
 
     for module in (checks, fetch, folder_of_programs):
-        monkeypatch.setattr(module, "on_disk", look)
+        monkeypatch.setattr(module, "on_disk", run_here)
     shelf = Shelf()
 
     @asynccontextmanager
@@ -162,15 +160,15 @@ async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_ta
 
     shelf.stream = stream  # type: ignore[method-assign]
     began = trio.current_time()
-    with pytest.raises(NetError, match="did not come within"):
+    with pytest.raises(NetError, match="was not downloaded within"):
         await fetched(shelf, tmp_path)
-    assert trio.current_time() - began == pytest.approx(fetch.DOWNLOAD, abs=1)
+    assert trio.current_time() - began == pytest.approx(fetch.DOWNLOAD_TIMEOUT, abs=1)
     assert [one.name for one in tmp_path.iterdir()] == [".lock"]
 
 
 @pytest.mark.parametrize("program", [GOOD, b"\x7fELF of another machine"])
-async def test_no_call_on_a_file_is_made_on_the_event_loop(program: bytes, tmp_path: Path) -> None:
-    """A disk that does not answer would hold up every terminal of the workspace."""
+async def test_file_calls_run_in_threads(program: bytes, tmp_path: Path) -> None:
+    """A silent disk would block every terminal of the workspace."""
     folder = tmp_path / "upgrade"
     folder.mkdir(mode=0o700)
     for name in ("0123456789abcdef.part", "coder-0123456789abcdef"):
@@ -181,18 +179,18 @@ async def test_no_call_on_a_file_is_made_on_the_event_loop(program: bytes, tmp_p
     assert not found
 
 
-async def test_two_agents_of_one_name_do_not_write_one_file(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent is at work"):
+async def test_concurrent_fetch_is_locked(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent is using"):
         await fetched(Shelf(), tmp_path)
     assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD
 
 
-async def test_what_was_put_in_its_way_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").write_text("of somebody")
     name = f".coder-{hashlib.sha256(GOOD).hexdigest()[:16]}.{'00' * 8}.part"
     (tmp_path / "a").mkdir(mode=0o700)
     monkeypatch.setattr(os, "urandom", bytes)
-    monkeypatch.setattr(Path, "glob", lambda *_: ())  # it comes after the tidying
+    monkeypatch.setattr(Path, "glob", lambda *_: ())  # it appears after the cleanup
     (tmp_path / "a" / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
         await fetched(Shelf(), tmp_path / "a")
@@ -200,10 +198,8 @@ async def test_what_was_put_in_its_way_is_not_written_through(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("keyring", [False, True])
-async def test_a_file_that_changes_while_it_is_checked_gets_no_verdict(
-    keyring: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A verdict is on the bytes the server means, by their SHA-256: others would stay refused for nothing."""
+async def test_changed_file_gets_no_verdict(keyring: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict applies to the bytes with the server's SHA-256: other bytes must not refuse them."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (tmp_path / "gpgv").write_text('#!/bin/sh\nfor last; do :; done\necho "# other" >>"$last"\nexit 1\n')
     (tmp_path / "gpgv").chmod(0o755)
@@ -212,8 +208,8 @@ async def test_a_file_that_changes_while_it_is_checked_gets_no_verdict(
         await fetched(shelf, tmp_path / "a", tmp_path / "keyring" if keyring else None)
 
 
-async def test_a_checked_program_leaves_no_server_of_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warm one may also be another program's, and answer in its place."""
+async def test_check_leaves_no_command_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm server may belong to another program, and answer in its place."""
     monkeypatch.delenv("CODER_NO_COMMAND_SERVER", raising=False)
     asking = GOOD.replace(b"#!/bin/sh\n", b'#!/bin/sh\n[ -n "$CODER_NO_COMMAND_SERVER" ] || exit 4\n')
     assert (await fetched(Shelf(asking), tmp_path)).read_bytes() == asking
@@ -223,21 +219,19 @@ def of_version(number: int) -> bytes:
     return GOOD + f"# {number}\n".encode()
 
 
-async def test_names_that_shells_were_told_start_the_program_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A shell of the second program outlives it by as many upgrades as there are."""
+async def test_earlier_names_start_current_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell of the second program outlives it by any number of upgrades."""
     paths: list[Path] = []
     for number in range(6):
         paths.append(await fetched(Shelf(of_version(number)), tmp_path))
         for told in paths[:-1]:
-            assert told.read_bytes() == of_version(number - 1), "what runs while the next one waits"
-        monkeypatch.setenv("CODER_SELF", str(paths[-1]))  # and goes on as that one
+            assert told.read_bytes() == of_version(number - 1), "the running program while the next one waits"
+        monkeypatch.setenv("CODER_SELF", str(paths[-1]))  # and continues as that one
     assert sorted(tmp_path.glob("coder-*")) == sorted(paths)
-    assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "links to links would end at forty"
+    assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "a chain of links fails at forty"
 
 
-async def test_what_fails_on_the_way_is_no_verdict(tmp_path: Path) -> None:
+async def test_network_failure_is_no_verdict(tmp_path: Path) -> None:
     shelf = Shelf()
     shelf.headers = {"content-encoding": "gzip"}
     with pytest.raises(NetError):
@@ -253,17 +247,15 @@ async def test_what_fails_on_the_way_is_no_verdict(tmp_path: Path) -> None:
         await fetched(missing, tmp_path)
 
 
-async def test_a_folder_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
+async def test_unwritable_folder_is_no_verdict(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="Not a directory"):
         await fetched(Shelf(), tmp_path / "file" / "upgrade")
 
 
 @pytest.mark.skipif(not (shutil.which("gpg") and shutil.which("gpgv")), reason="signatures are GnuPG's")
-async def test_with_a_keyring_only_what_its_keys_signed(
-    tmp_path: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = open_path / "gnupg"  # the agent's sockets lie in it: 107 bytes are the longest address
+async def test_keyring_requires_signature(tmp_path: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = open_path / "gnupg"  # the agent's sockets are in it: an address has at most 107 bytes
     home.mkdir(mode=0o700)
     (tmp_path / "program").write_bytes(GOOD)
 
@@ -287,7 +279,7 @@ async def test_with_a_keyring_only_what_its_keys_signed(
     path = await fetched(Shelf(signature=signature), tmp_path / "a", keyring)
     assert path.read_bytes() == GOOD
     for unable in (tmp_path / "no-keyring.gpg", tmp_path / "empty.gpg"):
-        (tmp_path / "empty.gpg").touch()  # it holds no key of the signature
+        (tmp_path / "empty.gpg").touch()  # does not have the signature's key
         with pytest.raises(UpgradeNotNowError, match="cannot be checked"):
             await fetched(Shelf(signature=signature), tmp_path / "a", unable)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What one program leaves to the next, and what happens when there is no next."""
+"""Handover from one program to the next, and failures of the next one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from coder.agent.upgrade.handover import (
 from coder.base.errors import CoderError
 
 
-class Started(BaseException):
-    """The program would be another one now."""
+class ExecSucceeded(BaseException):
+    """The exec succeeded."""
 
 
 def filled(terminal: int, output: int) -> Handover:
@@ -54,38 +54,38 @@ def filled(terminal: int, output: int) -> Handover:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Every program that would have been started, and what it would have found."""
+    """Yield every program that would have been started, with its handover document."""
     calls: list[Any] = []
 
     def execve(path: str, argv: list[str], env: dict[str, str]) -> None:
         number = int(env[VARIABLE])
         inherited = os.get_inheritable(number)
         calls.append((path, argv, {**env, VARIABLE: str(os.dup(number))}, inherited))
-        raise Started
+        raise ExecSucceeded
 
     @contextmanager
-    def told() -> Iterator[int]:  # execve closes its writing end, and nothing else
+    def notified() -> Iterator[int]:  # execve closes its writing end, and nothing else
         reading, writing = os.pipe()
         os.close(writing)
         yield reading
 
-    monkeypatch.setattr(handover_module, "told_to_a_pipe", told)
+    monkeypatch.setattr(handover_module, "signals_to_pipe", notified)
     monkeypatch.setattr(os, "execve", execve)
     yield calls
     signals.release()
 
 
-def test_everything_arrives_and_only_there(started: list[Any]) -> None:
+def test_handover_arrives_completely(started: list[Any]) -> None:
     terminal, output = os.pipe()
     left = filled(terminal, output)
-    with pytest.raises(Started):
+    with pytest.raises(ExecSucceeded):
         replace_program(left, Restart(("agent", "--x"), {"A": "b"}))
     path, argv, env, inherited = started[0]
     assert (path, argv, env["A"], inherited) == ("/new/coder", ["/new/coder", "agent", "--x"], "b", True)
     assert os.get_inheritable(terminal) and os.get_inheritable(output)
     assert take_over(env) == left
-    assert VARIABLE not in env, "children must not take it for theirs"
-    assert not os.get_inheritable(terminal) and not os.get_inheritable(output), "shells get nobody else's terminal"
+    assert VARIABLE not in env, "children must not inherit the variable"
+    assert not os.get_inheritable(terminal) and not os.get_inheritable(output), "shells inherit no other terminal"
     os.close(terminal)
     os.close(output)
 
@@ -112,7 +112,7 @@ OBSTACLES: dict[str, tuple[str, Any, str]] = {
 
 
 @pytest.mark.parametrize("what", OBSTACLES)
-def test_whatever_is_in_the_way_this_program_has_everything_still(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_exec_keeps_everything(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken, said = OBSTACLES[what]
     terminal, output = os.pipe()
     before = signal.signal(signal.SIGQUIT, signal.default_int_handler)
@@ -134,28 +134,29 @@ def test_whatever_is_in_the_way_this_program_has_everything_still(what: str, mon
 
 
 @pytest.mark.parametrize("half", ["\udc80", "\ud800"])
-def test_texts_that_are_no_utf8_arrive(half: str, started: list[Any]) -> None:
-    """A client names terminals, and writes commands, in JSON: half a surrogate pair is a text there."""
+def test_non_utf8_texts_arrive(half: str, started: list[Any]) -> None:
+    """A client names terminals, and writes commands, in JSON, which may hold half a surrogate pair."""
     terminal, output = os.pipe()
     left = filled(terminal, output)
     left.terminals[0].ident = left.processes[0].command = left.processes[0].workdir = half
     left.units = KeptUnits(half, True, {half: half}, {half: [half]})
-    with pytest.raises(Started):
+    with pytest.raises(ExecSucceeded):
         replace_program(left, Restart((), {}))
     assert take_over(started[0][2]) == left
     os.close(terminal)
     os.close(output)
 
 
-def test_the_launchers_lock_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Any]) -> None:
-    """It is inherited by us on purpose; a program that takes over holds its own, and one more for each before it."""
+def test_launcher_lock_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Any]) -> None:
+    """The lock is inherited on purpose; a program that takes over holds its own, and would add one for each program
+    before it."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "coder"))
     (tmp_path / ".lock").touch()
     held, other = os.open(tmp_path / ".lock", os.O_RDONLY), os.open(tmp_path, os.O_RDONLY)
     terminal, output = os.pipe()
     for number in (held, other):
         os.set_inheritable(number, True)
-    with pytest.raises(Started):
+    with pytest.raises(ExecSucceeded):
         replace_program(filled(terminal, output), Restart((), {}))
     os.close(int(started[0][2][VARIABLE]))
     assert not os.get_inheritable(held) and os.get_inheritable(other)
@@ -163,17 +164,17 @@ def test_the_launchers_lock_is_left_behind(tmp_path: Path, monkeypatch: pytest.M
         os.close(number)
 
 
-def test_that_nothing_can_be_left_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rehearsal_detects_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     rehearse()
     monkeypatch.setattr(os, "memfd_create", has_no_descriptors)
     with pytest.raises(OSError, match="Too many open files"):
         rehearse()
 
 
-def test_signals_that_were_ignored_are_ignored_by_the_next(started: list[Any]) -> None:
+def test_ignored_signals_stay_ignored(started: list[Any]) -> None:
     before = signal.signal(signal.SIGQUIT, lambda *_: None)
     try:
-        with pytest.raises(Started):
+        with pytest.raises(ExecSucceeded):
             replace_program(filled(0, 0), Restart(("agent",), {}, (signal.SIGQUIT,)))
         assert signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN
     finally:
@@ -181,12 +182,12 @@ def test_signals_that_were_ignored_are_ignored_by_the_next(started: list[Any]) -
         os.close(int(started[0][2][VARIABLE]))
 
 
-def test_who_was_started_by_somebody_else_takes_nothing_over() -> None:
+def test_normal_start_takes_nothing_over() -> None:
     assert take_over({}) is None
 
 
 @pytest.mark.parametrize("document", [b"", b"{", b"{}", b"[]", b'{"version": 1}'])
-def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, document: bytes) -> None:
+def test_unreadable_document_is_an_error(tmp_path: Path, document: bytes) -> None:
     (tmp_path / "left").write_bytes(document)
     number = os.open(tmp_path / "left", os.O_RDONLY)
     with pytest.raises(CoderError, match="cannot be read"):
@@ -194,6 +195,6 @@ def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, document: bytes)
 
 
 @pytest.mark.parametrize("odd", ["x", "-1", "999999"])
-def test_a_variable_that_names_nothing(odd: str) -> None:
+def test_invalid_variable_is_an_error(odd: str) -> None:
     with pytest.raises(CoderError, match="cannot be read"):
         take_over({VARIABLE: odd})

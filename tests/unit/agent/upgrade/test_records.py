@@ -1,4 +1,4 @@
-"""What is remembered of programs."""
+"""Records of programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from coder.agent.upgrade import records
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
-from coder.agent.upgrade.records import HELD, KEPT, TRIES, Records
+from coder.agent.upgrade.records import HOLD_SECONDS, MAX_ATTEMPTS, MAX_RECORDS, Records
 
 
 def is_held(folder: Path, digest: str = "a") -> bool:
@@ -22,38 +22,36 @@ def is_held(folder: Path, digest: str = "a") -> bool:
     return False
 
 
-def test_attempts_that_do_not_last_leave_a_program_alone_for_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_attempts_hold_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     folder = tmp_path / "upgrade"
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         assert not is_held(folder)
-        Records(folder).begin("a", "v9")
+        Records(folder).record_attempt("a", "v9")
     assert is_held(folder) and not is_held(folder, "b")
-    now -= 3600  # a clock that was put back
+    now -= 3600  # a clock that was set back
     assert is_held(folder)
-    now += 3600 + HELD
+    now += 3600 + HOLD_SECONDS
     assert not is_held(folder)
-    Records(folder).begin("a", "v9")
-    assert is_held(folder), "one more attempt, and no more"
+    Records(folder).record_attempt("a", "v9")
+    assert is_held(folder), "only one more attempt is allowed"
 
 
-def test_a_program_that_has_lasted_begins_anew(tmp_path: Path) -> None:
+def test_lasting_program_resets_attempts(tmp_path: Path) -> None:
     for digest in ("b", "a", "a"):
-        Records(tmp_path).begin(digest, "v9")
+        Records(tmp_path).record_attempt(digest, "v9")
     assert is_held(tmp_path)
-    Records(tmp_path).last("a")
+    Records(tmp_path).mark_lasted("a")
     assert not is_held(tmp_path)
     (left,) = json.loads((tmp_path / "attempts.json").read_text())["attempts"]
     assert (left["digest"], left["count"]) == ("b", 1)
 
 
-def test_what_cannot_be_written_down_is_no_attempt(tmp_path: Path) -> None:
+def test_unrecorded_attempt_is_not_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="exists"):
-        Records(tmp_path / "file").begin("a", "v9")
+        Records(tmp_path / "file").record_attempt("a", "v9")
 
 
 ODD = [
@@ -71,19 +69,19 @@ ODD = [
 
 
 @pytest.mark.parametrize("text", ODD, ids=lambda text: text[:30])
-def test_what_is_no_record_holds_nothing_and_is_written_over(text: str, tmp_path: Path) -> None:
+def test_invalid_records_are_overwritten(text: str, tmp_path: Path) -> None:
     (tmp_path / "attempts.json").write_text(text)
     assert not is_held(tmp_path)
-    for _ in range(TRIES):
-        Records(tmp_path).begin("a", "v9")
+    for _ in range(MAX_ATTEMPTS):
+        Records(tmp_path).record_attempt("a", "v9")
     assert is_held(tmp_path)
 
 
-def test_the_oldest_is_forgotten(tmp_path: Path) -> None:
+def test_oldest_record_is_dropped(tmp_path: Path) -> None:
     kept = Records(tmp_path)
-    for number in range(KEPT + 1):
-        kept.begin(str(number), "v9")
+    for number in range(MAX_RECORDS + 1):
+        kept.record_attempt(str(number), "v9")
         kept.refuse(str(number), "v9", "no")
     for name in ("attempts", "refused"):
-        assert len(json.loads((tmp_path / f"{name}.json").read_text())[name]) == records.KEPT
-    assert not kept.is_refused("0") and kept.is_refused(str(KEPT))
+        assert len(json.loads((tmp_path / f"{name}.json").read_text())[name]) == records.MAX_RECORDS
+    assert not kept.is_refused("0") and kept.is_refused(str(MAX_RECORDS))

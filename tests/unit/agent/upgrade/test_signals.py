@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while one program becomes another, in a process of their own."""
+"""SIGINT and SIGTERM during an exec, in separate processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import coder
-from coder.agent.upgrade.signals import ENDING, hold, release, take_told, told_to_a_pipe
+from coder.agent.upgrade.signals import ENDING, hold, release, replay_signals, signals_to_pipe
 
 COMMON = """
 import os, signal, sys, threading, time
@@ -58,7 +58,7 @@ with held_outside_of_receivers():
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_who_goes_on_is_asked(moment: str, number: signal.Signals, tmp_path: Path) -> None:
+def test_pending_signal_reaches_next_program(moment: str, number: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(COMMON + PROGRAM.format(moment=MOMENTS[moment]))
     argv = [sys.executable, str(path), number.name]
@@ -69,15 +69,15 @@ def test_who_goes_on_is_asked(moment: str, number: signal.Signals, tmp_path: Pat
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_what_another_thread_was_given_last_is_in_the_pipe(waits: bool) -> None:
-    """The numbers are there before any of this thread's code could run; what waits already is not asked for twice."""
+def test_late_signals_reach_pipe(waits: bool) -> None:
+    """The signals are recorded before any code of this thread could run; pending ones are not raised twice."""
     before = {number: signal.getsignal(number) for number in ENDING}
     heard: list[int] = []
     try:
         for number in ENDING:
             signal.signal(number, lambda found, _: heard.append(found))
         hold()
-        with told_to_a_pipe() as reading:
+        with signals_to_pipe() as reading:
             thread = threading.Thread(target=_given, args=(signal.SIGTERM,))
             thread.start()
             thread.join()
@@ -86,7 +86,7 @@ def test_what_another_thread_was_given_last_is_in_the_pipe(waits: bool) -> None:
         heard.clear()
         if waits:
             signal.raise_signal(signal.SIGTERM)
-        take_told(left)
+        replay_signals(left)
         assert heard == [] and signal.SIGTERM in signal.sigpending()
         release()
         assert heard == [signal.SIGTERM]

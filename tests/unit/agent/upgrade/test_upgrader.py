@@ -1,4 +1,4 @@
-"""When a newer program is fetched, what it waits for, and that a refused one is left alone."""
+"""Upgrades: the download, the wait for quiet, and refused programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import trio
 import trio.testing
 
 from coder.agent.activity import Activity
-from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.ordered_reports import OrderedReports
 from coder.agent.reports.outbox import Outbox
 from coder.agent.upgrade import upgrader
 from coder.agent.upgrade.folder import locked
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
-from coder.agent.upgrade.records import KEPT, TRIES, Records
+from coder.agent.upgrade.records import MAX_ATTEMPTS, MAX_RECORDS, Records
 from coder.agent.upgrade.upgrader import NewProgram, Upgrader
 from coder.net.errors import NetError
 from coder.net.http1 import HttpResponse
@@ -30,17 +30,17 @@ from coder.net.policy import DialPolicy
 
 @pytest.fixture(autouse=True)
 def _in_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that jumps would not wait for another."""
+    """Run disk calls in this thread: a jumping clock would not wait for another."""
 
-    async def look(do: Any, *arguments: Any) -> Any:
+    async def run_here(function: Any, *arguments: Any) -> Any:
         await trio.lowlevel.checkpoint()
-        return do(*arguments)
+        return function(*arguments)
 
-    monkeypatch.setattr(upgrader, "on_disk", look)
+    monkeypatch.setattr(upgrader, "on_disk", run_here)
 
 
 class Server:
-    """What the upgrader finds: a version, and a program or why there is none."""
+    """Server as the upgrader sees it: a version, and a program or an error."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.version, self.outcome, self.fetched = "v99.0.0", list[Exception | None](), 0
@@ -85,11 +85,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 class Running:
-    """An upgrader at work."""
+    """Running upgrader."""
 
     def __init__(self, folder: Path) -> None:
         self.activity = Activity()
-        self.sent = InOrder[int](9)
+        self.sent = OrderedReports[int](9)
         self.upgrader = Upgrader(DialPolicy("http://x"), folder, (self.activity, Outbox({"numbers": self.sent})))
         self.found: NewProgram | None = None
 
@@ -97,7 +97,7 @@ class Running:
         self.found = await self.upgrader.run()
 
     async def connect(self) -> None:
-        self.upgrader.look()
+        self.upgrader.check_now()
         await trio.testing.wait_all_tasks_blocked()
 
 
@@ -110,7 +110,7 @@ async def running(folder: Path) -> AsyncIterator[Running]:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_newer_server_is_followed_when_it_is_quiet(server: Server, tmp_path: Path) -> None:
+async def test_upgrade_waits_for_quiet(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("SSH connections"):
             await made.connect()
@@ -119,42 +119,42 @@ async def test_a_newer_server_is_followed_when_it_is_quiet(server: Server, tmp_p
         assert made.found == NewProgram(Path("/fetched"), "v99.0.0", server.digest)
 
 
-async def test_what_the_server_has_not_heard_puts_it_off(
+async def test_unsent_reports_delay_upgrade(
     server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """What comes after would never be told."""
+    """Later reports would never be sent."""
     async with running(tmp_path) as made:
         made.sent.add(1)
-        made.upgrader.look()
-        await trio.sleep(3600)  # there is no connection
+        made.upgrader.check_now()
+        await trio.sleep(3600)  # disconnected
         assert made.found is None and server.fetched == 1
         told: list[int] = []
 
-        async def tell(number: int) -> None:
+        async def send(number: int) -> None:
             told.append(number)
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(made.sent.send_loop, tell)
+            nursery.start_soon(made.sent.send_loop, send)
             await trio.sleep(1)
             nursery.cancel_scope.cancel()
         assert told == [1] and made.found is not None
 
 
-async def test_a_server_that_changes_while_we_wait_is_asked_again(server: Server, tmp_path: Path) -> None:
+async def test_reconnect_asks_server_again(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("scripts"):
             await made.connect()
-            server.version = "v0.0.1"  # it was taken back
+            server.version = "v0.0.1"  # it was withdrawn
             await made.connect()
         await trio.testing.wait_all_tasks_blocked()
         assert made.found is None and server.fetched == 1
 
 
-async def test_what_begins_at_the_last_moment_is_waited_for(server: Server, tmp_path: Path) -> None:
+async def test_late_activity_delays_upgrade(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         end = trio.Event()
 
-        async def follow() -> None:  # somebody connects in the moment in which another leaves
+        async def follow() -> None:  # one session begins at the moment another ends
             with made.activity.of("SSH connections"):
                 await end.wait()
 
@@ -180,13 +180,13 @@ PASSING = [
 
 
 @pytest.mark.parametrize("problem", PASSING, ids=lambda problem: type(problem).__name__)
-async def test_what_may_pass_is_looked_at_again_and_no_sooner_for_new_connections(
+async def test_reconnect_keeps_retry_delay(
     problem: Exception, server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     server.outcome = [problem, problem, problem, None]
     async with running(tmp_path) as made:
         while made.found is None:
-            made.upgrader.look()  # a connection that comes and goes
+            made.upgrader.check_now()  # a connection that opens and closes
             await trio.sleep(1)
     first = upgrader.FIRST_DELAY
     gaps = [later - earlier for earlier, later in pairwise(server.times)]
@@ -196,7 +196,7 @@ async def test_what_may_pass_is_looked_at_again_and_no_sooner_for_new_connection
     assert not (tmp_path / "refused.json").exists()
 
 
-async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, tmp_path: Path) -> None:
+async def test_refused_program_is_never_retried(server: Server, tmp_path: Path) -> None:
     folder = tmp_path / "of-this-agent"
     folder.mkdir()
     server.outcome = [UpgradeRefusedError("it does not run here")]
@@ -209,7 +209,7 @@ async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, t
     assert verdict["reason"] == "it does not run here"
     async with running(folder) as later:  # another process
         await later.connect()
-        server.version = "v99.0.1"  # the same bytes: what the server calls them does not make them run
+        server.version = "v99.0.1"  # the same bytes: another version name does not make them run
         await later.connect()
         assert server.fetched == 1
         server.program = b"mended, under the same version"
@@ -217,9 +217,9 @@ async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, t
         assert server.fetched == 2 and later.found is not None
 
 
-async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(server: Server, tmp_path: Path) -> None:
+async def test_verdicts_are_bounded(server: Server, tmp_path: Path) -> None:
     """Replicas of two versions answer in turn."""
-    programs = [str(number).encode() for number in range(KEPT + 1)]
+    programs = [str(number).encode() for number in range(MAX_RECORDS + 1)]
     server.outcome = [UpgradeRefusedError("no")] * len(programs)
     async with running(tmp_path) as made:
         for server.program in programs * 2:
@@ -233,14 +233,14 @@ async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(se
     "text",
     ["[" * 100_000, '{"version": "v99.0.0", "reason": "of a rule before", "at": 1}', "[]", "{", '{"refused": 1}'],
 )
-async def test_what_is_no_verdict_on_bytes_refuses_nothing(server: Server, tmp_path: Path, text: str) -> None:
+async def test_temporary_failure_refuses_nothing(server: Server, tmp_path: Path, text: str) -> None:
     (tmp_path / "refused.json").write_text(text)
     async with running(tmp_path) as made:
         await made.connect()
         assert made.found is not None
 
 
-async def test_no_document_no_end(
+async def test_failed_rehearsal_blocks_upgrade(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     def refused() -> None:
@@ -251,13 +251,13 @@ async def test_no_document_no_end(
     tries: list[float] = []
     monkeypatch.setattr(upgrader, "rehearse", refused)
     async with running(tmp_path) as made:
-        made.upgrader.look()
+        made.upgrader.check_now()
         while made.found is None:
             await trio.sleep(1)
     assert len(tries) == 3
 
 
-async def test_a_verdict_that_cannot_be_kept_holds_for_this_process(server: Server, tmp_path: Path) -> None:
+async def test_unsaved_verdict_holds_for_process(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     server.outcome = [UpgradeRefusedError("no")]
     async with running(tmp_path / "file") as made:
@@ -266,14 +266,14 @@ async def test_a_verdict_that_cannot_be_kept_holds_for_this_process(server: Serv
         assert server.fetched == 1 and made.found is None
 
 
-async def test_what_could_not_be_started_is_left_alone_by_this_process_only(server: Server, tmp_path: Path) -> None:
+async def test_unstartable_program_is_held_locally(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         made.upgrader.refuse(server.digest, "v99.0.0", "it could not be started: Text file busy")
         await made.connect()
         assert server.fetched == 0 and not (tmp_path / "refused.json").exists()
 
 
-async def test_connections_that_come_and_go_get_and_check_nothing_anew(server: Server, tmp_path: Path) -> None:
+async def test_reconnects_download_nothing(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("SSH connections"):
             for _ in range(5):
@@ -286,12 +286,10 @@ async def test_connections_that_come_and_go_get_and_check_nothing_anew(server: S
         assert made.found is not None and made.found.digest == server.digest
 
 
-async def test_what_has_waited_is_checked_again_before_anything_ends(
-    server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_old_check_is_repeated(server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("SSH connections"):
-            made.upgrader.look()
+            made.upgrader.check_now()
             await trio.sleep(3 * 24 * 3600)
             assert server.checked == []
             server.check_outcome = [UpgradeNotNowError("it does not run here: no space")]
@@ -301,40 +299,40 @@ async def test_what_has_waited_is_checked_again_before_anything_ends(
         assert made.found is not None and server.fetched == 2
 
 
-async def test_agents_take_turns_and_one_that_connects_anew_keeps_its_own(
+async def test_download_turn_survives_reconnect(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     monkeypatch.setattr(upgrader, "SPREAD", 900.0)
     monkeypatch.setattr(random, "uniform", lambda low, high: (low + high) / 2)
     async with running(tmp_path) as made:
         began = trio.current_time()
-        made.upgrader.look()
+        made.upgrader.check_now()
         for _ in range(4):
             await trio.sleep(100)
-            made.upgrader.look()
+            made.upgrader.check_now()
             assert server.fetched == 0
         await trio.sleep(100)
         assert [at - began for at in server.times] == [pytest.approx(450)]
 
 
-async def test_a_program_that_did_not_last_is_left_alone(
+async def test_short_lived_program_is_held(
     server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """It takes over, breaks, and the service manager starts the old one."""
-    for number in range(TRIES + 1):
+    """The program takes over, breaks, and the service manager starts the old one."""
+    for number in range(MAX_ATTEMPTS + 1):
         async with running(tmp_path) as made:
-            made.upgrader.look()
+            made.upgrader.check_now()
             await trio.sleep(1)
-            assert (made.found is not None) is (number < TRIES)
+            assert (made.found is not None) is (number < MAX_ATTEMPTS)
     made = Running(tmp_path)
-    await made.upgrader.prove(server.digest)  # an attempt that lasts
+    await made.upgrader.confirm_takeover(server.digest)  # an attempt that lasts
     async with running(tmp_path) as made:
-        made.upgrader.look()
+        made.upgrader.check_now()
         await trio.sleep(1)
         assert made.found is not None
 
 
-async def test_who_has_taken_over_gets_the_names_and_has_lasted_after_a_while(
+async def test_takeover_adopts_names_and_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     tmp_path.chmod(0o700)
@@ -342,26 +340,24 @@ async def test_who_has_taken_over_gets_the_names_and_has_lasted_after_a_while(
     for path in (own, before):
         path.write_text(path.name)
     monkeypatch.setenv("CODER_SELF", str(own))
-    Records(tmp_path).begin("x", "v9")
+    Records(tmp_path).record_attempt("x", "v9")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Running(tmp_path).upgrader.prove, "x")
-        await trio.sleep(upgrader.PROVEN / 2)
+        nursery.start_soon(Running(tmp_path).upgrader.confirm_takeover, "x")
+        await trio.sleep(upgrader.PROVEN_AFTER / 2)
         assert before.read_text() == own.name and "x" in (tmp_path / "attempts.json").read_text()
-        await trio.sleep(upgrader.PROVEN)
+        await trio.sleep(upgrader.PROVEN_AFTER)
         assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
 
 
-async def test_who_has_lasted_has_though_another_agent_is_at_work_in_the_folder(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
-    """Two agents of one name on a machine: one gets its program, which may take two hours."""
+async def test_locked_folder_still_marks_lasting(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    """Two agents of one name on a machine: the other one downloads, which may take two hours."""
     tmp_path.chmod(0o700)
-    Records(tmp_path).begin("x", "v9")
+    Records(tmp_path).record_attempt("x", "v9")
     with locked(tmp_path):
-        await Running(tmp_path).upgrader.prove("x")
+        await Running(tmp_path).upgrader.confirm_takeover("x")
     assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
 
 
-async def test_what_cannot_be_tidied_ends_nothing(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+async def test_cleanup_failure_ends_nothing(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     (tmp_path / "file").touch()
-    await Running(tmp_path / "file").upgrader.prove("x")
+    await Running(tmp_path / "file").upgrader.confirm_takeover("x")

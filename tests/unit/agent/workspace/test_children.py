@@ -1,4 +1,4 @@
-"""Children known by their number alone."""
+"""Children known by their pid alone."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.workspace.children import UNKNOWN_STATUS, Child, children, collect, end_group
+from coder.agent.workspace.children import UNKNOWN_STATUS, Child, children, end_group, reap
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 def spawned(script: str) -> tuple[int, int]:
-    """(pid, its output's descriptor), as the program before us would have left them."""
+    """Return (pid, its output's descriptor), as the previous program would have left them."""
     ours, theirs = os.pipe()
     pid = os.posix_spawn("/bin/sh", ["sh", "-c", script], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 1)])
     os.close(theirs)
     return pid, ours
 
 
-async def test_a_child_is_read_and_waited_for_by_several() -> None:
+async def test_several_waiters_get_status() -> None:
     child = Child(*spawned("echo said; exit 7"))
     assert child.stdout is not None
     async with child.stdout:
@@ -41,23 +41,23 @@ async def test_a_child_is_read_and_waited_for_by_several() -> None:
     assert found == [7, 7] and child.returncode == 7
 
 
-async def test_one_that_somebody_else_has_waited_for_has_no_status() -> None:
+async def test_reaped_child_has_no_status() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert await Child(process.pid).wait() == UNKNOWN_STATUS
 
 
-async def test_children_that_nobody_follows_are_collected() -> None:
+async def test_unfollowed_children_are_reaped() -> None:
     pids = [spawned("exit 0") for _ in range(3)]
     assert {pid for pid, _ in pids} <= set(children())
     with trio.fail_after(60):
-        await collect([pid for pid, _ in pids])
+        await reap([pid for pid, _ in pids])
     assert not {pid for pid, _ in pids} & set(children())
     for _, descriptor in pids:
         os.close(descriptor)
 
 
-async def test_a_killed_group_is_waited_for_even_when_cancelled() -> None:
+async def test_cancelled_kill_still_waits() -> None:
     process = await trio.lowlevel.open_process(["sh", "-c", "sleep 600 & wait"], start_new_session=True)
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -66,11 +66,11 @@ async def test_a_killed_group_is_waited_for_even_when_cancelled() -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
         await end_group(process)
-    assert not scope.cancelled_caught, "nothing is left to be waited for"
+    assert not scope.cancelled_caught, "the child is reaped"
 
 
 class _Stuck(Child):
-    """In a system call that no signal ends."""
+    """In a system call that no signal interrupts."""
 
     async def wait(self) -> int:
         await trio.sleep_forever()
@@ -78,7 +78,7 @@ class _Stuck(Child):
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_one_that_does_not_go_is_left_behind(
+async def test_unkillable_child_is_abandoned(
     cancelled: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     signalled = list[int]()

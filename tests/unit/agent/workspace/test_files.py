@@ -1,4 +1,4 @@
-"""Files of a workspace, where its disk may be away and its names may be anything."""
+"""Files of a workspace with a silent disk and arbitrary file types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.agent.ssh import sessions
 from coder.agent.state import AgentState, Identity
 from coder.agent.workspace import files, git_changes, mcp_servers, script_log, secret_files
-from coder.agent.workspace.files import ASKED_AT_ONCE, NotRegularError, open_regular, read_regular, workdir
+from coder.agent.workspace.files import THREADS_PER_FOLDER, NotRegularError, open_regular, read_regular, workdir
 from coder.agent.workspace.mcp_servers import ToolServers
 from coder.agent.workspace.secret_files import write_secret_files
 from coder.rpc.proto import agent_pb2
@@ -47,7 +47,7 @@ def state_of(home: Path) -> AgentState:
 
 
 def odd_things(folder: Path) -> list[Path]:
-    """What can have a name and is no regular file, and links to it."""
+    """Create file types that are not regular files, and links to them."""
     os.mkfifo(folder / "pipe")
     (folder / "folder").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -67,14 +67,12 @@ def test_only_regular_files_are_opened(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "open", lambda path, *rest: opened.append(str(path)) or plain(path, *rest))
     for thing in things:
         for flags in (os.O_RDONLY, os.O_WRONLY | os.O_CREAT):
-            with pytest.raises(NotRegularError, match="no regular file"):
+            with pytest.raises(NotRegularError, match="not a regular file"):
                 open_regular(thing, flags)
     assert opened == []
 
 
-def test_one_that_became_another_while_it_was_opened_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_swapped_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f").touch()
     reading, writing = os.pipe()
     monkeypatch.setattr(os, "open", lambda *_: reading)
@@ -85,8 +83,8 @@ def test_one_that_became_another_while_it_was_opened_is_refused(
     os.close(writing)
 
 
-def test_files_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PIECE", 3)
+def test_reads_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "READ_SIZE", 3)
     (tmp_path / "f").write_bytes(b"0123456789")
     (tmp_path / "l").symlink_to("f")
     for limit, offset, wanted in ((4, 0, b"0123"), (1 << 62, 7, b"789"), (0, 0, b""), (-2, 0, b""), (5, 99, b"")):
@@ -95,7 +93,7 @@ def test_files_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read_regular(tmp_path / "none", 1)
 
 
-async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_folder_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = state_of(tmp_path / "home")
     state.directory = tmp_path / "directory"
     assert await workdir(state) == Path("/")
@@ -106,12 +104,12 @@ async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch
     answer = threading.Event()
     plain, in_thread = Path.is_dir, disk.on_disk
 
-    async def on_disk(look: Any, *, limiter: trio.CapacityLimiter) -> Any:
-        """A busy machine may take longer for a thread than the one that is away is given."""
-        return await in_thread(look, limiter=limiter) if look.__self__ == state.directory else look()
+    async def on_disk(access: Any, *, limiter: trio.CapacityLimiter) -> Any:
+        """A busy machine may need longer for a thread than the silent disk's timeout."""
+        return await in_thread(access, limiter=limiter) if access.__self__ == state.directory else access()
 
     monkeypatch.setattr(files, "on_disk", on_disk)
-    monkeypatch.setattr(files, "LOOK_TIME", 0.1)
+    monkeypatch.setattr(files, "DISK_TIMEOUT", 0.1)
     monkeypatch.setattr(Path, "is_dir", lambda self: plain(self) if self != state.directory else answer.wait())
     try:
         assert await workdir(state) == state.identity.home
@@ -120,10 +118,8 @@ async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("number", [errno.ENOTCONN, errno.ESTALE, errno.EACCES, errno.EIO])
-async def test_a_folder_that_cannot_be_looked_at_is_none(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A FUSE whose program has died, an export that was taken back: a shell begins at home."""
+async def test_inaccessible_folder_is_skipped(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A FUSE mount whose program has died, a withdrawn export: a shell starts at home."""
     state, plain = state_of(tmp_path / "home"), Path.stat
     state.directory = tmp_path / "directory"
     state.identity.home.mkdir()
@@ -137,9 +133,7 @@ async def test_a_folder_that_cannot_be_looked_at_is_none(
     assert await workdir(state) == state.identity.home
 
 
-async def test_a_name_that_cannot_be_looked_at_costs_a_folder_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_inaccessible_entry_spares_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("away", "file"):
         (tmp_path / name).touch()
@@ -156,50 +150,46 @@ async def test_a_name_that_cannot_be_looked_at_costs_a_folder_no_other(
     assert [(one["name"], one["is_dir"]) for one in contents] == [("away", False), ("file", False), ("folder", True)]
 
 
-async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However often a command looks for it."""
+async def test_silent_folder_leaves_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a command uses it."""
     answer, asked = threading.Event(), list[Path]()
 
-    def look(folder: Path) -> bool:
+    def access(folder: Path) -> bool:
         asked.append(folder)
         return answer.wait(60)
 
-    monkeypatch.setattr(files, "LOOK_TIME", 0.05)
-    monkeypatch.setattr(Path, "is_dir", look)
+    monkeypatch.setattr(files, "DISK_TIMEOUT", 0.05)
+    monkeypatch.setattr(Path, "is_dir", access)
     state = state_of(tmp_path)
     try:
         async with trio.open_nursery() as nursery:
-            for _ in range(3 * ASKED_AT_ONCE):
+            for _ in range(3 * THREADS_PER_FOLDER):
                 nursery.start_soon(workdir, state)
-        assert len(asked) <= ASKED_AT_ONCE * len(state.workdirs())
+        assert len(asked) <= THREADS_PER_FOLDER * len(state.workdirs())
         assert THREADS.limiter().borrowed_tokens == 0
     finally:
         answer.set()
 
 
 @pytest.mark.parametrize("name", ["a secret's file", "a script's log", "git/watch", "volumes", "workdir"])
-async def test_what_is_looked_at_again_and_again_leaves_threads_to_others(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each run of a script, each reading, each look for changes: while the disk is away there are ever more of them."""
-    look, owner, function = LOOKS[name]
+async def test_repeated_access_leaves_threads(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each script run, each reading, each git poll: while the disk is silent there are ever more of them."""
+    access, owner, function = LOOKS[name]
     state, held = state_of(tmp_path), THREADS.limiter().borrowed_tokens
     for times in (files, secret_files, script_log, volumes):
-        monkeypatch.setattr(times, "LOOK_TIME", 0.05)
-    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.05)
-    with away(owner, function, monkeypatch) as waiting:
+        monkeypatch.setattr(times, "DISK_TIMEOUT", 0.05)
+    monkeypatch.setattr(git_changes, "COMMAND_TIMEOUT", 0.05)
+    with blocked_call(owner, function, monkeypatch) as waiting:
         async with trio.open_nursery() as nursery:
             for _ in range(3 * int(THREADS.limiter().total_tokens)):
-                nursery.start_soon(_look_or_be_refused, look, state)
+                nursery.start_soon(_access_or_fail, access, state)
             await waiting.wait()
             assert THREADS.limiter().borrowed_tokens <= held
             nursery.cancel_scope.cancel()
         assert THREADS.limiter().borrowed_tokens <= held
 
 
-# ---- whoever looks into a workspace from afar
+# ---- remote access to a workspace
 
 Look = Callable[[AgentState], Awaitable[object]]
 
@@ -238,27 +228,27 @@ LOOKS: dict[str, tuple[Look, Any, str]] = {
     "mcp/call-tool": (ask("POST", "mcp/call-tool", {"tool_name": "a__b"}), mcp_servers, "read_regular"),
     "git/watch": (lambda state: git_changes.scan(state.workdirs()[0], {}), git_changes, "find_repositories"),
     "workdir": (workdir, Path, "is_dir"),
-    "a secret's file": (lambda state: write_secret_files(state, SECRETS), secret_files, "open_to_write"),
-    "a script's log": (kept, script_log, "open_to_write"),
+    "a secret's file": (lambda state: write_secret_files(state, SECRETS), secret_files, "open_for_writing"),
+    "a script's log": (kept, script_log, "open_for_writing"),
     "message of the day": (lambda state: sessions._message_of_the_day(Path("/"), Path("/f")), sessions, "read_regular"),
     "volumes": (lambda state: volumes.read_volumes([state.workdirs()[0]]), volumes, "disk_usage"),
     "flight recorder": (recorded, FlightFile, "open_file"),
 }
-"""Everything that reads or writes what lies in a workspace: how it is asked, and what a disk that is away stops."""
+"""Everything that reads or writes the content of a workspace: the request, and the call that a silent disk blocks."""
 
 
 @contextmanager
-def away(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[trio.Event]:
-    """Set once somebody waits for the disk."""
+def blocked_call(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[trio.Event]:
+    """Set once a caller waits for the disk."""
     token, waiting, back = trio.lowlevel.current_trio_token(), trio.Event(), threading.Event()
 
-    def look(*_: Any, **__: Any) -> Any:
+    def access(*_: Any, **__: Any) -> Any:
         token.run_sync_soon(waiting.set)
         back.wait()
         raise FileNotFoundError(2, "back too late")
 
     with monkeypatch.context() as patch:
-        patch.setattr(owner, name, look)
+        patch.setattr(owner, name, access)
         try:
             yield waiting
         finally:
@@ -266,15 +256,13 @@ def away(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tri
 
 
 @pytest.mark.parametrize("name", LOOKS)
-async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look, owner, function = LOOKS[name]
+async def test_silent_disk_blocks_no_caller(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access, owner, function = LOOKS[name]
     (tmp_path / "f").write_text("before")
     others = trio.to_thread.current_default_thread_limiter()
-    with away(owner, function, monkeypatch) as waiting, trio.fail_after(60):
+    with blocked_call(owner, function, monkeypatch) as waiting, trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(look, state_of(tmp_path))
+            nursery.start_soon(access, state_of(tmp_path))
             await waiting.wait()
             assert others.borrowed_tokens == 0
             nursery.cancel_scope.cancel()
@@ -282,30 +270,30 @@ async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
 
 
 @pytest.mark.parametrize("name", LOOKS)
-async def test_no_room_for_a_thread_ends_nothing_but_the_look(name: str, tmp_path: Path) -> None:
-    """Whoever asked is told, or goes on without: what is raised here would end the agent or a connection."""
+async def test_thread_shortage_ends_access_only(name: str, tmp_path: Path) -> None:
+    """The caller gets an error or continues without: an exception here would end the agent or a connection."""
     with no_threads():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_look_or_be_refused, LOOKS[name][0], state_of(tmp_path))
+            nursery.start_soon(_access_or_fail, LOOKS[name][0], state_of(tmp_path))
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
 
 
-async def _look_or_be_refused(look: Look, state: AgentState) -> None:
+async def _access_or_fail(access: Look, state: AgentState) -> None:
     try:
-        found: Any = await look(state)
+        found: Any = await access(state)
     except git_changes.GitError as error:
-        assert "was not searched" in str(error)
+        assert "could not be searched" in str(error)
     else:
         assert getattr(found, "status", 500) == 500 or b"no room for another thread" in found.body
 
 
-def test_the_table_has_every_route_for_files() -> None:
+def test_table_covers_file_routes() -> None:
     routes = {**file_edits.FILE_ROUTES, **file_bundle.BUNDLE_ROUTES}
     assert {path.removeprefix("/api/v0/") for _, path in routes} <= LOOKS.keys()
 
 
-async def test_two_viewers_of_a_new_terminal_share_it(tmp_path: Path) -> None:
+async def test_viewers_share_new_terminal(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         terminals = PtyService(state_of(tmp_path), nursery)
         init = json.dumps({"ID": "6f2d0a1e-0000-4000-8000-000000000000", "Height": 9, "Width": 9, "Command": "cat"})
@@ -325,7 +313,7 @@ async def test_two_viewers_of_a_new_terminal_share_it(tmp_path: Path) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_edits_that_nobody_waits_for_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_edits_are_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "f"
     path.write_text("before")
     token, reading, go_on, ended = trio.lowlevel.current_trio_token(), trio.Event(), threading.Event(), trio.Event()
@@ -357,7 +345,7 @@ async def test_edits_that_nobody_waits_for_are_not_made(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("route", ["read-file", "write-file", "read-file-lines"])
-async def test_what_is_no_file_is_refused_at_once(route: str, tmp_path: Path) -> None:
+async def test_special_files_are_rejected(route: str, tmp_path: Path) -> None:
     for thing in odd_things(tmp_path):
         method = "POST" if route == "write-file" else "GET"
         with trio.fail_after(60):
@@ -366,27 +354,30 @@ async def test_what_is_no_file_is_refused_at_once(route: str, tmp_path: Path) ->
         assert found.status == (200 if route == "read-file-lines" else 400)
 
 
-async def test_a_tool_file_that_is_none_is_an_error(tmp_path: Path) -> None:
+async def test_special_tool_file_is_rejected(tmp_path: Path) -> None:
     for number, thing in enumerate(odd_things(tmp_path)):
         folder = tmp_path / f"project{number}"
         folder.mkdir()
         (folder / ".mcp.json").symlink_to(thing)
         with trio.fail_after(60):
             found: Any = await ask("GET", "mcp/tools")(state_of(folder))
-        assert found.status == 500 and b"no regular file" in found.body
+        assert found.status == 500 and b"not a regular file" in found.body
 
 
-async def test_a_look_that_takes_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_servers, "READ_TIME", 0.1)
-    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.1)
-    with away(mcp_servers, "read_regular", monkeypatch):
+async def test_slow_access_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_servers, "READ_TIMEOUT", 0.1)
+    monkeypatch.setattr(git_changes, "COMMAND_TIMEOUT", 0.1)
+    with blocked_call(mcp_servers, "read_regular", monkeypatch):
         found: Any = await ask("GET", "mcp/tools")(state_of(tmp_path))
         assert found.status == 500 and b"was not read within" in found.body
-    with away(git_changes, "find_repositories", monkeypatch), pytest.raises(git_changes.GitError, match="searched"):
+    with (
+        blocked_call(git_changes, "find_repositories", monkeypatch),
+        pytest.raises(git_changes.GitError, match="searched"),
+    ):
         await git_changes.scan(tmp_path, {})
 
 
-async def test_what_is_written_is_written_in_place(tmp_path: Path) -> None:
+async def test_writes_happen_in_place(tmp_path: Path) -> None:
     path, other, link = tmp_path / "a/b/f", tmp_path / "other", tmp_path / "link"
     link.symlink_to("target")
     for name in (path, link):
@@ -399,7 +390,7 @@ async def test_what_is_written_is_written_in_place(tmp_path: Path) -> None:
     assert link.is_symlink() and other.read_text() == "short"
 
 
-def test_a_system_without_the_flags_opens_files_as_bytes(tmp_path: Path) -> None:
+def test_missing_flags_open_binary(tmp_path: Path) -> None:
     """Windows has none of them, and one of its own."""
     program = """
         import os, sys
@@ -411,7 +402,7 @@ def test_a_system_without_the_flags_opens_files_as_bytes(tmp_path: Path) -> None
         os.open = lambda path, flags, *mode: asked.append(flags) or plain(path, flags & ~os.O_BINARY, *mode)
         from coder.agent.workspace import files
         path = Path(sys.argv[1])
-        with os.fdopen(files.open_to_write(path, os.O_TRUNC, 0o600), "wb") as out:
+        with os.fdopen(files.open_for_writing(path, os.O_TRUNC, 0o600), "wb") as out:
             out.write(b"a")
         assert files.read_regular(path, 9) == b"a" and [bool(one & os.O_BINARY) for one in asked[-2:]] == [True] * 2
     """

@@ -1,4 +1,4 @@
-"""What git says has changed."""
+"""Changes reported by git."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def repository(folder: Path) -> Path:
     return folder
 
 
-def test_where_repositories_are_looked_for(tmp_path: Path) -> None:
+def test_repository_search(tmp_path: Path) -> None:
     outer = repository(tmp_path / "outer")
     near, deep = repository(outer / "near"), repository(outer / "a/deep")
     repository(outer / "a/b/too-deep")
@@ -44,11 +44,11 @@ def test_where_repositories_are_looked_for(tmp_path: Path) -> None:
     (outer / "worktree/.git").write_text("gitdir: elsewhere\n")
     assert find_repositories(outer) == [outer, near, outer / "worktree", deep]
     (outer / "plain").mkdir()
-    assert find_repositories(outer / "plain") == [outer], "the one around it"
+    assert find_repositories(outer / "plain") == [outer], "the enclosing repository"
     assert find_repositories(tmp_path / "none") == []
 
 
-async def test_a_repository_from_its_first_file_on(tmp_path: Path) -> None:
+async def test_repository_from_first_file(tmp_path: Path) -> None:
     folder = repository(tmp_path / "r")
     (folder / "new").write_text("one\n")
     key = str(folder)
@@ -65,7 +65,7 @@ async def test_a_repository_from_its_first_file_on(tmp_path: Path) -> None:
     changed = (await scan(folder, ENV)).repositories
     assert all(line in changed[key].unified_diff for line in ("-one", "+two", "+three"))
     git(folder, "checkout", "-q", "--detach")
-    assert len((await scan(folder, ENV)).repositories[key].branch) >= 7, "a commit where there is no branch"
+    assert len((await scan(folder, ENV)).repositories[key].branch) >= 7, "a detached HEAD reports its commit"
 
 
 async def test_large_changes_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ async def test_large_changes_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert diff.endswith("[the rest of the changes is left out]\n") and len(diff) < 2100
 
 
-def test_only_what_is_other_than_before_is_told() -> None:
+def test_only_changes_are_reported() -> None:
     a, b = Repository("/a", "main"), Repository("/b", "main")
     assert changes({}, {"/a": a, "/b": b}) == [a, b]
     assert changes({"/a": a, "/b": b}, {"/a": a, "/b": b}) == []
@@ -86,15 +86,13 @@ def test_only_what_is_other_than_before_is_told() -> None:
     assert Repository("/a", removed=True).row()["removed"] is True and "removed" not in a.row()
 
 
-async def test_without_git_one_clear_word(tmp_path: Path) -> None:
+async def test_missing_git_is_reported(tmp_path: Path) -> None:
     repository(tmp_path / "r")
     with pytest.raises(GitError, match="not installed"):
         await scan(tmp_path / "r", {"PATH": str(tmp_path)})
 
 
-async def test_untracked_files_are_bounded_over_all_repositories(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_untracked_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_changes, "MAX_UNTRACKED", 3)
     for name in ("a", "b", "c"):
         folder = repository(tmp_path / name)
@@ -105,10 +103,8 @@ async def test_untracked_files_are_bounded_over_all_repositories(
     assert ["is left out" in diff for diff in diffs] == [False, True, True]
 
 
-async def test_a_repository_that_does_not_answer_leaves_the_others(
-    tmp_path: Path, mock_clock: trio.testing.MockClock
-) -> None:
-    """A git that stops at one of them; time passes there alone."""
+async def test_silent_repository_spares_others(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
+    """A git that blocks on one repository; time passes there alone."""
     repository(tmp_path / "a"), repository(tmp_path / "slow"), repository(tmp_path / "z")
     fake = tmp_path / "bin/git"
     fake.parent.mkdir()
@@ -119,7 +115,7 @@ async def test_a_repository_that_does_not_answer_leaves_the_others(
     async def time_passes() -> None:
         while not (tmp_path / "stands").exists():
             await trio.to_thread.run_sync(time.sleep, 0.01)
-        mock_clock.jump(git_changes.COMMAND_TIME)
+        mock_clock.jump(git_changes.COMMAND_TIMEOUT)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(time_passes)
@@ -149,11 +145,11 @@ PROGRAMS = {
     "diff.submodule": "log",
     "gpg.program": "gpg",
 }
-"What a configuration may say that makes git start something, with the name each program leaves."
+"Configuration that makes git start a program, with the name of the mark each program leaves."
 
 
 def hostile(folder: Path, marks: Path, *where: str) -> None:
-    """A repository whose configuration names programs wherever it can, and which gives git reasons to start them."""
+    """Create a repository whose configuration names programs wherever possible, and gives git reasons to start them."""
     for key, name in PROGRAMS.items():
         program = marks.with_suffix(f".{name}")
         program.write_text(f"#!/bin/sh\ntouch {marks}/{name}\ncat\n")
@@ -178,7 +174,7 @@ def give_reasons(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [(), ("--worktree",), ("--file", "included")])
-async def test_no_program_that_a_repository_names_is_run(tmp_path: Path, where: tuple[str, ...]) -> None:
+async def test_repository_programs_never_run(tmp_path: Path, where: tuple[str, ...]) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     folder = repository(tmp_path / "r")
@@ -194,12 +190,12 @@ async def test_no_program_that_a_repository_names_is_run(tmp_path: Path, where: 
     assert not found.errors and list(marks.iterdir()) == []
     diff = found.repositories[str(folder)].unified_diff
     assert all(line in diff for line in ("+two", "+new")) and "same.x" not in diff
-    assert (folder / ".git/index").stat().st_mtime_ns == index.st_mtime_ns, "nothing is changed there, either"
+    assert (folder / ".git/index").stat().st_mtime_ns == index.st_mtime_ns, "the repository is unchanged"
     subprocess.run(["git", "-C", str(folder), "diff", "HEAD"], env=ENV, check=False, capture_output=True)
     assert "filter" in {mark.name for mark in marks.iterdir()}, "git itself would have run them"
 
 
-async def test_the_filters_of_the_person_stay(tmp_path: Path) -> None:
+async def test_user_filters_still_run(tmp_path: Path) -> None:
     own = tmp_path / "gitconfig"
     own.write_text('[filter "x"]\n\tclean = sed s/two/three/\n')
     folder = repository(tmp_path / "r")
@@ -208,7 +204,7 @@ async def test_the_filters_of_the_person_stay(tmp_path: Path) -> None:
     assert "+three" in found.repositories[str(folder)].unified_diff
 
 
-async def test_submodules_run_nothing_of_theirs(tmp_path: Path) -> None:
+async def test_submodule_programs_never_run(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     inner, outer = repository(tmp_path / "inner"), repository(tmp_path / "outer")
@@ -225,17 +221,15 @@ async def test_submodules_run_nothing_of_theirs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["a=b"], [f"f{number}" for number in range(65)], ["n" * 5000]])
-async def test_filters_that_cannot_be_switched_off_leave_the_repository_unread(
-    tmp_path: Path, names: list[str]
-) -> None:
+async def test_undisableable_filters_reject_repository(tmp_path: Path, names: list[str]) -> None:
     folder = repository(tmp_path / "r")
     with (folder / ".git/config").open("a") as config:
         config.writelines(f'[filter "{name}"]\n\tclean = false\n' for name in names)
     found = await scan(folder, ENV)
-    assert not found.repositories and "cannot be switched off" in found.errors[str(folder)]
+    assert not found.repositories and "cannot be disabled" in found.errors[str(folder)]
 
 
-async def test_before_git_knew_scopes_every_filter_is_switched_off(tmp_path: Path) -> None:
+async def test_old_git_disables_all_filters(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     folder = repository(tmp_path / "r")
@@ -249,7 +243,7 @@ async def test_before_git_knew_scopes_every_filter_is_switched_off(tmp_path: Pat
     assert "+two" in found.repositories[str(folder)].unified_diff and list(marks.iterdir()) == []
 
 
-async def test_a_partial_clone_fetches_nothing_and_says_that_it_cannot_be_read(tmp_path: Path) -> None:
+async def test_partial_clone_fetches_nothing(tmp_path: Path) -> None:
     full = repository(tmp_path / "elsewhere/full")
     give_reasons(full)
     git(full, "config", "uploadpack.allowFilter", "true")
@@ -264,10 +258,8 @@ async def test_a_partial_clone_fetches_nothing_and_says_that_it_cannot_be_read(t
     assert "git diff cannot read" in found.errors[str(part)]
 
 
-async def test_all_of_a_command_that_takes_too_long_is_ended(
-    tmp_path: Path, mock_clock: trio.testing.MockClock
-) -> None:
-    """Programs that git has started, too: its time passes once they have the pipe open."""
+async def test_slow_command_group_is_killed(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
+    """Programs that git has started, too: time passes once they have the pipe open."""
     repository(tmp_path / "r")
     fake, pipe = tmp_path / "bin/git", tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -279,19 +271,19 @@ async def test_all_of_a_command_that_takes_too_long_is_ended(
     async def time_passes() -> None:
         await trio.lowlevel.wait_readable(reading)
         assert os.read(reading, 1) == b"\n"
-        mock_clock.jump(git_changes.COMMAND_TIME)
+        mock_clock.jump(git_changes.COMMAND_TIMEOUT)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(time_passes)
         found = await scan(tmp_path / "r", {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
     assert found.errors
     await trio.lowlevel.wait_readable(reading)
-    assert os.read(reading, 1) == b"", "nobody has it open any more"
+    assert os.read(reading, 1) == b"", "no process has it open"
     os.close(reading)
 
 
-async def test_a_file_that_git_cannot_read_costs_its_own_part(tmp_path: Path) -> None:
-    """A git that is refused one of them, whoever runs the tests."""
+async def test_unreadable_file_spares_diff(tmp_path: Path) -> None:
+    """A git that is denied one file, for any user who runs the tests."""
     folder = repository(tmp_path / "r")
     for name in ("a", "secret", "z"):
         (folder / name).write_text(f"{name}\n")
@@ -304,8 +296,8 @@ async def test_a_file_that_git_cannot_read_costs_its_own_part(tmp_path: Path) ->
     assert not found.errors and "+a" in diff and "+z" in diff and "+secret" not in diff
 
 
-async def test_a_large_difference_in_another_script_is_cut_too(tmp_path: Path) -> None:
-    """Letters of three bytes: what is cut is counted in bytes, and what is shown in letters."""
+async def test_multibyte_diff_is_cut(tmp_path: Path) -> None:
+    """Letters of three bytes: the limit counts bytes, the result has letters."""
     folder = repository(tmp_path / "r")
     (folder / "text").write_text("a\n")
     git(folder, "add", "text")

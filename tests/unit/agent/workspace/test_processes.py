@@ -1,4 +1,4 @@
-"""Commands that programs start from afar."""
+"""Commands started through the API."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from coder.agent.workspace.environment import find_identity
 from coder.agent.workspace.processes import HEAD, TAIL, Output, Processes
 
 
-class Asked:
-    """An agent's API, asked without a connection."""
+class ApiClient:
+    """API of an agent, called without a connection."""
 
     def __init__(self, state: AgentState) -> None:
         self._api = HttpApi(state)
@@ -44,7 +44,7 @@ class Asked:
 
 
 @asynccontextmanager
-async def asking() -> AsyncIterator[Asked]:
+async def open_api() -> AsyncIterator[ApiClient]:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     table = Processes(state)
     state.processes = table
@@ -52,12 +52,12 @@ async def asking() -> AsyncIterator[Asked]:
         nursery.start_soon(table.run)
         await trio.testing.wait_all_tasks_blocked()
         with trio.fail_after(60):
-            yield Asked(state)
+            yield ApiClient(state)
         nursery.cancel_scope.cancel()
 
 
-async def test_a_command_is_followed_to_its_end(tmp_path: Path) -> None:
-    async with asking() as ask:
+async def test_command_runs_to_end(tmp_path: Path) -> None:
+    async with open_api() as ask:
         ident = await ask.started("echo $X; pwd; echo no >&2; exit 3", workdir=str(tmp_path), env={"X": "said"})
         found = await ask.ended(ident)
         assert found == {
@@ -73,8 +73,8 @@ async def test_a_command_is_followed_to_its_end(tmp_path: Path) -> None:
         assert "is not running" in refused["message"]
 
 
-async def test_a_running_one_is_signalled_with_its_children() -> None:
-    async with asking() as ask:
+async def test_signal_reaches_children() -> None:
+    async with open_api() as ask:
         ident = await ask.started("sleep 600 & wait", background=True)
         ended = await ask.started("true")
         await ask.ended(ended)
@@ -89,17 +89,17 @@ async def test_a_running_one_is_signalled_with_its_children() -> None:
         assert (await ask.ended(ident))["exit_code"] == -15
 
 
-async def test_a_child_that_keeps_the_pipe_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "LAST_WORDS", 0.05)
-    async with asking() as ask:
+async def test_open_pipe_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "DRAIN_TIMEOUT", 0.05)
+    async with open_api() as ask:
         ident = await ask.started("echo early; sleep 600 & exit 0")
         found = await ask.ended(ident)
         assert (found["output"], found["exit_code"]) == ("early\n", 0)
 
 
 @pytest.mark.parametrize("body", [None, {}, {"command": ""}, {"command": 7}, {"command": "true", "env": {"A": 1}}, []])
-async def test_odd_requests_are_refused(body: Any) -> None:
-    async with asking() as ask:
+async def test_invalid_requests_are_rejected(body: Any) -> None:
+    async with open_api() as ask:
         await ask("POST", "start", body, status=400)
         await ask("POST", "start", {"command": "true", "workdir": "/none"}, status=404)
         await ask("GET", "unknown/output", status=404)
@@ -107,20 +107,20 @@ async def test_odd_requests_are_refused(body: Any) -> None:
         assert (await ask("GET", "list")) == {"processes": []}
 
 
-async def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_are_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "MAX_RUNNING", 1)
     monkeypatch.setattr(processes, "MAX_ENDED", 2)
-    async with asking() as ask:
+    async with open_api() as ask:
         for number in range(4):
             await ask.ended(await ask.started(f"echo {number}"))
         await ask.started("sleep 600")
         commands = [row["command"] for row in (await ask("GET", "list"))["processes"]]
         assert commands == ["sleep 600", "echo 3", "echo 2"]
         refused = await ask("POST", "start", {"command": "true"}, status=400)
-        assert "are running already" in refused["detail"]
+        assert "are already running" in refused["detail"]
 
 
-def test_the_first_and_the_last_of_much_output_are_kept() -> None:
+def test_output_keeps_head_and_tail() -> None:
     output = Output()
     output.add(b"a" * HEAD)
     assert output.truncated() is None
@@ -138,11 +138,11 @@ def test_the_first_and_the_last_of_much_output_are_kept() -> None:
     }
 
 
-async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path) -> None:
+async def test_handover_continues_processes(tmp_path: Path) -> None:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     before, go = Processes(state), tmp_path / "go"
     state.processes = before
-    ask = Asked(state)
+    ask = ApiClient(state)
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(before.run)
@@ -152,9 +152,9 @@ async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path
             going = await ask.started(f"echo one; while [ ! -e {go} ]; do sleep 0.05; done; echo two; exit 5")
             while "one" not in (await ask("GET", f"{going}/output"))["output"]:
                 await trio.sleep(0.01)
-            before.let_go()
+            before.release()
             nursery.cancel_scope.cancel()
-        left, after = before.left(), Processes(state)
+        left, after = before.handover_state(), Processes(state)
         state.processes = after
         async with trio.open_nursery() as nursery:
             nursery.start_soon(after.run, left)
@@ -167,8 +167,8 @@ async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path
             nursery.cancel_scope.cancel()
 
 
-async def test_a_command_left_to_this_same_program_is_waited_for_once(tmp_path: Path) -> None:
-    """The other one could not be started. A Popen that is no longer needed has any later one collect its child."""
+async def test_failed_handover_waits_once(tmp_path: Path) -> None:
+    """The other program could not start. A later Popen reaps the children of dropped ones."""
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     go = tmp_path / "go"
     with trio.fail_after(60):
@@ -177,9 +177,9 @@ async def test_a_command_left_to_this_same_program_is_waited_for_once(tmp_path: 
             nursery.start_soon(before.run)
             await trio.testing.wait_all_tasks_blocked()
             made = await before.start(f"while [ ! -e {go} ]; do sleep 0.05; done; exit 5", "", {}, background=True)
-            before.let_go()
+            before.release()
             nursery.cancel_scope.cancel()
-        left = before.left()
+        left = before.handover_state()
         del before, made
         gc.collect()
         go.touch()
@@ -196,22 +196,22 @@ async def test_a_command_left_to_this_same_program_is_waited_for_once(tmp_path: 
             nursery.cancel_scope.cancel()
 
 
-def test_without_descriptors_one_commands_output_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_left(_: int) -> int:
+def test_descriptor_shortage_loses_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_descriptors(_: int) -> int:
         raise OSError(24, "Too many open files")
 
     reading, writing = os.pipe()
     child = Child(os.getpid(), reading)
     made = processes.StartedProcess("a", "x", "/", False, child, 1.0)
-    monkeypatch.setattr(os, "dup", none_left)
-    left = made.left()
+    monkeypatch.setattr(os, "dup", no_descriptors)
+    left = made.handover_state()
     assert (left.ident, left.output, left.exited) == ("a", None, None)
     assert child.stdout is not None
     os.close(writing)
     child.stdout._fd_holder._raw_close()
 
 
-async def test_those_that_are_being_started_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_starting_processes_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "MAX_RUNNING", 2)
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     table, refused = Processes(state), 0
@@ -234,9 +234,7 @@ async def test_those_that_are_being_started_count_too(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("end", ["ends", "hands over"])
-async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
-    end: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_shutdown_stops_starting_command(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     table, begun = Processes(state), list[trio.Process]()
     open_process = trio.lowlevel.open_process
@@ -245,7 +243,7 @@ async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
         process = await open_process(*arguments, **options)
         begun.append(process)
         if end == "hands over":
-            table.let_go()
+            table.release()
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
             await trio.testing.wait_all_tasks_blocked()
@@ -266,5 +264,5 @@ async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
             nursery.start_soon(table.run)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(start)
-    assert refused == ["the agent is ending"]
+    assert refused == ["the agent is shutting down"]
     assert [process.returncode for process in begun] == [-9]

@@ -17,8 +17,8 @@ from coder.rpc.proto import agent_pb2
 from tests.kit.event_loop_probes import no_threads
 
 
-async def test_one_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
-    """A pipe nobody reads, a folder, a folder that is a file; then one below a folder that is not there yet."""
+async def test_unwritable_file_spares_others(tmp_path: Path) -> None:
+    """A pipe without a reader, a folder, a folder that is a file; then a file below a missing folder."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "old").write_bytes(b"a longer one, from before")
@@ -33,15 +33,15 @@ async def test_one_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None
     assert stat.S_IMODE(written.parent.stat().st_mode) == 0o700
 
 
-async def test_one_there_is_no_thread_for_costs_no_other_nor_the_start(tmp_path: Path) -> None:
+async def test_thread_shortage_spares_start(tmp_path: Path) -> None:
     state = AgentState(identity=Identity("me", tmp_path, "/bin/sh"), token="t", url="http://x", executable="coder")
     with no_threads():
         await write_secret_files(state, agent_pb2.Manifest(secrets=[agent_pb2.WorkspaceSecret(file_path="~/a")]))
     assert not (tmp_path / "a").exists()
 
 
-async def test_a_disk_that_does_not_answer_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor the start of the workspace, which waits for all of them."""
+async def test_silent_disk_spares_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither does the start of the workspace wait for it."""
     answer, plain = threading.Event(), Path.mkdir
 
     def mkdir(path: Path, mode: int = 0o777, *, parents: bool = False, exist_ok: bool = False) -> None:
@@ -50,13 +50,13 @@ async def test_a_disk_that_does_not_answer_costs_no_other(tmp_path: Path, monkey
         plain(path, mode, parents, exist_ok)
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    monkeypatch.setattr(secret_files, "LOOK_TIME", 0.05)
+    monkeypatch.setattr(secret_files, "DISK_TIMEOUT", 0.05)
     state = AgentState(identity=Identity("me", tmp_path, "/bin/sh"), token="t", url="http://x", executable="coder")
     secrets = [agent_pb2.WorkspaceSecret(file_path=path, value=b"s") for path in ("~/away/one", "~/there/two")]
     try:
         with trio.fail_after(60):
             await write_secret_files(state, agent_pb2.Manifest(secrets=secrets))
-            while not (tmp_path / "there/two").exists():  # on a busy machine that took longer, too
+            while not (tmp_path / "there/two").exists():  # a busy machine needed longer, too
                 await trio.sleep(0.01)
     finally:
         answer.set()

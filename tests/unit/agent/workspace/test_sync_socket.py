@@ -1,4 +1,4 @@
-"""Scripts that wait for each other, by the commands they call."""
+"""Scripts that wait for each other, by the commands they run."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ async def raw(path: Path, line: bytes) -> bytes:
         return bytes(await stream.receive_some(65536))
 
 
-async def test_a_script_waits_for_another(tmp_path: Path) -> None:
+async def test_script_waits_for_dependency(tmp_path: Path) -> None:
     async with serving() as made:
         await sync(made.path, tmp_path, "ping")
         await sync(made.path, tmp_path, "want app db repo")
         refused = await sync(made.path, tmp_path, "start app --timeout 10ms", code=1)
-        assert 'unit "app" still waits for: db, repo' in refused.stderr
+        assert 'unit "app" is still waiting for: db, repo' in refused.stderr
         shown = (await sync(made.path, tmp_path, "status app")).stdout
         assert shown.startswith(
             "Unit: app\nStatus: pending\nReady: false\n\nDependencies:\nDEPENDS ON  REQUIRED STATUS"
@@ -79,7 +79,7 @@ async def test_a_script_waits_for_another(tmp_path: Path) -> None:
         assert "has started" in refused.stderr
 
 
-async def test_only_this_user_may_ask_and_nothing_is_left(tmp_path: Path) -> None:
+async def test_socket_is_private_and_removed(tmp_path: Path) -> None:
     async with serving() as made:
         assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
         assert stat.S_IMODE(made.path.parent.stat().st_mode) == 0o700
@@ -105,7 +105,7 @@ async def test_only_this_user_may_ask_and_nothing_is_left(tmp_path: Path) -> Non
         b'{"verb":"want","unit":"","depends_on":[1]}\n',
     ],
 )
-async def test_odd_requests_are_told_so(line: bytes, tmp_path: Path) -> None:
+async def test_invalid_requests_are_rejected(line: bytes, tmp_path: Path) -> None:
     async with serving(tmp_path / "s") as made:
         async with await trio.open_unix_socket(str(made.path)) as stream:
             await stream.send_all(line)
@@ -115,7 +115,7 @@ async def test_odd_requests_are_told_so(line: bytes, tmp_path: Path) -> None:
         assert await raw(made.path, b'{"verb":"ping"}\n') == b'{"pong": true}\n'
 
 
-async def test_a_line_without_end_is_cut_off(tmp_path: Path) -> None:
+async def test_endless_line_is_rejected(tmp_path: Path) -> None:
     async with serving(tmp_path / "s") as made:
         async with await trio.open_unix_socket(str(made.path)) as stream:
             with pytest.raises(trio.BrokenResourceError):
@@ -124,11 +124,11 @@ async def test_a_line_without_end_is_cut_off(tmp_path: Path) -> None:
         assert await raw(made.path, b'{"verb":"ping"}\n') == b'{"pong": true}\n'
 
 
-async def test_the_socket_of_a_living_agent_is_not_taken(tmp_path: Path) -> None:
+async def test_live_socket_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "s"
     async with serving(path) as made:
         await sync(path, tmp_path, "start a")
-        await SyncSocket(path).run()  # says so in its log, and goes
+        await SyncSocket(path).run()  # logs it, and ends
         assert "a" in (await sync(path, tmp_path, "list")).stdout
     dead = trio.socket.socket(trio.socket.AF_UNIX)
     await dead.bind(str(path))
@@ -148,16 +148,16 @@ async def _try(path: Path) -> bytes:
         return b""
 
 
-async def test_units_and_path_stay_for_the_next_program_of_this_process(tmp_path: Path) -> None:
+async def test_handover_keeps_units(tmp_path: Path) -> None:
     first = SyncSocket()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(first.run)
         await trio.testing.wait_all_tasks_blocked()
         await sync(first.path, tmp_path, "want app db")
         await sync(first.path, tmp_path, "start db")
-        first.let_go()
+        first.release()
         nursery.cancel_scope.cancel()
-    second = SyncSocket(kept=first.left())
+    second = SyncSocket(kept=first.handover_state())
     assert second.path == first.path and second.path.exists()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(second.run)
@@ -165,7 +165,7 @@ async def test_units_and_path_stay_for_the_next_program_of_this_process(tmp_path
         await sync(second.path, tmp_path, "complete db")
         await sync(second.path, tmp_path, "start app")
         nursery.cancel_scope.cancel()
-    assert not second.path.parent.exists(), "the folder was its own"
+    assert not second.path.parent.exists(), "the socket's own folder is removed"
 
 
 ODD = [
@@ -177,23 +177,23 @@ ODD = [
 ]
 
 
-async def test_a_line_that_no_script_of_ours_writes_ends_nothing() -> None:
+async def test_hostile_lines_are_handled() -> None:
     async with serving() as made:
         for line in ODD:
             assert b"{" in await raw(made.path, line + b"\n"), line[:60]
         assert b"pong" in await raw(made.path, b'{"verb":"ping"}\n')
 
 
-async def test_a_models_report_goes_through_the_socket_where_no_token_is_known(tmp_path: Path) -> None:
+async def test_report_goes_through_socket(tmp_path: Path) -> None:
     told: list[dict[str, object]] = []
 
-    async def tell(request: Mapping[str, object]) -> None:
+    async def report(request: Mapping[str, object]) -> None:
         told.append({name: request.get(name) for name in FIELDS})
         if request["message"] == "no":
             raise CoderError("refused", "No app found")
 
     path = tmp_path / "agent.sock"
-    made = SyncSocket(path, tell=tell)
+    made = SyncSocket(path, report=report)
     calls = [
         {
             "jsonrpc": "2.0",
@@ -209,7 +209,7 @@ async def test_a_models_report_goes_through_the_socket_where_no_token_is_known(t
         with trio.fail_after(60):
             while not path.exists():
                 await trio.sleep(0.01)
-        for more in ([], ["--ai-agentapi-url", "http://127.0.0.1:9"]):  # beside an AgentAPI that is not there
+        for more in ([], ["--ai-agentapi-url", "http://127.0.0.1:9"]):  # with an AgentAPI that is not running
             words = ["exp", "mcp", "server", "--app-status-slug", "chat", "--socket-path", str(path), *more]
             result = await run_cli(words, home=tmp_path, stdin=lines)
             yes, no = (json.loads(line)["result"] for line in result.stdout.splitlines())

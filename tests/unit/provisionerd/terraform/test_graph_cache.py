@@ -1,4 +1,4 @@
-"""A kept graph serves exactly the states it knows every resource of."""
+"""A cached graph serves only states whose resources it all names."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def state(*resources: tuple[str, str, str]) -> bytes:
     return json.dumps({"version": 4, "resources": listed}).encode()
 
 
-def test_found_for_states_without_strangers() -> None:
+def test_hit_requires_known_resources() -> None:
     graphs, key = GraphCache(), template_key(b"template", b"")
     assert graphs.find(key, b"") == ""
-    graphs.keep(key, DOT)
+    graphs.store(key, DOT)
     assert graphs.find(key, b"") == DOT
     assert graphs.find(key, state(('module.a["k"]', "terraform_data", "x"), ("", "terraform_data", "y"))) == DOT
     assert graphs.find(key, state(("", "terraform_data", "lost"))) == ""
@@ -34,6 +34,6 @@ def test_found_for_states_without_strangers() -> None:
 def test_bounded() -> None:
     graphs = GraphCache()
     for number in range(LIMIT + 1):
-        graphs.keep(bytes([number]), DOT)
+        graphs.store(bytes([number]), DOT)
     assert graphs.find(b"\x00", b"") == ""
     assert graphs.find(bytes([LIMIT]), b"") == DOT

@@ -1,4 +1,4 @@
-"""The provider as a process of its own, found by a stock terraform in a mirror."""
+"""Provider as a separate process, found by a stock terraform in a mirror."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kit.paths import ROOT
 from tests.kit.provisioners.terraform_recordings import TERRAFORM
 
 
-def test_people_are_told_what_it_is_for() -> None:
+def test_direct_call_explains_purpose() -> None:
     with pytest.raises(CoderError, match="started by terraform"):
         serve_plugin({})
 

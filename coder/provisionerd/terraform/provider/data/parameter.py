@@ -1,6 +1,6 @@
-"""coder_parameter: a value people choose when they create a workspace.
+"""coder_parameter: a value that users choose when they create a workspace.
 
-The schema and the order in which a reading goes wrong. The rules about single values are in
+This module has the schema and the order of the errors. The rules about single values are in
 `domain/templates/parameter_rules.py`.
 """
 
@@ -20,22 +20,23 @@ PREVIOUS_PREFIX = "CODER_PARAMETER_PREVIOUS_"
 
 
 def variable_suffix(name: str) -> str:
-    """How a parameter's name appears in variable names: names may hold anything, variables may not."""
+    """Return the suffix of a parameter's variable names: parameter names may contain any character, variable names may
+    not."""
     return hashlib.sha256(name.encode()).hexdigest()
 
 
 _OPTION = Block(
     "list",
     {
-        "name": Attribute(STRING, "required", description="What people see."),
-        "value": Attribute(STRING, "required", description="What the template gets."),
-        "description": Attribute(STRING, description="A line about it."),
+        "name": Attribute(STRING, "required", description="Text that users see."),
+        "value": Attribute(STRING, "required", description="Value that the template receives."),
+        "description": Attribute(STRING, description="One-line description."),
         "icon": Attribute(STRING, check=is_url, description="URL of an image."),
     },
-    description="One of the values to choose from.",
+    description="A value to choose from.",
 )
 
-_REGEX_RIVALS = ("validation.0.min", "validation.0.max", "validation.0.monotonic")
+_REGEX_CONFLICTS = ("validation.0.min", "validation.0.max", "validation.0.monotonic")
 _VALIDATION = Block(
     "list",
     {
@@ -44,25 +45,25 @@ _VALIDATION = Block(
         "min_disabled": Attribute(BOOL, "computed", description="Whether min was left out."),
         "max_disabled": Attribute(BOOL, "computed", description="Whether max was left out."),
         "monotonic": Attribute(STRING, description="Numbers that may only grow (increasing) or shrink (decreasing)."),
-        "regex": Attribute(STRING, conflicts=_REGEX_RIVALS, description="RE2 expression a text must match."),
-        "error": Attribute(STRING, description="What to say about a wrong value."),
+        "regex": Attribute(STRING, conflicts=_REGEX_CONFLICTS, description="RE2 expression a text must match."),
+        "error": Attribute(STRING, description="Error message for a rejected value."),
     },
     max_items=1,
-    description="Which values are accepted.",
+    description="Rules for accepted values.",
 )
 
 _SCHEMA = Schema(
     {
         "id": Attribute(STRING, "optional+computed"),
         "name": Attribute(STRING, "required", description="Name, unique in the template."),
-        "display_name": Attribute(STRING, description="What people see instead of the name."),
-        "description": Attribute(STRING, description="Markdown about it."),
+        "display_name": Attribute(STRING, description="Name that users see."),
+        "description": Attribute(STRING, description="Description in Markdown."),
         "type": Attribute(STRING, default="string", check=one_of(*rules.TYPES), description="Kind of value."),
         "form_type": Attribute(STRING, default="", check=one_of(*rules.FORM_TYPES), description="Kind of input."),
         "styling": Attribute(STRING, default="{}", description="JSON for the form."),
         "mutable": Attribute(BOOL, default=False, description="Whether it may change later."),
         "ephemeral": Attribute(BOOL, default=False, description="Counts for one build only."),
-        "default": Attribute(STRING, description="Value when nobody chooses."),
+        "default": Attribute(STRING, description="Default value."),
         "icon": Attribute(STRING, check=is_url, description="URL of an image."),
         "order": Attribute(NUMBER, description="Position in the form; lower comes first."),
         "value": Attribute(STRING, "computed", description="The chosen value."),
@@ -78,9 +79,9 @@ _SCHEMA = Schema(
 def _read(context: ProviderContext, config: Body, state: Body) -> Iterator[Diagnostic]:
     has_default = config["default"] is not None
     state.update(id=context.new_id(), optional=has_default)
-    for given, validation in zip(config["validation"] or [], state["validation"], strict=True):
-        validation["min_disabled"] = given["min"] is None
-        validation["max_disabled"] = given["max"] is None
+    for configured, validation in zip(config["validation"] or [], state["validation"], strict=True):
+        validation["min_disabled"] = configured["min"] is None
+        validation["max_disabled"] = configured["max"] is None
     if state["ephemeral"] and not state["mutable"]:
         yield error("parameter can't be immutable and ephemeral")
         return
@@ -88,20 +89,20 @@ def _read(context: ProviderContext, config: Body, state: Body) -> Iterator[Diagn
         yield error("ephemeral parameter requires the default property")
         return
     suffix = variable_suffix(state["name"])
-    chosen = context.environment.get(PARAMETER_PREFIX + suffix)
-    value = (config["default"] or "") if chosen is None else chosen
-    path: rules.Path = ("default",) if chosen is None and has_default else ()
+    build_value = context.environment.get(PARAMETER_PREFIX + suffix)
+    value = (config["default"] or "") if build_value is None else build_value
+    path: rules.Path = ("default",) if build_value is None and has_default else ()
 
     form_type, complaint = rules.choose_form_type(state["type"], bool(state["option"]), state["form_type"])
     state["form_type"] = form_type
     if complaint:
         yield _as_diagnostic(complaint)
         return
-    found = list(rules.check_options(state))
-    if not found and (state["validation"] or value != ""):
+    complaints = list(rules.check_options(state))
+    if not complaints and (state["validation"] or value != ""):
         previous = context.environment.get(PREVIOUS_PREFIX + suffix)
-        found += rules.check_value(state, value, previous, path)
-    yield from map(_as_diagnostic, found)
+        complaints += rules.check_value(state, value, previous, path)
+    yield from map(_as_diagnostic, complaints)
     state["value"] = value
 
 

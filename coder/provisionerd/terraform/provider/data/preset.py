@@ -1,4 +1,4 @@
-"""coder_workspace_preset: a named set of parameter values, with workspaces kept ready for it."""
+"""coder_workspace_preset: a named set of parameter values, with prebuilt workspaces for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _check_cron(value: Value, _key: str) -> Iterator[str]:
         yield problem
 
 
-_INSTANCES = Attribute(NUMBER, "required", check=at_least(0), description="How many to keep ready.")
+_INSTANCES = Attribute(NUMBER, "required", check=at_least(0), description="Number of prebuilt workspaces.")
 
 _SCHEDULING = Block(
     "list",
@@ -42,21 +42,25 @@ _SCHEDULING = Block(
         "schedule": Block(
             "list",
             {
-                "cron": Attribute(STRING, "required", check=_check_cron, description="When; the minute is always *."),
-                "instances": Attribute(NUMBER, "required", description="How many to keep ready then."),
+                "cron": Attribute(
+                    STRING, "required", check=_check_cron, description="Cron schedule; the minute is always *."
+                ),
+                "instances": Attribute(
+                    NUMBER, "required", description="Number of prebuilt workspaces during that time."
+                ),
             },
             min_items=1,
         ),
     },
     max_items=1,
-    description="Other numbers at other times.",
+    description="Numbers of prebuilt workspaces by schedule.",
 )
 
 _SCHEMA = Schema(
     {
         "id": Attribute(STRING, "computed"),
-        "name": Attribute(STRING, "required", check=not_empty, description="What people choose."),
-        "description": Attribute(STRING, check=length_between(0, 128), description="A line about it."),
+        "name": Attribute(STRING, "required", check=not_empty, description="Name that users choose."),
+        "description": Attribute(STRING, check=length_between(0, 128), description="One-line description."),
         "icon": Attribute(STRING, check=every((is_url, length_between(0, 256))), description="URL of an image."),
         "default": Attribute(BOOL, default=False, description="Chosen beforehand; one preset at most."),
         "parameters": Attribute(STRING_MAP, description="Values by parameter name."),
@@ -66,13 +70,20 @@ _SCHEMA = Schema(
                 "instances": _INSTANCES,
                 "expiration_policy": Block(
                     "set",
-                    {"ttl": Attribute(NUMBER, "required", check=_check_ttl, description="Seconds an idle one lives.")},
+                    {
+                        "ttl": Attribute(
+                            NUMBER,
+                            "required",
+                            check=_check_ttl,
+                            description="Seconds until an unclaimed workspace expires.",
+                        )
+                    },
                     max_items=1,
                 ),
                 "scheduling": _SCHEDULING,
             },
             max_items=1,
-            description="Workspaces built ahead, waiting for somebody to claim them.",
+            description="Workspaces built in advance, for users to claim.",
         ),
     },
     description="Parameter values under one name.",

@@ -59,7 +59,7 @@ def _read_owner(context: ProviderContext, _config: Body, state: Body) -> Iterato
         ssh_private_key=env.get("CODER_WORKSPACE_OWNER_SSH_PRIVATE_KEY", ""),
         session_token=env.get("CODER_WORKSPACE_OWNER_SESSION_TOKEN", ""),
         oidc_access_token=env.get("CODER_WORKSPACE_OWNER_OIDC_ACCESS_TOKEN", ""),
-        # null, unlike its neighbours, when there is none
+        # null, unlike the other fields, when it is missing
         login_type=env.get("CODER_WORKSPACE_OWNER_LOGIN_TYPE") or None,
     )
     groups = env.get("CODER_WORKSPACE_OWNER_GROUPS")
@@ -70,11 +70,11 @@ def _read_owner(context: ProviderContext, _config: Body, state: Body) -> Iterato
         yield error(f"invalid user groups: {problem.message}")
         return
     try:
-        found = decode_list(roles, dict) if roles else []
+        decoded_roles = decode_list(roles, dict) if roles else []
     except GoJsonError as problem:
         yield error(f"invalid user rbac roles: {problem.message}")
         return
-    state["rbac_roles"] = [{"name": role.get("name", ""), "org_id": role.get("org_id", "")} for role in found]
+    state["rbac_roles"] = [{"name": role.get("name", ""), "org_id": role.get("org_id", "")} for role in decoded_roles]
 
 
 def _read_tags(context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
@@ -88,14 +88,14 @@ def _read_provisioner(context: ProviderContext, _config: Body, state: Body) -> I
 
 
 def _read_task(context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
-    given = context.environment.get("CODER_TASK_ID", "")
-    parsed: str | NotUuid = parse_uuid(given) if given else NIL
+    task_id = context.environment.get("CODER_TASK_ID", "")
+    parsed: str | NotUuid = parse_uuid(task_id) if task_id else NIL
     if isinstance(parsed, NotUuid):
         yield error(parsed.reason)
         return
     in_task = parsed != NIL
     state.update(
-        id=given if in_task else context.new_id(),
+        id=task_id if in_task else context.new_id(),
         prompt=context.environment.get("CODER_TASK_PROMPT", ""),
         enabled=in_task,
     )
@@ -134,7 +134,7 @@ workspace = DataKind(
 
 _SECRET = Attribute(STRING, "computed", sensitive=True)
 _OWNER = _all_computed(
-    "The person the workspace belongs to.",
+    "The owner of the workspace.",
     version=0,
     id=STRING,
     name=STRING,
@@ -186,7 +186,7 @@ external_auth = DataKind(
     Schema(
         {
             "id": Attribute(STRING, "required", description="Name of the configured provider."),
-            "optional": Attribute(BOOL, description="Whether the owner may go without."),
+            "optional": Attribute(BOOL, description="Whether the owner may skip the login."),
             "access_token": Attribute(STRING, "computed", sensitive=True, description="The owner's token."),
         },
         description="The owner's login at another service.",

@@ -1,4 +1,4 @@
-"""coder_agent, coder_agent_instance, coder_external_agent: processes in a workspace that speak to the server."""
+"""coder_agent, coder_agent_instance, coder_external_agent: processes in a workspace that connect to the server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _METADATA = Block(
     "list",
     {
         "key": Attribute(STRING, "required", description="Name of the value, unique on the agent."),
-        "display_name": Attribute(STRING, description="What people see instead of the key."),
+        "display_name": Attribute(STRING, description="Name that users see."),
         "script": Attribute(STRING, "required", description="Run by the agent; its output is the value."),
         "interval": Attribute(NUMBER, "required", description="Seconds between two runs."),
         "timeout": Attribute(NUMBER, description="Seconds a run may take."),
@@ -52,7 +52,7 @@ _DISPLAY_APPS = Block(
     },
     max_items=1,
     computed=True,
-    description="Which of the built-in apps are shown.",
+    description="Built-in apps that the dashboard shows.",
 )
 
 _THRESHOLD = Attribute(NUMBER, "required", check=between(0, 100), description="Percentage that raises an alert.")
@@ -72,7 +72,7 @@ _RESOURCES_MONITORING = Block(
         ),
     },
     max_items=1,
-    description="Watches memory and volumes and notifies when they fill up.",
+    description="Monitors memory and volumes and notifies when they fill up.",
 )
 
 _AGENT = Schema(
@@ -86,13 +86,13 @@ _AGENT = Schema(
             STRING,
             default="token",
             check=one_of("token", "google-instance-identity", "aws-instance-identity", "azure-instance-identity"),
-            description="How the agent proves who it is.",
+            description="Authentication method of the agent.",
         ),
         "api_key_scope": Attribute(
             STRING,
             default="all",
             check=one_of("all", "no_user_data"),
-            description="What the agent's key may see of its owner.",
+            description="Scope of the agent's API key.",
         ),
         "dir": Attribute(
             STRING, check=_check_dir, deprecated=_DIR_DEPRECATED, description="Directory shells start in."
@@ -107,13 +107,13 @@ _AGENT = Schema(
             description="Whether logins wait for the startup script.",
         ),
         "connection_timeout": Attribute(
-            NUMBER, default=120, check=at_least(0), description="Seconds until a missing agent is called timed out."
+            NUMBER, default=120, check=at_least(0), description="Seconds until a missing agent counts as timed out."
         ),
-        "troubleshooting_url": Attribute(STRING, description="Where people find help."),
+        "troubleshooting_url": Attribute(STRING, description="Page with help for users."),
         "motd_file": Attribute(STRING, description="File shown at login."),
         "order": Attribute(NUMBER, description="Position among the agents; lower comes first."),
-        "token": Attribute(STRING, "computed", sensitive=True, description="Secret the agent logs in with."),
-        "init_script": Attribute(STRING, "computed", description="Script that fetches and starts the agent."),
+        "token": Attribute(STRING, "computed", sensitive=True, description="Secret that the agent authenticates with."),
+        "init_script": Attribute(STRING, "computed", description="Script that downloads and starts the agent."),
         "metadata": _METADATA,
         "display_apps": _DISPLAY_APPS,
         "resources_monitoring": _RESOURCES_MONITORING,
@@ -129,7 +129,7 @@ _ALL_BUT_INSIDERS = {
     "ssh_helper": True,
 }
 
-# The provider asks for the token of agent "" today, whatever the agent's id is.
+# The provider asks for the token of agent "", whatever the agent's id is.
 RUNNING_TOKEN_PREFIX = "CODER_RUNNING_WORKSPACE_AGENT_TOKEN_"  # noqa: S105 - a variable's name
 _RUNNING_TOKEN = RUNNING_TOKEN_PREFIX + hashlib.sha256(b"").hexdigest()
 
@@ -167,7 +167,7 @@ def _create(context: ProviderContext, _config: Body, state: Body) -> Iterator[Di
 def _refresh(context: ProviderContext, state: Body) -> None:
     if not state.get("display_apps"):
         state["display_apps"] = [dict(_ALL_BUT_INSIDERS)]
-    # Every build gives the agent a new token, unless a claimed prebuild's agent is to keep the one it runs with.
+    # Every build gives the agent a new token, unless a claimed prebuild's agent keeps its current one.
     state["token"] = context.environment.get(_RUNNING_TOKEN) or context.new_id()
     state["init_script"] = _init_script(context, state)
 
@@ -190,7 +190,7 @@ agent_instance = ResourceKind(
             "instance_id": Attribute(STRING, "required", description="The cloud's name for the instance."),
         },
         version=0,
-        description="Ties an agent that logs in by instance identity to its instance.",
+        description="Links an agent with instance identity authentication to its instance.",
     )
 )
 
@@ -198,7 +198,7 @@ external_agent = ResourceKind(
     Schema(
         {
             "id": Attribute(STRING, "optional+computed"),
-            "agent_id": Attribute(STRING, "required", description="Agent that somebody starts by hand."),
+            "agent_id": Attribute(STRING, "required", description="Agent that a user starts by hand."),
         },
         description="An agent on a machine that Terraform does not manage.",
     )

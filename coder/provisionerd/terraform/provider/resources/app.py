@@ -1,4 +1,4 @@
-"""coder_app: something an agent serves and the dashboard offers."""
+"""coder_app: an application that an agent serves and the dashboard lists."""
 
 from __future__ import annotations
 
@@ -50,26 +50,30 @@ _SCHEMA = Schema(
             conflicts=("healthcheck", "command", "subdomain", "share"),
             description="A link the browser opens itself.",
         ),
-        "share": Attribute(STRING, default="owner", check=_check_share, description="Who may open the app."),
-        "icon": Attribute(STRING, check=is_url, description="URL of an image."),
-        "display_name": Attribute(
-            STRING, check=at_most_bytes(64, "display name"), description="What people see instead of the slug."
+        "share": Attribute(
+            STRING, default="owner", check=_check_share, description="Sharing level: users who may open the app."
         ),
+        "icon": Attribute(STRING, check=is_url, description="URL of an image."),
+        "display_name": Attribute(STRING, check=at_most_bytes(64, "display name"), description="Name that users see."),
         "group": Attribute(STRING, check=at_most_bytes(64, "group name"), description="Apps listed together."),
         "tooltip": Attribute(STRING, check=at_most_bytes(2048, "tooltip"), description="Markdown shown on hover."),
         "order": Attribute(NUMBER, description="Position among the apps; lower comes first."),
-        "hidden": Attribute(BOOL, default=False, description="Not shown, only reachable."),
-        "open_in": Attribute(STRING, default="slim-window", check=_check_open_in, description="Where it opens."),
+        "hidden": Attribute(
+            BOOL, default=False, description="Whether to hide the app from the dashboard; it stays reachable."
+        ),
+        "open_in": Attribute(
+            STRING, default="slim-window", check=_check_open_in, description="Window or tab that opens the app."
+        ),
         "healthcheck": Block(
             "set",
             {
-                "url": Attribute(STRING, "required", description="Asked for a status below 500."),
+                "url": Attribute(STRING, "required", description="URL that must return a status below 500."),
                 "interval": Attribute(NUMBER, "required", description="Seconds between two checks."),
                 "threshold": Attribute(NUMBER, "required", description="Failures in a row that mean unhealthy."),
             },
             max_items=1,
             conflicts=("command",),
-            description="How the agent tells whether the app works.",
+            description="Health check that the agent runs.",
         ),
     },
     description="An app in a workspace.",

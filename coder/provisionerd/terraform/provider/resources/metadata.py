@@ -1,4 +1,4 @@
-"""coder_metadata: what the dashboard says about another resource."""
+"""coder_metadata: information that the dashboard shows about another resource."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from coder.provisionerd.terraform.provider.values import UNKNOWN
 _SCHEMA = Schema(
     {
         "id": Attribute(STRING, "optional+computed"),
-        "resource_id": Attribute(STRING, "required", description="The resource it is about."),
-        "hide": Attribute(BOOL, description="Do not show the resource."),
+        "resource_id": Attribute(STRING, "required", description="Resource that the metadata describes."),
+        "hide": Attribute(BOOL, description="Whether to hide the resource."),
         "icon": Attribute(STRING, check=is_url, description="URL of an image."),
         "daily_cost": Attribute(NUMBER, description="Credits a day, counted against the owner's quota."),
         "item": Block(
@@ -25,10 +25,10 @@ _SCHEMA = Schema(
                 "sensitive": Attribute(BOOL, default=False, description="Shown only on request."),
                 "is_null": Attribute(BOOL, "computed", description="Whether the value was null."),
             },
-            description="One name and value.",
+            description="A name and its value.",
         ),
     },
-    description="Information about a resource, for people.",
+    description="Information about a resource, for users.",
 )
 
 
@@ -44,8 +44,8 @@ def _plan(_context: ProviderContext, _config: Body, planned: Body) -> Iterator[D
 
 
 def _create(_context: ProviderContext, config: Body, state: Body) -> Iterator[Diagnostic]:
-    for given, item in zip(config["item"] or [], state["item"] or [], strict=True):
-        item["is_null"] = given["value"] is None
+    for configured, item in zip(config["item"] or [], state["item"] or [], strict=True):
+        item["is_null"] = configured["value"] is None
     return iter(())
 
 

@@ -1,4 +1,4 @@
-"""coder_script, coder_env, coder_devcontainer: what an agent runs, with which variables, in which container."""
+"""coder_script, coder_env, coder_devcontainer: scripts of an agent, its variables, its dev containers."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ script = ResourceKind(
         {
             "id": Attribute(STRING, "optional+computed"),
             "agent_id": Attribute(STRING, "required", description="Agent that runs the script."),
-            "display_name": Attribute(STRING, "required", description="What people see in the logs."),
+            "display_name": Attribute(STRING, "required", description="Name that users see in the logs."),
             "script": Attribute(STRING, "required", description="Text of the script."),
-            "log_path": Attribute(STRING, description="Where the agent keeps the output."),
+            "log_path": Attribute(STRING, description="File for the script's output."),
             "icon": Attribute(STRING, description="URL of an image."),
-            "cron": Attribute(STRING, check=_check_cron, description="When to run, seconds first."),
-            "start_blocks_login": Attribute(BOOL, default=False, description="Logins wait until it has ended."),
-            "run_on_start": Attribute(BOOL, default=False, description="Run when the agent starts."),
-            "run_on_stop": Attribute(BOOL, default=False, description="Run when the agent stops."),
+            "cron": Attribute(STRING, check=_check_cron, description="Cron schedule, seconds first."),
+            "start_blocks_login": Attribute(BOOL, default=False, description="Whether logins wait until it has ended."),
+            "run_on_start": Attribute(BOOL, default=False, description="Whether to run when the agent starts."),
+            "run_on_stop": Attribute(BOOL, default=False, description="Whether to run when the agent stops."),
             "timeout": Attribute(NUMBER, default=0, check=at_least(1), description="Seconds it may take."),
         },
         description="A script an agent runs at start, at stop or by a schedule.",
@@ -71,12 +71,12 @@ env = ResourceKind(
             "id": Attribute(STRING, "optional+computed"),
             "agent_id": Attribute(STRING, "required", description="Agent that gets the variable."),
             "name": Attribute(STRING, "required", check=_check_env_name, description="Name of the variable."),
-            "value": Attribute(STRING, description="Its value."),
+            "value": Attribute(STRING, description="Value of the variable."),
             "merge_strategy": Attribute(
                 STRING,
                 default="replace",
                 check=one_of("replace", "append", "prepend", "error"),
-                description="What happens when the variable is set twice.",
+                description="Strategy for a variable that is set twice.",
             ),
         },
         description="An environment variable of an agent.",
@@ -89,7 +89,7 @@ devcontainer = ResourceKind(
             "id": Attribute(STRING, "optional+computed"),
             "agent_id": Attribute(STRING, "required", description="Agent that starts the container."),
             "workspace_folder": Attribute(STRING, "required", check=not_empty, description="Folder to mount."),
-            "config_path": Attribute(STRING, description="devcontainer.json, when it is not in its usual place."),
+            "config_path": Attribute(STRING, description="devcontainer.json, when it is not in its default location."),
             "subagent_id": Attribute(STRING, "computed", description="The agent inside the container."),
         },
         description="A dev container an agent starts.",

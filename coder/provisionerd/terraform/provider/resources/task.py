@@ -1,4 +1,4 @@
-"""coder_ai_task: marks a template whose workspaces carry out a task."""
+"""coder_ai_task: marks a template whose workspaces run a task."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _SCHEMA = Schema(
             "optional+computed",
             check=is_uuid,
             conflicts=("sidebar_app",),
-            description="App shown beside the task's chat.",
+            description="App shown next to the task's chat.",
         ),
-        "prompt": Attribute(STRING, "computed", description="What the task was asked."),
-        "enabled": Attribute(BOOL, "computed", description="Whether this workspace was made for a task."),
+        "prompt": Attribute(STRING, "computed", description="Prompt of the task."),
+        "enabled": Attribute(BOOL, "computed", description="Whether this workspace was created for a task."),
         "sidebar_app": Block(
             "set",
-            {"id": Attribute(STRING, "required", check=is_uuid, description="App shown beside the chat.")},
+            {"id": Attribute(STRING, "required", check=is_uuid, description="App shown next to the chat.")},
             max_items=1,
             conflicts=("app_id",),
             deprecated="This field has been deprecated in favor of the `app_id` field.",
         ),
     },
-    description="A task that is carried out in the workspace.",
+    description="A task that runs in the workspace.",
 )
 
 
 def _create(context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
-    given = parse_uuid(context.environment.get("CODER_TASK_ID", ""))
-    in_task = isinstance(given, str) and given != NIL
-    state["id"] = given if isinstance(given, str) and in_task else context.new_id()
+    task_id = parse_uuid(context.environment.get("CODER_TASK_ID", ""))
+    in_task = isinstance(task_id, str) and task_id != NIL
+    state["id"] = task_id if isinstance(task_id, str) and in_task else context.new_id()
     state["enabled"] = in_task
     state["prompt"] = context.environment.get("CODER_TASK_PROMPT") or None
     if not state["app_id"]:

@@ -1,7 +1,7 @@
-"""Where the streams of the agent's HTTP API arrive: what serves them is loaded when the first one comes.
+"""Lazily loaded HTTP API of the agent: its modules are imported at the first connection.
 
-Its routes reach into most of what an agent can do, and many agents are never asked for any of it. Like the SSH service
-(`coder/agent/ssh/acceptor.py`) it is paid for by the first connection.
+The routes import most of the agent's features, and many agents never serve a request. The first connection pays, as in
+the SSH service (`coder/agent/ssh/acceptor.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from coder.agent.network.http_api import HttpApi
 
 
-class HttpDoor:
-    """Accepts streams at any time."""
+class LazyHttpApi:
+    """Acceptor of streams that loads the HTTP API on first use."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -27,7 +27,7 @@ class HttpDoor:
         self._loading = trio.Lock()
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """One connection, to its end. Never raises for what the peer did."""
+        """Serve one connection to its end. Never raises for a peer's misbehaviour."""
         api = await self._loaded()
         await api.serve(stream)
 

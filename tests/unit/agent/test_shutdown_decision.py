@@ -1,4 +1,4 @@
-"""How an agent's life ends when several want it to end at once: of the value, and of whole agents."""
+"""Concurrent reasons for an agent's end: the decision alone, and whole agents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import trio.testing
 
 from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig
-from coder.agent.ending import Ending, Given, LifeEnd, ProgramUpgrade, Stop
 from coder.agent.network.overlay import AgentNetwork
+from coder.agent.shutdown_decision import Claimed, ProgramUpgrade, ShutdownDecision, ShutdownReason, Stop
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.upgrade import upgrader
 from coder.agent.upgrade.upgrader import NewProgram, Upgrader
@@ -27,31 +27,31 @@ from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
 
 UPGRADE = ProgramUpgrade(NewProgram(Path("/fetched"), "v99.0.0", "0" * 64))
-ALL: tuple[Ending, ...] = (Stop(), Given(), UPGRADE)
+ALL: tuple[ShutdownReason, ...] = (Stop(), Claimed(), UPGRADE)
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(ALL, ALL)), ids=lambda how: type(how).__name__)
-async def test_the_first_stays_and_only_an_upgrade_yields(first: Ending, second: Ending) -> None:
-    end = LifeEnd()
+async def test_first_reason_wins_over_upgrade(first: ShutdownReason, second: ShutdownReason) -> None:
+    end = ShutdownDecision()
     assert end.choose(first)
     overtakes = isinstance(first, ProgramUpgrade) and not isinstance(second, ProgramUpgrade)
     assert end.choose(second) is overtakes
     assert await end.wait() == end.seal() == (second if overtakes else first)
-    assert end.preparing.cancel_called is overtakes
-    assert end.looking.cancel_called is not (first == second == UPGRADE)
+    assert end.upgrade_preparation.cancel_called is overtakes
+    assert end.upgrade_search.cancel_called is not (first == second == UPGRADE)
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(ALL, ALL)), ids=lambda how: type(how).__name__)
-async def test_what_is_sealed_stays(first: Ending, second: Ending) -> None:
-    end = LifeEnd()
+async def test_sealed_decision_is_final(first: ShutdownReason, second: ShutdownReason) -> None:
+    end = ShutdownDecision()
     end.choose(first)
     end.seal()
     assert not end.choose(second)
-    assert await end.wait() == first and not end.preparing.cancel_called
+    assert await end.wait() == first and not end.upgrade_preparation.cancel_called
 
 
 class Scene:
-    """A whole agent whose upgrade is ready, and an SSH session that ends when all are told to."""
+    """Whole agent with a ready upgrade, and an SSH session that ends with all others."""
 
     def __init__(self, view: AgentWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         token = Secret(view.token)
@@ -61,7 +61,7 @@ class Scene:
         self.given: bool | None = None
         self.left, self.waits = trio.Event(), trio.Event()
         self.settling, self.go_on, self.cron_ended = trio.Event(), trio.Event(), trio.Event()
-        settle, run_cron, wait_quiet = AgentRole._settle, ScriptRunner.run_cron, Upgrader._wait_quiet
+        settle, run_cron, wait_quiet = AgentRole._drain, ScriptRunner.run_cron, Upgrader._wait_quiet
 
         async def found(_: Upgrader) -> NewProgram:
             return UPGRADE.program
@@ -82,18 +82,18 @@ class Scene:
         leave = AgentNetwork.leave
 
         async def leave_last(network: AgentNetwork) -> None:
-            await trio.testing.wait_all_tasks_blocked()  # whoever waited for this end has seen it
+            await trio.testing.wait_all_tasks_blocked()  # waiters for this end have seen it
             await leave(network)
 
         monkeypatch.setattr(AgentNetwork, "leave", leave_last)
 
         async def check(*_: object) -> None:
-            """It is as good as before."""
+            """The agent still works."""
 
         monkeypatch.setattr(upgrader, "check_again", check)
         monkeypatch.setattr(Upgrader, "_newer_program", found)
         monkeypatch.setattr(Upgrader, "_wait_quiet", noted)
-        monkeypatch.setattr(AgentRole, "_settle", held)
+        monkeypatch.setattr(AgentRole, "_drain", held)
         monkeypatch.setattr(ScriptRunner, "run_cron", cron)
         monkeypatch.setattr(SshAcceptor, "terminate_all", lambda _: self.left.set())
 
@@ -104,16 +104,16 @@ class Scene:
     async def run(self) -> None:
         self.given = await self.agent.run()
 
-    def end(self, how: Ending) -> None:
+    def end(self, how: ShutdownReason) -> None:
         if isinstance(how, Stop):
             self.agent.stop()
         else:
-            self.agent._start_anew()
+            self.agent._restart_for_owner()
 
 
 @asynccontextmanager
 async def pending_upgrade(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    """Leaves when the agent has ended."""
+    """Ends when the agent has ended."""
     scripts = [
         provisioner_pb2.Script(display_name="Stop", script=f"touch {folder}/stopped", run_on_stop=True),
         provisioner_pb2.Script(display_name="Cron", script="true", cron="@yearly"),
@@ -129,9 +129,9 @@ async def pending_upgrade(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
 
 @pytest.mark.parametrize("moment", ["waiting", "settling"])
-@pytest.mark.parametrize("how", [Stop(), Given()], ids=lambda how: type(how).__name__)
-async def test_another_end_comes_before_a_pending_upgrade(
-    how: Ending, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", [Stop(), Claimed()], ids=lambda how: type(how).__name__)
+async def test_other_reason_overtakes_upgrade(
+    how: ShutdownReason, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pending_upgrade(tmp_path, monkeypatch) as scene:
         assert scene.agent.state.processes is not None
@@ -140,12 +140,12 @@ async def test_another_end_comes_before_a_pending_upgrade(
             scene.left.set()
             await scene.settling.wait()
         scene.end(how)
-    assert scene.given is isinstance(how, Given) and scene.agent.handover is None
-    assert command.exited is not None, "nothing is spared for another program"
+    assert scene.given is isinstance(how, Claimed) and scene.agent.handover is None
+    assert command.exited is not None, "no process is kept for another program"
     assert (tmp_path / "stopped").exists() is isinstance(how, Stop)
 
 
-async def test_an_upgrade_begins_no_script_and_spares_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_upgrade_keeps_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with pending_upgrade(tmp_path, monkeypatch) as scene:
         processes = scene.agent.state.processes
         assert isinstance(processes, Processes)

@@ -1,4 +1,4 @@
-"""A connection that fails, and its listener."""
+"""Failing connections and their listener."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import trio
 import trio.testing
 
 import coder.agent
-from coder.agent.guarded import guarded
+from coder.agent.failure_isolation import isolate_failures
 
 FAILURES = [ValueError("x"), RecursionError(), AssertionError(), ExceptionGroup("two", [OSError(5, "I/O error")])]
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-async def test_a_connection_that_fails_is_closed_and_the_next_one_served(failure: Exception) -> None:
+async def test_failed_connection_is_closed(failure: Exception) -> None:
     failures: list[Exception] = [failure]
 
     async def serve(stream: trio.abc.Stream) -> None:
@@ -26,21 +26,21 @@ async def test_a_connection_that_fails_is_closed_and_the_next_one_served(failure
     async with trio.open_nursery() as nursery:
         for expected in (b"", b"served"):
             near, far = trio.testing.memory_stream_pair()
-            nursery.start_soon(guarded(serve), far)
+            nursery.start_soon(isolate_failures(serve), far)
             assert await near.receive_some() == expected
 
 
-async def test_who_is_cancelled_is_not_kept() -> None:
+async def test_cancellation_passes() -> None:
     near, far = trio.testing.memory_stream_pair()
     with trio.move_on_after(0) as scope:
-        await guarded(lambda _stream: trio.sleep_forever())(far)
+        await isolate_failures(lambda _stream: trio.sleep_forever())(far)
     assert scope.cancelled_caught
     await near.aclose()
 
 
-def test_every_listener_of_the_agent_is_guarded() -> None:
+def test_every_listener_isolates_failures() -> None:
     folder = Path(coder.agent.__path__[0])
     texts = {path.name: path.read_text() for path in folder.rglob("*.py")}
     listening = {name for name, text in texts.items() if "serve_tcp" in text or "serve_listeners" in text}
     assert len(listening) >= 3
-    assert {name for name in listening if "guarded(" not in texts[name]} == set()
+    assert {name for name in listening if "isolate_failures(" not in texts[name]} == set()

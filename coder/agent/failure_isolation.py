@@ -1,4 +1,4 @@
-"""What every listener of the agent gives its connections to: a defect in one of them must not end the agent."""
+"""Failure isolation for every listener of the agent: a defect in one connection must not end the agent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ log = get_logger("agent")
 StreamT = TypeVar("StreamT", bound=trio.abc.AsyncResource)
 
 
-def guarded(serve: Callable[[StreamT], Awaitable[None]]) -> Callable[[StreamT], Awaitable[None]]:
-    """`serve` as a listener's handler: what it raises ends its connection and is logged."""
+def isolate_failures(serve: Callable[[StreamT], Awaitable[None]]) -> Callable[[StreamT], Awaitable[None]]:
+    """Return `serve` as a listener's handler: an exception closes its connection and is logged."""
 
     async def handle(stream: StreamT) -> None:
         try:

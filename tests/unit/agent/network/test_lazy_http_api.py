@@ -1,4 +1,4 @@
-"""The HTTP API is loaded by the first stream; whoever comes meanwhile waits for it, too."""
+"""The first stream loads the HTTP API; concurrent ones wait for it, too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from coder.agent.network import http_api
-from coder.agent.network.http_door import HttpDoor
+from coder.agent.network.lazy_http_api import LazyHttpApi
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 
@@ -25,7 +25,7 @@ async def _answer(stream: trio.abc.Stream) -> bytes:
     return found
 
 
-async def test_the_first_streams_load_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_first_stream_loads_api(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[AgentState] = []
 
     class Counted(http_api.HttpApi):
@@ -35,7 +35,7 @@ async def test_the_first_streams_load_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(http_api, "HttpApi", Counted)
     state = AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
-    door = HttpDoor(state)
+    door = LazyHttpApi(state)
     pairs = [memory_stream_pair() for _ in range(3)]
     answers: list[bytes] = []
 
@@ -51,6 +51,6 @@ async def test_the_first_streams_load_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made == [state]
 
 
-def test_an_agent_starts_without_it() -> None:
+def test_agent_starts_without_api() -> None:
     code = "import sys, coder.agent.agent; print('coder.agent.network.http_api' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"False"

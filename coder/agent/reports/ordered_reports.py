@@ -1,4 +1,4 @@
-"""Reports that are told one by one, in order, and kept until the server has taken or refused them. Bounded."""
+"""Reports sent one by one, in order, and kept until the server has accepted or rejected them. Bounded."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ log = get_logger("agent")
 Report = TypeVar("Report")
 
 
-class InOrder(Generic[Report]):
-    """Of one kind."""
+class OrderedReports(Generic[Report]):
+    """Queue of one kind of report."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -28,7 +28,7 @@ class InOrder(Generic[Report]):
         return len(self._waiting)
 
     def add(self, report: Report) -> bool:
-        """False when there are too many: this one is not told."""
+        """Append a report. Returns False when the queue is full: the report is dropped."""
         if len(self._waiting) >= self._limit:
             return False
         self._waiting.append(report)
@@ -36,14 +36,14 @@ class InOrder(Generic[Report]):
         return True
 
     async def send_loop(self, send: Callable[[Report], Awaitable[object]]) -> None:
-        """A report the server refuses is dropped, a broken connection ends the loop."""
+        """Send until the connection breaks, which ends the loop. A report the server rejects is dropped."""
         while True:
             while not self._waiting:
                 await self._changed.wait()
             try:
                 await send(self._waiting[0])
             except RpcError as error:
-                log.debug("a report was refused", error=error)
+                log.debug("the server rejected a report", error=error)
             self._waiting.popleft()
             self._wake()
 

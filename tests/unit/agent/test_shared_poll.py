@@ -1,4 +1,4 @@
-"""One look for all who watch."""
+"""One poll for all watchers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.shared_look import SharedLook
+from coder.agent.shared_poll import SharedPoll
 
 
-class Looks:
+class CountedPolls:
     def __init__(self) -> None:
         self.taken = 0
         self.at_once = 0
@@ -23,10 +23,10 @@ class Looks:
         return self.taken
 
 
-async def test_whoever_waits_gets_a_look_that_began_after_they_asked(
+async def test_waiter_gets_newer_poll(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shared, looks, answers = SharedLook[int](), Looks(), list[int]()
+    shared, looks, answers = SharedPoll[int](), CountedPolls(), list[int]()
 
     async def ask(delay: float) -> None:
         await trio.sleep(delay)
@@ -37,14 +37,14 @@ async def test_whoever_waits_gets_a_look_that_began_after_they_asked(
             for delay in (0.0, 0.3, 0.5, 0.7):
                 nursery.start_soon(ask, delay)
         assert answers == [1, 2, 2, 2]
-        assert await shared.after(trio.current_time() - 5, looks) == 2, "young enough"
+        assert await shared.after(trio.current_time() - 5, looks) == 2, "fresh enough"
         assert await shared.after(trio.current_time() - 1, looks) == 3
 
 
-async def test_who_leaves_in_the_middle_holds_up_nobody_and_the_last_takes_the_memory_along(
+async def test_last_watcher_clears_result(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shared, looks = SharedLook[int](), Looks()
+    shared, looks = SharedPoll[int](), CountedPolls()
     with shared.watched():
         with trio.move_on_after(0.5):
             await shared.after(-1, looks)
@@ -55,12 +55,12 @@ async def test_who_leaves_in_the_middle_holds_up_nobody_and_the_last_takes_the_m
         assert await shared.after(-1, looks) == 2
 
 
-async def test_a_look_that_fails_is_taken_again() -> None:
-    shared = SharedLook[int]()
+async def test_failed_poll_is_retried() -> None:
+    shared = SharedPoll[int]()
 
     async def fails() -> int:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
         await shared.after(-1, fails)
-    assert await shared.after(-1, Looks()) == 1
+    assert await shared.after(-1, CountedPolls()) == 1
