@@ -74,45 +74,45 @@ GLOBAL_OPTIONS = (
         "url",
         "url",
         "CODER_URL",
-        help="Address of the deployment, like https://coder.example.com; else that of the last login.",
+        help="Address of the deployment, like https://coder.example.com; defaults to the last login.",
     ),
     Option(
         "token",
         "token",
         "CODER_SESSION_TOKEN",
         secret=True,
-        help="Session token to use for this command instead of the one that login keeps.",
+        help="Session token for this command instead of the one that login stores.",
     ),
     Option(
         "config_dir",
         "global-config",
         "CODER_CONFIG_DIR",
-        help="Directory where login keeps address and token; the user's configuration directory if left out.",
+        help="Directory where login stores address and token; defaults to the user's configuration directory.",
     ),
     Option(
         "header",
         "header",
         "CODER_HEADER",
         kind="string-array",
-        help="Send this header, name=value, with every request; may be given several times.",
+        help="Send this header, name=value, with every request; may be repeated.",
     ),
     Option(
         "header_command",
         "header-command",
         "CODER_HEADER_COMMAND",
-        help="Run this command before requests and send what it prints as headers, one name=value a line.",
+        help="Run this command before requests and send its output as headers, one name=value a line.",
     ),
     Option(
         "client_tls_ca_file",
         "client-tls-ca-file",
         "CODER_CLIENT_TLS_CA_FILE",
-        help="PEM file of an authority to trust for the certificate of the server, like ca.pem.",
+        help="PEM file of a certificate authority to trust for the server's certificate, like ca.pem.",
     ),
     Option(
         "client_tls_cert_file",
         "client-tls-cert-file",
         "CODER_CLIENT_TLS_CERT_FILE",
-        help="PEM file of a certificate to show to servers that ask for one; needs its key too.",
+        help="PEM file of the client certificate for servers that request one; requires the key too.",
     ),
     Option(
         "client_tls_key_file",
@@ -126,7 +126,7 @@ GLOBAL_OPTIONS = (
         "CODER_NO_FEATURE_WARNING",
         kind="bool",
         default=False,
-        help="Accepted for older scripts: nothing here warns of features without a license.",
+        help="Accepted for older scripts, without effect: no feature requires a license.",
     ),
     Option(
         "no_version_warning",
@@ -134,7 +134,7 @@ GLOBAL_OPTIONS = (
         "CODER_NO_VERSION_WARNING",
         kind="bool",
         default=False,
-        help="Say nothing when this program and the server are of different versions.",
+        help="Suppress the warning when the versions of client and server differ.",
     ),
     Option(
         "disable_direct",
@@ -150,7 +150,7 @@ GLOBAL_OPTIONS = (
         "CODER_DISABLE_NETWORK_TELEMETRY",
         kind="bool",
         default=False,
-        help="Accepted for older scripts: no figures about the network are sent to anybody.",
+        help="Accepted for older scripts, without effect: no network telemetry is sent.",
     ),
     Option(
         "use_keyring",
@@ -158,7 +158,7 @@ GLOBAL_OPTIONS = (
         "CODER_USE_KEYRING",
         kind="bool",
         default=False,
-        help="Let login keep the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
+        help="Store the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
         "Secret Service) instead of a file.",
     ),
     Option(
@@ -168,7 +168,7 @@ GLOBAL_OPTIONS = (
         kind="bool",
         default=False,
         short="v",
-        help="Show each request with its status on standard error, and more of what went wrong.",
+        help="Print each request with its status to standard error, and more details of errors.",
     ),
     Option(
         "force_tty",
@@ -176,7 +176,7 @@ GLOBAL_OPTIONS = (
         "CODER_FORCE_TTY",
         kind="bool",
         default=False,
-        help="Let `coder ssh` open a terminal there even where this is started without one.",
+        help="Make `coder ssh` open a remote terminal even if standard input is not a terminal.",
     ),
     Option("no_open", "no-open", "CODER_NO_OPEN", kind="bool", default=False, hidden=True),
     Option(
@@ -184,7 +184,7 @@ GLOBAL_OPTIONS = (
         "debug-options",
         kind="bool",
         default=False,
-        help="Print every option with its value and where that comes from, then end without doing anything.",
+        help="Print every option with its value and source, then exit without running the command.",
     ),
 )
 
@@ -194,14 +194,14 @@ YES = Option(
     short="y",
     kind="bool",
     default=False,
-    help="Go ahead without asking for confirmation, as a script needs it.",
+    help="Skip confirmation prompts, for use in scripts.",
 )
 ORG = Option(
     "org",
     "org",
     "CODER_ORGANIZATION",
     short="O",
-    help="Organization to work in, by name or id; needed where you belong to several.",
+    help="Organization to use, by name or id; required if you belong to several.",
 )
 
 
@@ -212,7 +212,7 @@ def output_option(choices: tuple[str, ...] = ("table", "json"), default: str = "
         short="o",
         default=default,
         choices=choices,
-        help="How the result is printed: text for people or JSON for scripts.",
+        help="Output format: text for people or JSON for scripts.",
     )
 
 
@@ -224,7 +224,7 @@ def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
         kind="string-array",
         default=tuple(default),
         choices=tuple(columns),
-        help="Columns of the table, separated by commas; they stand in the order given.",
+        help="Columns of the table, in this order, separated by commas.",
     )
 
 

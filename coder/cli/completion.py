@@ -192,7 +192,7 @@ COMPLETION = Command(
             "shell",
             short="s",
             choices=SHELLS,
-            help="Shell to complete in; the one this command is started from if left out.",
+            help="Shell to install completion for; defaults to the calling shell.",
         ),
         Option(
             "print",
@@ -206,7 +206,7 @@ COMPLETION = Command(
 )
 WORDS = Command(
     words="completion words",
-    summary="What a command line may go on with",
+    summary="List completions for a partial command line",
     usage="-- [word...]",
     run=_words,
     raw_after=0,

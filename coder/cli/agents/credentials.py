@@ -13,33 +13,33 @@ AUTH = Option(
     "auth",
     "CODER_AGENT_AUTH",
     default="token",
-    help='How the agent shows the server who it is; "token" is its own token.',
+    help='Method the agent authenticates with; "token" uses the agent\'s token.',
 )
 NAME = Option(
     "agent_name",
     "agent-name",
     "CODER_AGENT_NAME",
-    help="Name of the agent, where the machine has several and its cloud identity stands for all.",
+    help="Name of the agent, for a cloud instance with several agents.",
 )
 _TOKEN = Option(
     "agent_token",
     "agent-token",
     "CODER_AGENT_TOKEN",
     secret=True,
-    help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+    help="Token of the agent; --agent-token-file keeps it out of the process list.",
 )
 _TOKEN_FILE = Option(
     "agent_token_file",
     "agent-token-file",
     "CODER_AGENT_TOKEN_FILE",
-    help="File with the agent's token, which nobody else should be able to read.",
+    help="File with the agent's token; no other user should be able to read it.",
 )
 _URL = Option(
     "agent_url",
     "agent-url",
     "CODER_AGENT_URL",
     kind="url",
-    help="Address of the deployment, like https://coder.example.com; --url if left out.",
+    help="Address of the deployment, like https://coder.example.com; defaults to --url.",
 )
 CREDENTIALS = (_URL, _TOKEN, _TOKEN_FILE)
 

@@ -116,17 +116,17 @@ DOTFILES = Command(
             "symlink_dir",
             "symlink-dir",
             "CODER_SYMLINK_DIR",
-            help="Directory the links to your files are made in; your home if left out.",
+            help="Directory for the symbolic links; defaults to your home.",
         ),
         Option(
-            "branch", "branch", short="b", help="Branch of the repository to check out; its default branch if left out."
+            "branch", "branch", short="b", help="Branch of the repository to check out; defaults to its default branch."
         ),
         Option(
             "repo_dir",
             "repo-dir",
             "CODER_DOTFILES_REPO_DIR",
             default="dotfiles",
-            help="Where the repository is cloned to, below the configuration directory.",
+            help="Directory of the clone, below the configuration directory.",
         ),
         YES,
     ),

@@ -175,14 +175,14 @@ _HOST = Option(
     "host",
     kind="bool",
     default=False,
-    help="Measure the whole machine, even where this runs inside a container.",
+    help="Measure the whole machine, even inside a container.",
 )
 _PREFIX = Option(
     "prefix",
     "prefix",
     default="Gi",
     choices=tuple(_PREFIXES),
-    help="Binary unit the figures are printed in: Gi divides by 1024 three times.",
+    help="Binary prefix of the printed unit, like Gi for gibibytes.",
 )
 _TEXT = output_option(("text", "json"), "text")
 STAT = Command(
@@ -205,5 +205,5 @@ DISK = Command(
     summary="Show disk usage, in gigabytes.",
     run=_disk,
     max_args=0,
-    options=(_TEXT, Option("path", "path", default="/", help="Any directory on the disk to measure."), _PREFIX),
+    options=(_TEXT, Option("path", "path", default="/", help="Path of a directory on the disk to measure."), _PREFIX),
 )

@@ -97,20 +97,20 @@ SOCKET = Option(
     "socket_path",
     "socket-path",
     "CODER_AGENT_SOCKET_PATH",
-    help="Path of the agent's socket; inside a workspace the environment names it.",
+    help="Path of the agent's socket; set by the environment inside a workspace.",
 )
 """Of the whole group."""
-PING = Command(words="exp sync ping", summary="Check that the agent answers scripts", run=_ping, max_args=0)
+PING = Command(words="exp sync ping", summary="Check that the agent's socket answers", run=_ping, max_args=0)
 WANT = Command(
     words="exp sync want",
-    summary="Say that a unit starts only after others are complete",
+    summary="Declare the units that must complete before a unit starts",
     usage="<unit> <depends-on…>",
     run=_want,
     min_args=2,
 )
 START = Command(
     words="exp sync start",
-    summary="Wait for what a unit wants, then mark it started",
+    summary="Wait for a unit's dependencies, then mark it started",
     usage="<unit>",
     run=_start,
     min_args=1,
@@ -121,13 +121,13 @@ START = Command(
             "timeout",
             kind="duration",
             default=parse_duration("5m"),
-            help="Give up when what the unit waits for is not there after this long.",
+            help="Fail if the unit's dependencies are not complete after this long.",
         ),
     ),
 )
 COMPLETE = Command(
     words="exp sync complete",
-    summary="Mark a unit complete, so that others may start",
+    summary="Mark a unit complete so that its dependents can start",
     usage="<unit>",
     run=_complete,
     min_args=1,
@@ -135,7 +135,7 @@ COMPLETE = Command(
 )
 STATUS = Command(
     words="exp sync status",
-    summary="Show a unit and what it wants",
+    summary="Show a unit and its dependencies",
     usage="<unit>",
     run=_status,
     min_args=1,
@@ -144,7 +144,7 @@ STATUS = Command(
 )
 LIST = Command(
     words="exp sync list",
-    summary="List the units",
+    summary="List the units and their states",
     run=_list,
     max_args=0,
     options=(column_option(LIST_COLUMNS, LIST_COLUMNS), output_option()),

@@ -72,25 +72,24 @@ def _extra(found: AgentAuth, path: str) -> str:
 
 ACCESS_TOKEN = Command(
     words="external-auth access-token",
-    summary="Print the token of an external provider",
+    summary="Print the access token of an external provider",
     usage="<provider>",
     run=_access_token,
     min_args=1,
     max_args=1,
-    long="Ends with 0 and the token, or, where the owner has not logged in there yet, with 1 and the address to do so.",
+    long="Exits with 0 and prints the token. "
+    "If the owner has not logged in at the provider, exits with 1 and prints the login URL.",
     options=(
         AUTH,
         NAME,
         *CREDENTIALS,
-        Option(
-            "extra", "extra", help="Print this field of what the provider gave beside the token, instead of the token."
-        ),
+        Option("extra", "extra", help="Print this field of the provider's token response instead of the token."),
         Option(
             "output",
             "output",
             default="text",
             choices=("text", "json"),
-            help="How the result is printed: text for people or JSON for scripts.",
+            help="Output format: text for people or JSON for scripts.",
         ),
     ),
 )

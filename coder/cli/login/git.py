@@ -99,7 +99,7 @@ def _answer(token: AgentAuth, wanted: str) -> str:
 
 GITSSH = Command(
     words="gitssh",
-    summary='Run ssh with the SSH key of the workspace\'s owner; git does, by "gitssh --"',
+    summary="Run ssh with the SSH key of the workspace's owner, as git's SSH command",
     usage="-- [ssh arguments]",
     run=_gitssh,
     raw_after=0,
@@ -107,7 +107,7 @@ GITSSH = Command(
 )
 GITASKPASS = Command(
     words="gitaskpass",
-    summary="Answer git's question for a name or password",
+    summary="Answer git's prompt for a user name or password",
     usage="<question>",
     run=_askpass,
     min_args=1,

@@ -249,13 +249,13 @@ CONFIG_SSH = Command(
             "ssh-config-file",
             "CODER_SSH_CONFIG_FILE",
             default="~/.ssh/config",
-            help="SSH configuration whose Coder section is rewritten; the rest of it stays.",
+            help="SSH configuration file to update; only its Coder section changes.",
         ),
         Option(
             "coder_binary_path",
             "coder-binary-path",
             "CODER_SSH_CONFIG_BINARY_PATH",
-            help="Path of the coder program that SSH starts for each connection; this one if left out.",
+            help="Path of the coder program in the SSH configuration; defaults to this program.",
         ),
         Option(
             "ssh_option",
@@ -264,7 +264,7 @@ CONFIG_SSH = Command(
             short="o",
             kind="string-array",
             default=(),
-            help='Add this line to every host, like "ForwardAgent yes"; may be given several times.',
+            help='Add this option to every host, like "ForwardAgent yes"; may be repeated.',
         ),
         Option(
             "dry_run",
@@ -273,7 +273,7 @@ CONFIG_SSH = Command(
             short="n",
             kind="bool",
             default=False,
-            help="Print the difference this would make to the file, and write nothing.",
+            help="Print the diff of the file without writing it.",
         ),
         Option(
             "use_previous_options",
@@ -288,13 +288,13 @@ CONFIG_SSH = Command(
             "ssh_host_prefix",
             "ssh-host-prefix",
             "CODER_CONFIGSSH_SSH_HOST_PREFIX",
-            help='Begin host names with this, like "coder."; the deployment\'s own if left out.',
+            help='Prefix of host names, like "coder."; defaults to the deployment\'s prefix.',
         ),
         Option(
             "hostname_suffix",
             "hostname-suffix",
             "CODER_CONFIGSSH_HOSTNAME_SUFFIX",
-            help='End host names with this, like "coder" for workspace.coder; the deployment\'s own if left out.',
+            help='Suffix of host names, like "coder" for workspace.coder; defaults to that of the deployment.',
         ),
         Option(
             "wait",
@@ -302,7 +302,7 @@ CONFIG_SSH = Command(
             "CODER_CONFIGSSH_WAIT",
             default="auto",
             choices=("yes", "no", "auto"),
-            help="Hold a shell back until start scripts have ended; auto does so where the template says it.",
+            help="Wait for start scripts before opening a shell; auto follows the template.",
         ),
         Option(
             "disable_autostart",
@@ -310,7 +310,7 @@ CONFIG_SSH = Command(
             "CODER_CONFIGSSH_DISABLE_AUTOSTART",
             kind="bool",
             default=False,
-            help="Refuse connections to stopped workspaces instead of starting them.",
+            help="Fail to connect to a stopped workspace instead of starting it.",
         ),
         Option(
             "force_unix",

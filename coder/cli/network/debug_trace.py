@@ -97,12 +97,13 @@ def _text(value: object) -> str:
 
 TRACE = Command(
     words="debug trace",
-    summary="Watch the way to a workspace being found",
+    summary="Trace how the connection to a workspace is established",
     usage="<workspace>",
     run=_run,
     min_args=1,
     max_args=1,
-    long="One line a fact: relays connected, handshakes, paths changed, pings answered. JSON gives one object a line.",
+    long="Prints one event per line: connected relays, handshakes, path changes, ping replies. "
+    "JSON prints one object per line.",
     options=(
         Option(
             "time",
@@ -110,7 +111,7 @@ TRACE = Command(
             short="t",
             kind="duration",
             default=parse_duration("10s"),
-            help="How long to watch the connection, like 10s or 2m.",
+            help="Duration of the trace, like 10s or 2m; Ctrl-C stops it earlier.",
         ),
         PCAP_FILE,
         output_option(("text", "json"), "text"),

@@ -50,7 +50,7 @@ NETCHECK = Command(
             short="o",
             default="json",
             choices=("json", "text"),
-            help="How the result is printed: text for people or JSON for scripts.",
+            help="Output format: text for people or JSON for scripts.",
         ),
     ),
 )

@@ -191,20 +191,18 @@ PING = Command(
             kind="duration",
             default=parse_duration("5s"),
             least=parse_duration("1ms"),
-            help="How long to wait for the answer to one ping, like 5s.",
+            help="Timeout for the reply to one ping, like 5s.",
         ),
-        Option(
-            "num", "num", short="n", kind="int", default=0, help="End after so many pings; 0 goes on until interrupted."
-        ),
+        Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 continues until interrupted."),
         Option(
             "output",
             "output",
             short="o",
             default="text",
             choices=("text", "json"),
-            help="How the result is printed: text for people or JSON for scripts.",
+            help="Output format: text for people or JSON for scripts.",
         ),
-        Option("time", "time", kind="bool", default=False, help="Begin each line with the local time of the ping."),
-        Option("utc", "utc", kind="bool", default=False, help="Begin each line with the time of the ping in UTC."),
+        Option("time", "time", kind="bool", default=False, help="Print the local time of each ping."),
+        Option("utc", "utc", kind="bool", default=False, help="Print the time of each ping in UTC."),
     ),
 )

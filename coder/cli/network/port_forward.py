@@ -214,7 +214,7 @@ PORT_FORWARD = Command(
             short="p",
             kind="string-array",
             default=(),
-            help="TCP ports to forward: 8080, or local:remote like 9000:8080; ranges and several by comma too.",
+            help="TCP ports to forward: 8080, or local:remote like 9000:8080; also ranges and comma-separated lists.",
         ),
         Option(
             "udp",
@@ -222,7 +222,7 @@ PORT_FORWARD = Command(
             "CODER_PORT_FORWARD_UDP",
             kind="string-array",
             default=(),
-            help="UDP ports to forward: 5353, or local:remote like 9053:53; ranges and several by comma too.",
+            help="UDP ports to forward: 5353, or local:remote like 9053:53; also ranges and comma-separated lists.",
         ),
         DISABLE_AUTOSTART,
     ),

@@ -249,19 +249,19 @@ SSH = Command(
             "CODER_SSH_STDIO",
             kind="bool",
             default=False,
-            help="Speak SSH on standard input and output, as OpenSSH's ProxyCommand needs it.",
+            help="Carry SSH over standard input and output, for OpenSSH's ProxyCommand.",
         ),
         Option(
             "ssh_host_prefix",
             "ssh-host-prefix",
             "CODER_SSH_SSH_HOST_PREFIX",
-            help="Take this off the beginning of the host name to get the workspace's.",
+            help="Prefix to strip from the host name to get the workspace's name.",
         ),
         Option(
             "hostname_suffix",
             "hostname-suffix",
             "CODER_SSH_HOSTNAME_SUFFIX",
-            help="Take this off the end of the host name to get the workspace's.",
+            help="Suffix to strip from the host name to get the workspace's name.",
         ),
         Option(
             "forward_agent",
@@ -270,7 +270,7 @@ SSH = Command(
             short="A",
             kind="bool",
             default=False,
-            help="Let the workspace use your SSH agent, so that your keys work there without lying there.",
+            help="Forward your SSH agent: the workspace can use your keys without storing them.",
         ),
         Option(
             "forward_gpg",
@@ -279,13 +279,13 @@ SSH = Command(
             short="G",
             kind="bool",
             default=False,
-            help="Let the workspace use your GPG agent: keys stay here, signatures are made there.",
+            help="Forward your GPG agent: the workspace can sign with your keys without storing them.",
         ),
         Option(
             "identity_agent",
             "identity-agent",
             "CODER_SSH_IDENTITY_AGENT",
-            help="Socket of the SSH agent to forward; that of SSH_AUTH_SOCK if left out.",
+            help="Socket of the SSH agent to forward; defaults to SSH_AUTH_SOCK.",
         ),
         Option(
             "poll",
@@ -294,7 +294,7 @@ SSH = Command(
             kind="duration",
             default=_duration("1m"),
             least=_duration("1s"),
-            help="How often to ask whether the workspace is being stopped; the session ends when it is.",
+            help="Interval of polls for a workspace stop; the session ends when it stops.",
         ),
         Option(
             "wait",
@@ -302,7 +302,7 @@ SSH = Command(
             "CODER_SSH_WAIT",
             default="auto",
             choices=("yes", "no", "auto"),
-            help="Hold the shell back until start scripts have ended; auto does so where the template says it.",
+            help="Wait for start scripts before opening the shell; auto follows the template.",
         ),
         Option(
             "no_wait",
@@ -310,14 +310,14 @@ SSH = Command(
             "CODER_SSH_NO_WAIT",
             kind="bool",
             default=False,
-            help="Enter at once, while start scripts may still run; the same as --wait=no.",
+            help="Open the shell while start scripts still run; the same as --wait=no.",
         ),
         Option(
             "log_dir",
             "log-dir",
             "CODER_SSH_LOG_DIR",
             short="l",
-            help="Write a log of the connection to a new file in this directory.",
+            help="Directory for a log file of the connection.",
         ),
         Option(
             "remote_forward",
@@ -326,7 +326,7 @@ SSH = Command(
             short="R",
             kind="string-array",
             default=(),
-            help="Reach from the workspace what is here: remote_port:local_address:local_port, or two sockets.",
+            help="Forward a workspace port to this machine: remote_port:local_address:local_port, or two sockets.",
         ),
         Option(
             "env",
@@ -335,7 +335,7 @@ SSH = Command(
             short="e",
             kind="string-array",
             default=(),
-            help="Set an environment variable of the session, name=value; may be given several times.",
+            help="Set an environment variable of the session, name=value; may be repeated.",
         ),
         Option(
             "tty",
@@ -344,10 +344,14 @@ SSH = Command(
             short="t",
             kind="bool",
             default=False,
-            help="Give the remote command a terminal, as editors and pagers need it.",
+            help="Allocate a terminal for the remote command, as editors and pagers require.",
         ),
         Option(
-            "usage_app", "usage-app", "CODER_SSH_USAGE_APP", hidden=True, help="Application the use is counted for."
+            "usage_app",
+            "usage-app",
+            "CODER_SSH_USAGE_APP",
+            hidden=True,
+            help="Application to report in usage statistics.",
         ),
         Option(
             "force_new_tunnel",
@@ -356,12 +360,12 @@ SSH = Command(
             kind="bool",
             default=False,
             hidden=True,
-            help="Open a tunnel of its own instead of using the one that other commands share.",
+            help="Open a separate tunnel instead of sharing one with other commands.",
         ),
         Option(
             "network_info_dir",
             "network-info-dir",
-            help="Keep a file with round trip, relay and throughput of the connection in this directory.",
+            help="Directory for a file with latency, relay and throughput of the connection.",
         ),
         Option(
             "network_info_interval",
@@ -369,12 +373,10 @@ SSH = Command(
             kind="duration",
             default=_duration("5s"),
             least=_duration("100ms"),
-            help="How often that file is written anew, like 5s; 100ms at least.",
+            help="Interval between updates of that file, like 5s; at least 100ms.",
         ),
-        Option("container", "container", short="c", help="Go into this container of the workspace, by name or id."),
-        Option(
-            "container_user", "container-user", help="User to be in that container; the container's own if left out."
-        ),
+        Option("container", "container", short="c", help="Name or id of the workspace container to connect to."),
+        Option("container_user", "container-user", help="User in the container; defaults to the container's user."),
         DISABLE_AUTOSTART,
     ),
 )

@@ -53,7 +53,7 @@ def _run(invocation: Invocation) -> int:
 
 VSCODESSH = Command(
     words="vscodessh",
-    summary="Speak SSH to a workspace on standard input and output, for an editor's extension",
+    summary="Connect an editor extension to a workspace over SSH, on standard input and output",
     usage="<host>",
     run=_run,
     min_args=1,
@@ -63,13 +63,13 @@ VSCODESSH = Command(
             "url_file",
             "url-file",
             "CODER_VSCODESSH_URL_FILE",
-            help="File from which the URL of the deployment is read.",
+            help="File that contains the URL of the deployment.",
         ),
         Option(
             "session_token_file",
             "session-token-file",
             "CODER_VSCODESSH_SESSION_TOKEN_FILE",
-            help="File from which the session token is read.",
+            help="File that contains the session token.",
         ),
         *(
             option

@@ -44,7 +44,7 @@ USER = Option(
     "user",
     short="u",
     default="me",
-    help='User whose client it is, by name or id; "me" is yourself, others need the right to.',
+    help='Owner of the client, by name or id; "me" is the current user, other users require permission.',
 )
 
 
@@ -215,12 +215,12 @@ def _remove(invocation: Invocation) -> int:
 
 ADD = Command(
     words="wireguard add",
-    summary="Let a device with any WireGuard app reach your workspaces",
+    summary="Add a WireGuard client that can reach your workspaces",
     usage="<name>",
     run=_add,
     min_args=1,
     max_args=1,
-    long="Prints a wg-quick configuration on standard output and a QR code beside it on standard error.",
+    long="Prints a wg-quick configuration to standard output and its QR code to standard error.",
     options=(
         Option(
             "workspace",
@@ -228,14 +228,14 @@ ADD = Command(
             short="w",
             kind="string-array",
             default=(),
-            help="Reach only this workspace; may be given several times. Else every one you may enter, now or later.",
+            help="Workspace the client can reach; may be repeated; defaults to all you can connect to, now or later.",
         ),
         Option(
             "expires",
             "expires",
             kind="duration",
             default=timedelta(),
-            help="Cut the client off after this long, like 12h, 7d or 1y; if left out, when it is removed.",
+            help="Lifetime of the client's access, like 12h, 7d or 1y; unlimited if not set.",
         ),
         Option("file", "file", short="f", help="Write the configuration to this new file, which only you can read."),
         Option(
@@ -243,7 +243,7 @@ ADD = Command(
             "no-qr",
             kind="bool",
             default=False,
-            help="Print no QR code, which phones read the configuration from.",
+            help="Omit the QR code, which phones scan for the configuration.",
         ),
         USER,
         output_option(("text", "json"), "text"),
@@ -252,7 +252,7 @@ ADD = Command(
 
 LIST = Command(
     words="wireguard list",
-    summary="List your WireGuard clients and what they may reach",
+    summary="List your WireGuard clients and the workspaces they can reach",
     run=_list,
     max_args=0,
     options=(column_option(COLUMNS, DEFAULT_COLUMNS), output_option(), USER),
@@ -260,7 +260,7 @@ LIST = Command(
 
 REMOVE = Command(
     words="wireguard remove",
-    summary="Cut a WireGuard client off",
+    summary="Revoke a WireGuard client",
     usage="<name>",
     run=_remove,
     min_args=1,

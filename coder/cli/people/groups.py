@@ -114,13 +114,13 @@ CREATE = Command(
             "avatar-url",
             "CODER_AVATAR_URL",
             short="u",
-            help="URL or path of the picture shown beside the group.",
+            help="URL or path of the group's picture.",
         ),
         Option(
             "display_name",
             "display-name",
             "CODER_DISPLAY_NAME",
-            help="Name as people see it, with spaces and capitals if you like.",
+            help="Display name, which can contain spaces and capitals.",
         ),
         ORG,
     ),
@@ -133,15 +133,13 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option(
-            "name", "name", short="n", help="Give it this new name; links and scripts that use the old one then fail."
-        ),
-        Option("avatar_url", "avatar-url", short="u", help="URL or path of the new picture shown beside the group."),
+        Option("name", "name", short="n", help="New name; links and scripts that use the old name stop working."),
+        Option("avatar_url", "avatar-url", short="u", help="URL or path of the group's new picture."),
         Option(
             "display_name",
             "display-name",
             "CODER_DISPLAY_NAME",
-            help="New name as people see it; the name that commands use stays.",
+            help="New display name; the name for commands does not change.",
         ),
         Option(
             "add_users",
@@ -149,7 +147,7 @@ EDIT = Command(
             kind="string-array",
             default=(),
             short="a",
-            help="Users to take in, by name, id or e-mail address, separated by commas.",
+            help="Users to add, by name, id or e-mail address, separated by commas.",
         ),
         Option(
             "rm_users",
@@ -157,7 +155,7 @@ EDIT = Command(
             kind="string-array",
             default=(),
             short="r",
-            help="Users to take out, by name, id or e-mail address, separated by commas.",
+            help="Users to remove, by name, id or e-mail address, separated by commas.",
         ),
         ORG,
     ),

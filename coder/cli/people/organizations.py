@@ -235,18 +235,16 @@ _ONLY_ID = Option(
     "only-id",
     kind="bool",
     default=False,
-    help="Print the id of the organization and nothing else, for scripts.",
+    help="Print only the id of the organization, for scripts.",
 )
 _STDIN = Option(
     "stdin",
     "stdin",
     kind="bool",
     default=False,
-    help="Read the role as JSON from standard input instead of asking question by question.",
+    help="Read the role as JSON from standard input instead of prompting.",
 )
-_DRY_RUN = Option(
-    "dry_run", "dry-run", kind="bool", default=False, help="Print the role as it would be, and save nothing."
-)
+_DRY_RUN = Option("dry_run", "dry-run", kind="bool", default=False, help="Print the resulting role without saving it.")
 
 LIST = Command(
     words="organizations list",

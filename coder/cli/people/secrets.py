@@ -128,9 +128,9 @@ def _import(invocation: Invocation) -> int:
 def _texts(value_help: str) -> tuple[Option, ...]:
     return (
         Option("value", "value", secret=True, help=value_help),
-        Option("description", "description", help="Note for yourself what the secret is for."),
-        Option("env", "env", help="Give it to workspaces as this environment variable, like DB_PASSWORD."),
-        Option("file", "file", help="Give it to workspaces as this file, whose path begins with ~/ or /."),
+        Option("description", "description", help="Description of what the secret is for."),
+        Option("env", "env", help="Environment variable to set in workspaces, like DB_PASSWORD."),
+        Option("file", "file", help="File to write in workspaces; its path starts with ~/ or /."),
     )
 
 
@@ -140,7 +140,7 @@ def _enabled(*, default: bool) -> Option:
         "enabled",
         kind="bool",
         default=default,
-        help="Whether workspaces get the secret; it is kept either way.",
+        help="Pass the secret to workspaces; a disabled secret is kept.",
     )
 
 
@@ -152,25 +152,25 @@ CREATE = Command(
     min_args=1,
     max_args=1,
     options=(
-        *_texts("The value itself; better give it on standard input, which no list of processes shows."),
+        *_texts("Value of the secret; standard input is safer, as process lists show arguments."),
         _enabled(default=True),
     ),
 )
 UPDATE = Command(
     words="secret update",
-    summary="Change a secret",
+    summary="Update a secret",
     usage="<name>",
     run=_update,
     min_args=1,
     max_args=1,
     options=(
-        *_texts("The new value; better give it on standard input, which no list of processes shows."),
+        *_texts("New value; standard input is safer, as process lists show arguments."),
         _enabled(default=False),
     ),
 )
 ENABLE = Command(
     words="secret enable",
-    summary="Give a secret to workspaces again",
+    summary="Enable a disabled secret",
     usage="<name>",
     run=lambda invocation: _set_enabled(invocation, enabled=True),
     min_args=1,
@@ -178,7 +178,7 @@ ENABLE = Command(
 )
 DISABLE = Command(
     words="secret disable",
-    summary="Keep a secret, but give it to no workspace",
+    summary="Disable a secret without deleting it",
     usage="<name>",
     run=lambda invocation: _set_enabled(invocation, enabled=False),
     min_args=1,
@@ -195,7 +195,7 @@ DELETE = Command(
 )
 LIST = Command(
     words="secret list",
-    summary="List secrets, or show one; never their values",
+    summary="List secrets, or show one, without values",
     usage="[name]",
     run=_list,
     max_args=1,
@@ -206,7 +206,7 @@ LIST = Command(
 )
 IMPORT = Command(
     words="secret import",
-    summary="Create the secrets of a file",
+    summary="Create secrets from a file",
     usage="<file|->",
     run=_import,
     min_args=1,
@@ -216,7 +216,7 @@ IMPORT = Command(
             "input_format",
             "input-format",
             choices=("env", "json", "yaml"),
-            help="Format of the file; its ending decides if left out.",
+            help="Format of the file; defaults to that of its extension.",
         ),
     ),
 )

@@ -55,9 +55,10 @@ def _bundled() -> list[Path]:
 
 BUNDLE = Command(
     words="bundle",
-    summary="Collect Terraform and providers for machines without network",
+    summary="Collect Terraform and its providers for machines without internet access",
     usage="[template-folder...]",
-    long="Of the given templates, or of the bundled examples. Run it where registry and release site are reachable.",
+    long="Collects for the given templates, or for the bundled examples. "
+    "Requires access to the registry and the release site.",
     run=_run,
     options=(
         Option(
@@ -65,19 +66,19 @@ BUNDLE = Command(
             "output",
             short="o",
             default="coder-bundle",
-            help="Folder to fill; it is made where it does not exist.",
+            help="Output directory; created if it does not exist.",
         ),
         Option(
             "platform",
             "platform",
             kind="string-array",
             default=(),
-            help="Collect for this platform, like linux_amd64; may be given several times; else this machine's.",
+            help="Platform to collect for, like linux_amd64; may be repeated; defaults to this machine's.",
         ),
         Option(
             "installed_at",
             "installed-at",
-            help="Path the folder will have on those machines, where it is another one than here.",
+            help="Path of the directory on the target machines, if it differs from this machine's.",
         ),
     ),
 )

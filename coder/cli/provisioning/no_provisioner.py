@@ -28,7 +28,7 @@ WAIT = Option(
     "CODER_WAIT_FOR_PROVISIONER",
     kind="bool",
     default=False,
-    help="When no provisioner can run this, wait for one without limit instead of giving up.",
+    help="Wait without limit for a matching provisioner instead of failing.",
 )
 
 GRACE = 20.0

@@ -200,14 +200,14 @@ LIST = Command(
             short="l",
             kind="int",
             default=50,
-            help="List at most so many; what is beyond is left out.",
+            help="Maximum number of rows to list; further rows are omitted.",
         ),
         Option(
             "initiator",
             "initiator",
             "CODER_PROVISIONER_JOB_LIST_INITIATOR",
             short="i",
-            help='List only jobs that this user asked for: a name, an id or "me".',
+            help='List only jobs that this user initiated: a name, an id or "me".',
         ),
         column_option(COLUMNS, DEFAULT_COLUMNS),
         output_option(),
@@ -225,7 +225,7 @@ CANCEL = Command(
 )
 WHY = Command(
     words="provisioner jobs why",
-    summary="Explain why a job waits, provisioner by provisioner, and when it should start",
+    summary="Explain why a job is pending, per provisioner, and when it should start",
     usage="<job_id>",
     run=_why,
     min_args=1,

@@ -74,7 +74,7 @@ CREATE = Command(
             short="t",
             kind="string-array",
             default=(),
-            help="Tag, key=value, that every provisioner with this key has; may be given several times.",
+            help="Tag, key=value, of every provisioner with this key; may be repeated.",
         ),
         ORG,
     ),

@@ -135,7 +135,7 @@ LIST = Command(
             short="l",
             kind="int",
             default=50,
-            help="List at most so many; what is beyond is left out.",
+            help="Maximum number of rows to list; further rows are omitted.",
         ),
         Option(
             "health",
@@ -143,7 +143,7 @@ LIST = Command(
             "CODER_PROVISIONER_LIST_HEALTH",
             kind="bool",
             default=False,
-            help="Show liveness and load of the machines, as the server measured them, instead.",
+            help="Show the liveness and load of the machines instead.",
         ),
         Option(
             "show_offline",
@@ -152,7 +152,7 @@ LIST = Command(
             short="f",
             kind="bool",
             default=False,
-            help="List provisioners that are not connected any more as well.",
+            help="Also list provisioners that are offline.",
         ),
         Option(
             "status",

@@ -44,14 +44,14 @@ TERRAFORM_PROVIDER = Command(
         Option(
             "mirror",
             "mirror",
-            help="Write a mirror of the provider for terraform to this directory instead of serving it.",
+            help="Write a mirror of the provider to this directory instead of serving it.",
         ),
         Option(
             "provider_version",
             "provider-version",
             kind="string-array",
             default=(),
-            help="Offer the provider under this version as well, for templates that pin one.",
+            help="Additional provider version to offer, for templates that pin one.",
         ),
     ),
     max_args=0,

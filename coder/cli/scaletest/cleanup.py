@@ -184,7 +184,7 @@ def now() -> datetime:
 
 CLEANUP = Command(
     words="exp scaletest cleanup",
-    summary="Take away what scale tests made",
+    summary="Delete the workspaces and users of scale tests",
     run=_run,
     max_args=0,
     options=(
@@ -193,7 +193,7 @@ CLEANUP = Command(
             "template",
             "template",
             "CODER_SCALETEST_CLEANUP_TEMPLATE",
-            help="Remove only the workspaces of this template, and no users.",
+            help="Delete only the workspaces of this template, and no users.",
         ),
     ),
 )

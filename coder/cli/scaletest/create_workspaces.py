@@ -214,7 +214,7 @@ def _refused(name: str, flag: str, **rest: Any) -> Option:
 
 CREATE_WORKSPACES = Command(
     words="exp scaletest create-workspaces",
-    summary="Create workspaces together and time each",
+    summary="Create many workspaces and measure their build times",
     run=_run,
     max_args=0,
     options=(
@@ -225,14 +225,14 @@ CREATE_WORKSPACES = Command(
             kind="int",
             default=1,
             short="c",
-            help="How many workspaces to create for the test.",
+            help="Number of workspaces to create for the test.",
         ),
         Option(
             "template",
             "template",
             "CODER_SCALETEST_TEMPLATE",
             short="t",
-            help="Template that all workspaces of the test are made from, by name.",
+            help="Name of the template for all workspaces of the test.",
         ),
         Option(
             "parameter",
@@ -240,7 +240,7 @@ CREATE_WORKSPACES = Command(
             "CODER_RICH_PARAMETER",
             kind="string-array",
             default=(),
-            help="Value of a parameter, like region=eu, for all workspaces; may be given several times.",
+            help="Value of a parameter, like region=eu, for all workspaces; may be repeated.",
         ),
         PARAMETER_FILE,
         Option(
@@ -249,7 +249,7 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_NO_CLEANUP",
             kind="bool",
             default=False,
-            help="Leave users and workspaces there for other tests; `cleanup` takes them away.",
+            help="Keep users and workspaces for other tests; `cleanup` deletes them.",
         ),
         Option(
             "no_wait_for_agents",
@@ -257,7 +257,7 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_NO_WAIT_FOR_AGENTS",
             kind="bool",
             default=False,
-            help="Count a run as done when its build is, without waiting for the agents.",
+            help="Finish a run when its build succeeds, without waiting for the agents.",
         ),
         Option(
             "use_host_login",
@@ -265,7 +265,7 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_USE_HOST_LOGIN",
             kind="bool",
             default=False,
-            help="Make all workspaces your own instead of creating a user for each.",
+            help="Create all workspaces for yourself instead of a new user for each.",
         ),
         Option(
             "max_failures",
@@ -273,13 +273,13 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_MAX_FAILURES",
             kind="int",
             default=0,
-            help="How many runs may fail before the whole command counts as failed.",
+            help="Number of failed runs above which the command fails.",
         ),
         Option(
             "run_command",
             "run-command",
             "CODER_SCALETEST_RUN_COMMAND",
-            help="Command to run in each workspace once its agent is connected.",
+            help="Command to run in each workspace after its agent connects.",
         ),
         Option(
             "run_timeout",
@@ -287,13 +287,13 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_RUN_TIMEOUT",
             kind="duration",
             default=parse_duration("5s"),
-            help="How long that command may take, like 5s, before its run has failed.",
+            help="Timeout for that command, like 5s; a timeout fails the run.",
         ),
         Option(
             "run_expect_output",
             "run-expect-output",
             "CODER_SCALETEST_RUN_EXPECT_OUTPUT",
-            help="Text that must be in the output of that command, or its run has failed.",
+            help="Text that the command's output must contain; otherwise the run fails.",
         ),
         _refused("run_expect_timeout", "run-expect-timeout", kind="bool", default=False),
         _refused("run_log_output", "run-log-output", kind="bool", default=False),

@@ -114,7 +114,7 @@ async def _open_page(http: HttpClient, page: str) -> None:
 
 DASHBOARD = Command(
     words="exp scaletest dashboard",
-    summary="Ask what the dashboard's pages ask, by many visitors at once",
+    summary="Simulate many visitors of the dashboard",
     run=_run,
     max_args=0,
     options=(
@@ -124,7 +124,7 @@ DASHBOARD = Command(
             "CODER_SCALETEST_DASHBOARD_INTERVAL",
             kind="duration",
             default=parse_duration("10s"),
-            help="How long a visitor stays on a page before opening the next.",
+            help="Time a visitor stays on a page before opening the next.",
         ),
         Option(
             "jitter",
@@ -132,7 +132,7 @@ DASHBOARD = Command(
             "CODER_SCALETEST_DASHBOARD_JITTER",
             kind="duration",
             default=parse_duration("5s"),
-            help="Vary that time at random by up to this much; it must be less than the time.",
+            help="Random variation of the interval; must be less than the interval.",
         ),
         Option(
             "rand_seed",
@@ -140,13 +140,13 @@ DASHBOARD = Command(
             "CODER_SCALETEST_DASHBOARD_RAND_SEED",
             kind="int",
             default=0,
-            help="Seed of what is random: the same number makes the same visits; 0 for any.",
+            help="Seed of the random choices; the same number repeats the same visits, 0 picks one.",
         ),
         Option(
             "target_users",
             "target-users",
             "CODER_SCALETEST_DASHBOARD_TARGET_USERS",
-            help="Range START:END of visitors, all with your own session; 0:1 if left out.",
+            help="Range START:END of visitors, all with your session; defaults to 0:1.",
         ),
         Option("headless", "headless", "CODER_SCALETEST_DASHBOARD_HEADLESS", kind="bool", default=True, hidden=True),
         *RUN_OPTIONS,

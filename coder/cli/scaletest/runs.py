@@ -222,7 +222,7 @@ RUN_OPTIONS = (
         "CODER_SCALETEST_CONCURRENCY",
         kind="int",
         default=1,
-        help="How many runs go on at the same time; the others wait for their turn.",
+        help="Number of concurrent runs; the others wait in a queue.",
     ),
     Option(
         "timeout",
@@ -230,7 +230,7 @@ RUN_OPTIONS = (
         "CODER_SCALETEST_TIMEOUT",
         kind="duration",
         default=parse_duration("30m"),
-        help="End the whole test after this long, like 30m; what still runs has failed.",
+        help="Timeout for the whole test, like 30m; unfinished runs fail.",
     ),
     Option(
         "job_timeout",
@@ -238,7 +238,7 @@ RUN_OPTIONS = (
         "CODER_SCALETEST_JOB_TIMEOUT",
         kind="duration",
         default=parse_duration("5m"),
-        help="End a single run after this long, like 5m; it has failed then.",
+        help="Timeout for a single run, like 5m; a timeout fails the run.",
     ),
     Option(
         "output",
@@ -247,7 +247,7 @@ RUN_OPTIONS = (
         kind="string-array",
         default=("text",),
         short="",
-        help="Where the results go: text, json, text:FILE or json:FILE; several by comma.",
+        help="Result outputs: text, json, text:FILE or json:FILE, separated by commas.",
     ),
     _refused("trace", "trace", "CODER_SCALETEST_TRACE", kind="bool", default=False),
     _refused("trace_coder", "trace-coder", "CODER_SCALETEST_TRACE_CODER", kind="bool", default=False),
@@ -261,7 +261,7 @@ CLEANUP_OPTIONS = (
         "CODER_SCALETEST_CLEANUP_CONCURRENCY",
         kind="int",
         default=1,
-        help="How many workspaces and users are removed at the same time.",
+        help="Number of workspaces and users to delete concurrently.",
     ),
     Option(
         "cleanup_timeout",
@@ -269,7 +269,7 @@ CLEANUP_OPTIONS = (
         "CODER_SCALETEST_CLEANUP_TIMEOUT",
         kind="duration",
         default=parse_duration("30m"),
-        help="Give up on removing users and workspaces after this long, like 30m.",
+        help="Timeout for deleting all users and workspaces, like 30m.",
     ),
     Option(
         "cleanup_job_timeout",
@@ -277,7 +277,7 @@ CLEANUP_OPTIONS = (
         "CODER_SCALETEST_CLEANUP_JOB_TIMEOUT",
         kind="duration",
         default=parse_duration("5m"),
-        help="Give up on removing one user or workspace after this long, like 5m.",
+        help="Timeout for deleting one user or workspace, like 5m.",
     ),
 )
 UNUSED_CLEANUP_OPTIONS = tuple(replace(option, name=f"unused_{option.name}", hidden=True) for option in CLEANUP_OPTIONS)

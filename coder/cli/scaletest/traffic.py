@@ -126,7 +126,7 @@ def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
 
 WORKSPACE_TRAFFIC = Command(
     words="exp scaletest workspace-traffic",
-    summary="Type into terminals of the test's workspaces and time what comes back",
+    summary="Send traffic to workspace terminals and measure the latency",
     run=_run,
     max_args=0,
     options=(
@@ -136,7 +136,7 @@ WORKSPACE_TRAFFIC = Command(
             "CODER_SCALETEST_WORKSPACE_TRAFFIC_BYTES_PER_TICK",
             kind="int",
             default=1024,
-            help="How many bytes are typed into a terminal at a time.",
+            help="Number of bytes to send to a terminal per tick.",
         ),
         Option(
             "tick_interval",
@@ -144,20 +144,20 @@ WORKSPACE_TRAFFIC = Command(
             "CODER_SCALETEST_WORKSPACE_TRAFFIC_TICK_INTERVAL",
             kind="duration",
             default=parse_duration("100ms"),
-            help="Time between two such pieces of typing, like 100ms.",
+            help="Time between two ticks of a terminal, like 100ms.",
         ),
         Option(
             "target_workspaces",
             "target-workspaces",
             "CODER_SCALETEST_TARGET_WORKSPACES",
-            help="Range START:END of the test's workspaces, in the order they were made; all if left out.",
+            help="Range START:END of the test's workspaces, by creation time; defaults to all.",
         ),
         Option(
             "template",
             "template",
             "CODER_SCALETEST_TEMPLATE",
             short="t",
-            help="Type only into workspaces of this template.",
+            help="Send traffic only to workspaces of this template.",
         ),
         Option(
             "use_host_login",
@@ -165,7 +165,7 @@ WORKSPACE_TRAFFIC = Command(
             "CODER_SCALETEST_USE_HOST_LOGIN",
             kind="bool",
             default=False,
-            help="Type only into workspaces of your own, as create-workspaces makes them with this option.",
+            help="Send traffic only to your own workspaces, as create-workspaces creates them with this option.",
         ),
         _refused("ssh", "ssh", "WORKSPACE_TRAFFIC_SSH", kind="bool", default=False),
         _refused("app", "app", "WORKSPACE_TRAFFIC_APP", default=""),

@@ -120,7 +120,7 @@ async def _replace(
 
 BACKUP = Command(
     words="server backup",
-    summary="Write the database into one file, while the server runs or not",
+    summary="Back up the database to a file, whether or not the server is running",
     run=_backup,
     max_args=0,
     options=(
@@ -128,14 +128,14 @@ BACKUP = Command(
             "output",
             "output",
             short="o",
-            help="File to write the backup to; coder-<date>.backup in this directory if left out.",
+            help="File to write the backup to; defaults to coder-<date>.backup in the current directory.",
         ),
         postgres_url(running=True),
     ),
 )
 RESTORE = Command(
     words="server restore",
-    summary="Put a backup in the place of the database; the server must be stopped",
+    summary="Restore the database from a backup, while the server is stopped",
     usage="<file>",
     run=_restore,
     min_args=1,

@@ -161,7 +161,7 @@ CUSTOM = Command(
 )
 ADD_LICENSE = Command(
     words="licenses add",
-    summary="Add a license; none is needed",
+    summary="Add a license (no feature requires one)",
     run=_add_license,
     max_args=0,
     options=(
@@ -169,21 +169,21 @@ ADD_LICENSE = Command(
             "file",
             "file",
             short="f",
-            help="File with a license; nothing is stored, as every feature is there without one.",
+            help="File with a license; nothing is stored, as no feature requires one.",
         ),
         Option(
             "license",
             "license",
             short="l",
             secret=True,
-            help="The license itself; nothing is stored, as every feature is there without one.",
+            help="License text; nothing is stored, as no feature requires one.",
         ),
         Option(
             "debug",
             "debug",
             kind="bool",
             default=False,
-            help="Accepted for older scripts: no license is read, so its claims are not printed.",
+            help="Accepted for older scripts, without effect: no license is read.",
         ),
     ),
 )
@@ -197,13 +197,13 @@ DELETE_LICENSE = Command(
 )
 PAUSE_PREBUILDS = Command(
     words="prebuilds pause",
-    summary="Make no workspaces ahead for now",
+    summary="Pause prebuilt workspaces",
     run=lambda invocation: _pause_prebuilds(invocation, paused=True),
     max_args=0,
 )
 RESUME_PREBUILDS = Command(
     words="prebuilds resume",
-    summary="Make workspaces ahead again",
+    summary="Resume prebuilt workspaces",
     run=lambda invocation: _pause_prebuilds(invocation, paused=False),
     max_args=0,
 )

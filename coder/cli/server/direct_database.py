@@ -34,7 +34,7 @@ POSTGRES_AUTH = Option(
     "CODER_PG_CONNECTION_AUTH",
     default="password",
     choices=("password", "awsiamrds"),
-    help="How to sign in at the database; awsiamrds is refused, as it is not supported.",
+    help="Authentication method of the database; awsiamrds is not supported.",
 )
 
 
@@ -45,7 +45,7 @@ def postgres_url(env: str = "CODER_PG_CONNECTION_URL", *, running: bool = False)
         "postgres-url",
         env,
         secret=True,
-        help=f"URL of the database; if left out the built-in one{'' if running else ', whose server must be stopped'}.",
+        help=f"URL of the database; defaults to the built-in one{'' if running else ', whose server must be stopped'}.",
     )
 
 

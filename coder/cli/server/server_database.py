@@ -22,7 +22,7 @@ _RAW = Option(
     "raw-url",
     kind="bool",
     default=False,
-    help="Print the bare URL, for programs, instead of a psql command.",
+    help="Print only the URL, for programs, instead of a psql command.",
 )
 
 
@@ -234,7 +234,7 @@ def _new_push_keys(invocation: Invocation) -> int:
 
 NEW_PUSH_KEYS = Command(
     words="server regenerate-vapid-keypair",
-    summary="Make new keys for browser notifications and forget all subscriptions",
+    summary="Generate new keys for browser notifications and delete all subscriptions",
     run=on_database(_new_push_keys),
     max_args=0,
     options=(postgres_url(), POSTGRES_AUTH, YES),
@@ -248,34 +248,32 @@ BUILTIN_URL = Command(
 )
 BUILTIN_SERVE = Command(
     words="server postgres-builtin-serve",
-    summary="Run the built-in database without its server",
+    summary="Run the built-in database without the server",
     run=on_database(_builtin_serve),
     max_args=0,
     options=(_RAW,),
 )
 CREATE_ADMIN = Command(
     words="server create-admin-user",
-    summary="Create a user who may do everything, when nobody can sign in any more",
+    summary="Create a user with the owner role, when no owner can log in",
     run=on_database(_create_admin),
     max_args=0,
     options=(
-        Option(
-            "username", "username", "CODER_USERNAME", help="Name the new user signs in with; asked for if left out."
-        ),
-        Option("email", "email", "CODER_EMAIL", help="E-mail address of the new user; asked for if left out."),
+        Option("username", "username", "CODER_USERNAME", help="User name of the new user; prompted for if not set."),
+        Option("email", "email", "CODER_EMAIL", help="E-mail address of the new user; prompted for if not set."),
         Option(
             "password",
             "password",
             "CODER_PASSWORD",
             secret=True,
-            help="Password of the new user; asked for, twice, if left out.",
+            help="Password of the new user; prompted for twice if not set.",
         ),
         Option(
             "ssh_keygen_algorithm",
             "ssh-keygen-algorithm",
             "CODER_SSH_KEYGEN_ALGORITHM",
             default="ed25519",
-            help="Algorithm of the Git SSH key that is made for the user.",
+            help="Algorithm of the Git SSH key to generate for the user.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -284,7 +282,7 @@ CREATE_ADMIN = Command(
 )
 ROTATE = Command(
     words="server dbcrypt rotate",
-    summary="Seal what is secret in the database with a new key",
+    summary="Encrypt the database's secrets with a new key",
     run=on_database(_rotate),
     max_args=0,
     options=(
@@ -293,7 +291,7 @@ ROTATE = Command(
             "new-key",
             "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY",
             secret=True,
-            help="Base64 of the 32 bytes that everything is to be sealed with from now on.",
+            help="New encryption key: 32 bytes in Base64.",
         ),
         Option(
             "old_keys",
@@ -302,7 +300,7 @@ ROTATE = Command(
             kind="string-array",
             default=(),
             secret=True,
-            help="Base64 of the keys that values are sealed with now, separated by commas.",
+            help="Current encryption keys in Base64, separated by commas.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -311,7 +309,7 @@ ROTATE = Command(
 )
 DECRYPT = Command(
     words="server dbcrypt decrypt",
-    summary="Store everything in the open again",
+    summary="Decrypt all encrypted database fields",
     run=on_database(_decrypt),
     max_args=0,
     options=(
@@ -322,7 +320,7 @@ DECRYPT = Command(
             kind="string-array",
             default=(),
             secret=True,
-            help="Base64 of the keys that values are sealed with now, separated by commas.",
+            help="Current encryption keys in Base64, separated by commas.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -331,14 +329,14 @@ DECRYPT = Command(
 )
 FORGET = Command(
     words="server dbcrypt delete",
-    summary="Delete everything that is sealed, when its keys are lost",
+    summary="Delete all encrypted database fields whose keys are lost",
     run=on_database(_forget),
     max_args=0,
     options=(postgres_url("CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL"), POSTGRES_AUTH, YES),
 )
 FIX_LINKS = Command(
     words="server fix-oidc-links",
-    summary="Untie accounts from a former OpenID provider",
+    summary="Unlink accounts from a former OpenID provider",
     run=on_database(_fix_links),
     max_args=0,
     options=(
@@ -346,7 +344,7 @@ FIX_LINKS = Command(
             "issuer_url",
             "issuer-url",
             "CODER_OIDC_ISSUER_URL",
-            help="URL of the OpenID provider in use today; accounts tied to it stay as they are.",
+            help="URL of the current OpenID provider; accounts linked to it do not change.",
         ),
         Option(
             "dry_run",
@@ -355,7 +353,7 @@ FIX_LINKS = Command(
             short="n",
             kind="bool",
             default=False,
-            help="Only say how many accounts would be untied, and change nothing.",
+            help="Print the number of accounts that would be unlinked, without changes.",
         ),
         Option(
             "force_reset_all",
@@ -363,7 +361,7 @@ FIX_LINKS = Command(
             "CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
             kind="bool",
             default=False,
-            help="Untie every account from its provider, whatever its issuer is.",
+            help="Unlink every account from its provider, regardless of the issuer.",
         ),
         postgres_url(),
         POSTGRES_AUTH,

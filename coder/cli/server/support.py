@@ -168,7 +168,7 @@ def _take_agent(bundle: _Bundle, folder: str, agent_id: UUID) -> None:
 
 BUNDLE = Command(
     words="support bundle",
-    summary="Write an archive that helps to find out what is wrong",
+    summary="Collect logs and diagnostics into an archive",
     usage="[workspace] [agent]",
     run=_bundle,
     max_args=2,
@@ -178,13 +178,13 @@ BUNDLE = Command(
             "output-file",
             "CODER_SUPPORT_BUNDLE_OUTPUT_FILE",
             short="O",
-            help="File to write the archive to; one named after the time in this directory if left out.",
+            help="File to write the archive to; defaults to a name with the time in the current directory.",
         ),
         Option(
             "url_override",
             "url-override",
             "CODER_SUPPORT_BUNDLE_URL_OVERRIDE",
-            help="Ask the deployment at this URL instead of the one you are signed in to.",
+            help="URL of the deployment to query instead of the one you are logged in to.",
         ),
         Option(
             "pprof",
@@ -192,13 +192,13 @@ BUNDLE = Command(
             "CODER_SUPPORT_BUNDLE_PPROF",
             kind="bool",
             default=False,
-            help="Add profiles of the running server, which only owners may read.",
+            help="Add profiles of the running server; requires the owner role.",
         ),
         Option(
             "template",
             "template",
             "CODER_SUPPORT_BUNDLE_TEMPLATE",
-            help="Look at workspaces of this template as well, by name.",
+            help="Also collect data of the workspaces of this template, by name.",
         ),
         Option(
             "workspace_file",
@@ -206,7 +206,7 @@ BUNDLE = Command(
             "CODER_SUPPORT_BUNDLE_WORKSPACE_FILE",
             kind="string-array",
             default=(),
-            help="Look at the workspaces this file names as well, one owner/name a line.",
+            help="Also collect data of the workspaces in this file, one owner/name a line.",
         ),
         Option(
             "workspaces_total_cap",
@@ -214,7 +214,7 @@ BUNDLE = Command(
             "CODER_SUPPORT_BUNDLE_WORKSPACES_TOTAL_CAP",
             kind="int",
             default=0,
-            help="Look at so many workspaces at most; 0 means 10, a negative number all.",
+            help="Maximum number of workspaces to collect; 0 means 10, a negative number all.",
         ),
         YES,
     ),

@@ -149,14 +149,14 @@ def _list(invocation: Invocation) -> int:
     return 0
 
 
-_ICON = Option("icon", "icon", help="Path or URL of the picture shown beside the proxy, like /emojis/1f30d.png.")
-_DISPLAY = Option("display_name", "display-name", help="Name as people see it, with spaces and capitals if you like.")
+_ICON = Option("icon", "icon", help="Path or URL of the proxy's icon, like /emojis/1f30d.png.")
+_DISPLAY = Option("display_name", "display-name", help="Display name, which can contain spaces and capitals.")
 _ONLY = Option(
     "only_token",
     "only-token",
     kind="bool",
     default=False,
-    help="Print the proxy's token and nothing else, for scripts.",
+    help="Print only the proxy's token, for scripts.",
 )
 _TEXT = ("text", "json", "table")
 
@@ -166,7 +166,7 @@ CREATE = Command(
     run=_create,
     max_args=0,
     options=(
-        Option("name", "name", help="Name of the proxy, as it stands in lists and addresses; asked for if left out."),
+        Option("name", "name", help="Name of the proxy in lists and addresses; prompted for if not set."),
         _DISPLAY,
         _ICON,
         Option(
@@ -174,7 +174,7 @@ CREATE = Command(
             "no-prompt",
             kind="bool",
             default=False,
-            help="Fail instead of asking for what was not given, as a script needs it.",
+            help="Fail instead of prompting for missing values, for use in scripts.",
         ),
         _ONLY,
         column_option(WITH_TOKEN, ("name", "url", "proxy token")),
@@ -183,13 +183,13 @@ CREATE = Command(
 )
 EDIT = Command(
     words="workspace-proxy edit",
-    summary="Change a workspace proxy",
+    summary="Edit a workspace proxy",
     usage="<name|id>",
     run=_edit,
     min_args=1,
     max_args=1,
     options=(
-        Option("name", "name", help="Give it this new name; links and scripts that use the old one then fail."),
+        Option("name", "name", help="New name; links and scripts that use the old name stop working."),
         _DISPLAY,
         _ICON,
         column_option(COLUMNS, ("name", "url")),
@@ -217,7 +217,7 @@ DELETE = Command(
 )
 REGENERATE = Command(
     words="workspace-proxy regenerate-token",
-    summary="Give a workspace proxy a new token; the old one ends",
+    summary="Regenerate a workspace proxy's token; the old one is revoked",
     usage="<name|id>",
     run=_regenerate,
     min_args=1,

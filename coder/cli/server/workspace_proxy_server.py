@@ -42,7 +42,7 @@ SERVER = Command(
     max_args=0,
     options=PROXY_OPTIONS,
     long=(
-        "Serves applications, terminals and a relay near their users, for a server that runs elsewhere. It keeps "
-        "nothing; everything it decides it asks that server about."
+        "Serves applications, terminals and a relay close to users, for a server elsewhere. Stores nothing and asks "
+        "that server for every decision."
     ),
 )

@@ -165,18 +165,18 @@ _SLUG = Option(
     "app_status_slug",
     "app-status-slug",
     "CODER_MCP_APP_STATUS_SLUG",
-    help="Slug of the app under which the model reports its progress.",
+    help="Slug of the app whose status shows the model's progress.",
 )
 _AGENTAPI = Option(
     "agentapi_url",
     "ai-agentapi-url",
     "CODER_MCP_AI_AGENTAPI_URL",
     kind="url",
-    help="AgentAPI in front of the model's program: what it shows is reported as the app's status, too.",
+    help="URL of the AgentAPI of the model's program, whose state is reported as the app's status too.",
 )
 SERVER = Command(
     words="exp mcp server",
-    summary="Serve tools for a model on standard input and output",
+    summary="Run an MCP server on standard input and output",
     run=_serve,
     max_args=0,
     options=(
@@ -184,7 +184,7 @@ SERVER = Command(
             "instructions",
             "instructions",
             "CODER_MCP_INSTRUCTIONS",
-            help="Text that tells the model what the tools are for; one of ours if left out.",
+            help="Instructions for the model; defaults to a built-in text.",
         ),
         Option(
             "allowed_tools",
@@ -192,20 +192,18 @@ SERVER = Command(
             "CODER_MCP_ALLOWED_TOOLS",
             kind="string-array",
             default=(),
-            help="Offer only these tools, by name, separated by commas; all of them if left out.",
+            help="Names of the tools to serve, separated by commas; defaults to all.",
         ),
         _SLUG,
         _AGENTAPI,
-        replace(
-            SOCKET, help="The agent's socket, by which the status is reported where no token of the agent is known."
-        ),
+        replace(SOCKET, help="Path of the agent's socket, for status reports if no agent token is set."),
         Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", hidden=True),
         Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, hidden=True),
     ),
 )
 CLAUDE_CODE = Command(
     words="exp mcp configure claude-code",
-    summary="Let Claude Code use the tools",
+    summary="Configure Claude Code to use the MCP server",
     usage="[project directory]",
     run=_claude_code,
     max_args=1,
@@ -215,27 +213,27 @@ CLAUDE_CODE = Command(
             "claude-config-path",
             "CODER_MCP_CLAUDE_CONFIG_PATH",
             default="~/.claude.json",
-            help="Settings file of Claude Code that the tools are entered in.",
+            help="Settings file of Claude Code to add the MCP server to.",
         ),
         Option(
             "claude_md_path",
             "claude-md-path",
             "CODER_MCP_CLAUDE_MD_PATH",
             default="~/.claude/CLAUDE.md",
-            help="File that Claude Code always reads; the prompts are written into it.",
+            help="Instructions file of Claude Code to write the prompts to.",
         ),
         Option(
             "claude_api_key",
             "claude-api-key",
             "CLAUDE_API_KEY",
             secret=True,
-            help="API key that Claude Code works with; left as it is when not given.",
+            help="API key for Claude Code; unchanged if not set.",
         ),
         Option(
             "coder_prompt",
             "claude-coder-prompt",
             "CODER_MCP_CLAUDE_CODER_PROMPT",
-            help="What the model is told about working in a workspace; a text of ours if left out.",
+            help="Prompt about work in a workspace; defaults to a built-in text.",
         ),
         Option(
             "system_prompt",
@@ -243,26 +241,26 @@ CLAUDE_CODE = Command(
             "CODER_MCP_CLAUDE_SYSTEM_PROMPT",
             default="Send a task status update to notify the user that you are ready for input, "
             "and then wait for user input.",
-            help="What the model is told to do first in every session.",
+            help="System prompt, which the model reads first in every session.",
         ),
         Option(
             "app_status_slug",
             "claude-app-status-slug",
             "CODER_MCP_APP_STATUS_SLUG",
-            help="Slug of the app under which the model reports its progress.",
+            help="Slug of the app whose status shows the model's progress.",
         ),
         _AGENTAPI,
     ),
 )
 CLAUDE_DESKTOP = Command(
     words="exp mcp configure claude-desktop",
-    summary="Let Claude Desktop use the tools",
+    summary="Configure Claude Desktop to use the MCP server",
     run=_claude_desktop,
     max_args=0,
 )
 CURSOR = Command(
     words="exp mcp configure cursor",
-    summary="Let Cursor use the tools",
+    summary="Configure Cursor to use the MCP server",
     run=_cursor,
     max_args=0,
     options=(

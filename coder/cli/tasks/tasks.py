@@ -345,26 +345,26 @@ CREATE = Command(
     run=_create,
     max_args=1,
     options=(
-        Option("name", "name", help="Name of the task; one is made from its input if left out."),
-        Option("owner", "owner", default="me", help='User the task belongs to, by name or id; "me" is yourself.'),
+        Option("name", "name", help="Name of the task; generated from its input if not set."),
+        Option("owner", "owner", default="me", help='Owner of the task, by name or id; "me" is the current user.'),
         Option(
             "template",
             "template",
             "CODER_TASK_TEMPLATE_NAME",
-            help="Template of the task's workspace, by name; needed where several can carry out tasks.",
+            help="Name of the template for the task's workspace; required if several support tasks.",
         ),
         Option(
             "template_version",
             "template-version",
             "CODER_TASK_TEMPLATE_VERSION",
-            help="Version of that template to use, by name; the active one if left out.",
+            help="Name of the template version; defaults to the active version.",
         ),
         Option(
             "preset",
             "preset",
             "CODER_TASK_PRESET_NAME",
             default="none",
-            help='Take the parameter values of this preset; "none" takes those of the template.',
+            help='Use the parameter values of this preset; "none" uses the template\'s defaults.',
         ),
         _STDIN,
         _flag("quiet", "Print only the id of the new task, for scripts.", "q"),
@@ -378,29 +378,29 @@ LIST = Command(
     max_args=0,
     options=(
         Option("status", "status", choices=STATUSES, help="List only tasks in this state."),
-        _flag("all", "List the tasks of everybody you may see, not only your own.", "a"),
+        _flag("all", "List all tasks you can see, not only your own.", "a"),
         Option("user", "user", help="List the tasks of this user, by name or id."),
-        _flag("quiet", "Print only ids, one a line, for scripts.", "q"),
+        _flag("quiet", "Print only ids, one per line, for scripts.", "q"),
         column_option(COLUMNS, ("name", "status", "state", "state changed", "message")),
         output_option(),
     ),
 )
 STATUS = Command(
     words="task status",
-    summary="Show how a task is doing",
+    summary="Show the status of a task",
     usage="<task>",
     run=_status,
     min_args=1,
     max_args=1,
     options=(
-        _flag("watch", "Stay and print every change until the task has ended."),
+        _flag("watch", "Print every state change until the task ends."),
         column_option((*COLUMNS, "healthy"), ("state changed", "status", "healthy", "state", "message")),
         output_option(),
     ),
 )
 LOGS = Command(
     words="task logs",
-    summary="Show what a task and its user said",
+    summary="Show the conversation of a task",
     usage="<task>",
     run=_logs,
     min_args=1,
@@ -409,7 +409,7 @@ LOGS = Command(
 )
 SEND = Command(
     words="task send",
-    summary="Give a task more input",
+    summary="Send input to a task",
     usage="<task> [input]",
     run=_send,
     min_args=1,
@@ -421,7 +421,7 @@ DELETE = Command(
 )
 PAUSE = Command(
     words="task pause",
-    summary="Pause a task: its workspace stops",
+    summary="Pause a task and stop its workspace",
     usage="<task>",
     run=_pause,
     min_args=1,
@@ -430,10 +430,10 @@ PAUSE = Command(
 )
 RESUME = Command(
     words="task resume",
-    summary="Let a paused task go on",
+    summary="Resume a paused task",
     usage="<task>",
     run=_resume,
     min_args=1,
     max_args=1,
-    options=(_flag("no-wait", "Return as soon as the start is queued instead of following it to its end."), YES),
+    options=(_flag("no-wait", "Return when the start is queued instead of waiting for it to finish."), YES),
 )

@@ -131,23 +131,27 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     options=(
-        _text("name", "name", "Give it this new name; links and scripts that use the old one then fail."),
-        _text("display_name", "display-name", "New name as people see it; the name that commands use stays."),
-        _text("description", "description", "New description, shown where people choose a template."),
-        _text("deprecated", "deprecated", "Refuse new workspaces and show people this message; empty takes it back."),
-        _text("icon", "icon", "Path or URL of the new picture, like /icon/docker.png."),
+        _text("name", "name", "New name; links and scripts that use the old name stop working."),
+        _text("display_name", "display-name", "New display name; the name for commands does not change."),
+        _text("description", "description", "New description, shown in the list of templates."),
+        _text(
+            "deprecated",
+            "deprecated",
+            "Deprecate the template with this message, which blocks new workspaces; empty reverts it.",
+        ),
+        _text("icon", "icon", "Path or URL of the new icon, like /icon/docker.png."),
         _duration(
-            "default_ttl", "default-ttl", "Stop new workspaces this long after each start, like 24h; 0 lets them run."
+            "default_ttl", "default-ttl", "Stop new workspaces this long after each start, like 24h; 0 disables it."
         ),
         _duration(
             "activity_bump",
             "activity-bump",
-            "Move the stop this far away when somebody works in a workspace, like 1h; 0 never does.",
+            "Extend the stop time by this long on workspace activity, like 1h; 0 disables it.",
         ),
         _duration(
             "autostop_reminder",
             "autostop-reminder",
-            "Tell owners this long before their workspace stops, like 30m; 0 tells nobody.",
+            "Notify owners this long before their workspace stops, like 30m; 0 disables it.",
         ),
         Option(
             "start_days",
@@ -155,7 +159,7 @@ EDIT = Command(
             kind="string-array",
             default=(),
             choices=(*WEEK, "all"),
-            help='Days on which workspaces may start by themselves, separated by commas, or "all".',
+            help='Days on which autostart is allowed, separated by commas, or "all".',
         ),
         Option(
             "stop_days",
@@ -163,48 +167,48 @@ EDIT = Command(
             kind="string-array",
             default=(),
             choices=(*WEEK, "none"),
-            help='Days on which running workspaces are stopped, so that they get updates, or "none".',
+            help='Days on which running workspaces must stop to get updates, or "none".',
         ),
         Option(
             "stop_weeks",
             "autostop-requirement-weeks",
             kind="int",
             default=0,
-            help="How many weeks pass between two such required stops; 1 is every week.",
+            help="Number of weeks between two required stops; 1 is every week.",
         ),
         _duration(
             "failure_ttl",
             "failure-ttl",
-            "Stop workspaces whose build failed after this long, like 1h; 0 leaves them as they are.",
+            "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
         ),
         _duration(
             "dormancy",
             "dormancy-threshold",
-            "Make workspaces that nobody used for this long dormant, like 720h; 0 never does.",
+            "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
         ),
         _duration(
             "deletion",
             "dormancy-auto-deletion",
-            "Delete workspaces that were dormant for this long, like 720h; 0 never does.",
+            "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
         ),
         _switch(
             "cancel",
             "allow-user-cancel-workspace-jobs",
             True,
-            "Let people cancel builds of their workspaces while they run.",
+            "Allow users to cancel running builds of their workspaces.",
         ),
         _switch(
-            "autostart", "allow-user-autostart", True, "Let people choose when their workspaces start by themselves."
+            "autostart", "allow-user-autostart", True, "Allow users to set an autostart schedule for their workspaces."
         ),
-        _switch("autostop", "allow-user-autostop", True, "Let people choose when their workspaces stop by themselves."),
+        _switch("autostop", "allow-user-autostop", True, "Allow users to set an autostop time for their workspaces."),
         _switch(
             "require_active_version",
             "require-active-version",
             False,
-            "Let workspaces start only with the active version; administrators are exempt.",
+            "Require the active version for workspace starts; administrators are exempt.",
         ),
         _switch(
-            "private", "private", False, "Take the right to use it from everyone who was not given it by name or group."
+            "private", "private", False, "Remove access of all users without an explicit grant to them or their group."
         ),
         ORG,
         YES,
@@ -283,7 +287,7 @@ PULL = Command(
             default=False,
             help="Write the files to standard output as a zip archive instead of a directory.",
         ),
-        Option("version", "version", help='Version to fetch: a name, "active" (the default) or "latest".'),
+        Option("version", "version", help='Version to download: a name, "active" (the default) or "latest".'),
         ORG,
         YES,
     ),

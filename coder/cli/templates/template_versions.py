@@ -24,7 +24,7 @@ from coder.net.blocking import BlockingClient
 COLUMNS = ("id", "name", "created at", "created by", "status", "active", "archived")
 PRESET_COLUMNS = ("name", "description", "parameters", "default", "desired prebuild instances")
 TEMPLATE = Option(
-    "template", "template", "CODER_TEMPLATE_NAME", short="t", help="Template that the version belongs to, by name."
+    "template", "template", "CODER_TEMPLATE_NAME", short="t", help="Name of the template that the version belongs to."
 )
 
 
@@ -148,7 +148,7 @@ LIST = Command(
             "include-archived",
             kind="bool",
             default=False,
-            help="List versions that were archived as well.",
+            help="Also list versions that are archived.",
         ),
         output_option(),
         ORG,
@@ -165,7 +165,7 @@ PROMOTE = Command(
             "template_version",
             "template-version",
             "CODER_TEMPLATE_VERSION_NAME",
-            help="Version that workspaces use from now on when they are made or updated, by name.",
+            help="Name of the version to make active for new and updated workspaces.",
         ),
         ORG,
     ),
@@ -197,7 +197,7 @@ PRESETS = Command(
         Option(
             "template_version",
             "template-version",
-            help="Version whose presets are listed, by name; the active one if left out.",
+            help="Name of the version whose presets to list; defaults to the active version.",
         ),
         column_option(PRESET_COLUMNS, PRESET_COLUMNS),
         output_option(),

@@ -202,7 +202,7 @@ AGENT_INSTRUCTIONS = Command(
 )
 ROTATE_TOKEN = Command(
     words="external-workspaces rotate-token",
-    summary="Give an external agent a new token; the old one works until the new one is used",
+    summary="Rotate an external agent's token; the old one is valid until the new one is used",
     usage="[user/]workspace[.agent]",
     run=_rotate,
     options=(output_option(("text", "json"), "text"),),
@@ -211,7 +211,7 @@ ROTATE_TOKEN = Command(
 )
 HEALTH = Command(
     words="external-workspaces health",
-    summary="Show how an attached machine is, and why it was away",
+    summary="Show the health of an attached machine and why it disconnected",
     usage="[user/]workspace[.agent]",
     run=_health,
     options=(output_option(("text", "json"), "text"),),

@@ -159,7 +159,7 @@ REASON = Option(
     "reason",
     default="cli",
     choices=REASONS_FOR_CLIENTS,
-    help="Why the workspace is built, as its history shows it; for programs that call this command.",
+    help="Reason of the build in the workspace's history; for programs that call this command.",
 )
 LOG_DEBUG = Option(
     "log_debug",
@@ -167,7 +167,7 @@ LOG_DEBUG = Option(
     kind="bool",
     default=False,
     hidden=True,
-    help="Let the provisioner log everything it does, to find out why a build fails; for template administrators.",
+    help="Log provisioner debug messages; requires template administrator rights.",
 )
 _START_OPTIONS = (
     Option(
@@ -175,7 +175,7 @@ _START_OPTIONS = (
         "no-wait",
         kind="bool",
         default=False,
-        help="Return as soon as the build is queued instead of following it to its end.",
+        help="Return when the build is queued instead of waiting for it to finish.",
     ),
     REASON,
     LOG_DEBUG,
@@ -233,14 +233,14 @@ DELETE = Command(
             "orphan",
             kind="bool",
             default=False,
-            help="Forget the workspace without destroying its resources, which then have to be removed by hand.",
+            help="Delete the workspace without destroying its resources, which you then have to remove manually.",
         ),
         Option(
             "abandon",
             "abandon",
             kind="bool",
             default=False,
-            help="Give the workspace up without a provisioner: lists what may remain, removes nothing.",
+            help="Abandon the workspace without a provisioner: lists resources that may remain, destroys none.",
         ),
         LOG_DEBUG,
         WAIT,

@@ -143,7 +143,7 @@ VSCODE = Command(
             "CODER_OPEN_VSCODE_GENERATE_TOKEN",
             kind="bool",
             default=False,
-            help="Put a fresh session token into the address, for editors that are not signed in.",
+            help="Add a new session token to the address, for editors that are not logged in.",
         ),
     ),
 )
@@ -160,7 +160,7 @@ APP = Command(
             "region",
             "CODER_OPEN_APP_REGION",
             default="primary",
-            help='Workspace proxy to open the app through, by name; "primary" is the server itself.',
+            help='Name of the workspace proxy to open the app through; "primary" is the server.',
         ),
     ),
 )

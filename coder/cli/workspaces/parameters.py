@@ -23,7 +23,7 @@ OPTIONS = (
         "CODER_RICH_PARAMETER",
         kind="string-array",
         default=(),
-        help="Value of a parameter, like region=eu; may be given several times.",
+        help="Value of a parameter, like region=eu; may be repeated.",
     ),
     Option(
         "parameter_default",
@@ -31,7 +31,7 @@ OPTIONS = (
         "CODER_RICH_PARAMETER_DEFAULT",
         kind="string-array",
         default=(),
-        help="Offer this value, name=value, instead of the template's default when asking.",
+        help="Default value in prompts, name=value, instead of the template's default.",
     ),
     PARAMETER_FILE,
     Option(
@@ -40,7 +40,7 @@ OPTIONS = (
         "CODER_EPHEMERAL_PARAMETER",
         kind="string-array",
         default=(),
-        help="Value of a parameter that counts for this one build only, like clean=true.",
+        help="Value of an ephemeral parameter, like clean=true; applies to this build only.",
     ),
     Option(
         "prompt_ephemeral",
@@ -48,7 +48,7 @@ OPTIONS = (
         "CODER_PROMPT_EPHEMERAL_PARAMETERS",
         kind="bool",
         default=False,
-        help="Ask for the parameters that count for one build only.",
+        help="Prompt for ephemeral parameters, which apply to one build only.",
     ),
     Option(
         "use_defaults",
@@ -56,14 +56,14 @@ OPTIONS = (
         "CODER_WORKSPACE_USE_PARAMETER_DEFAULTS",
         kind="bool",
         default=False,
-        help="Take the default of every parameter that has no value yet, without asking.",
+        help="Use the default of every parameter without a value, without prompts.",
     ),
     Option(
         "always_prompt",
         "always-prompt",
         kind="bool",
         default=False,
-        help="Ask for every parameter, also for those that have a value already.",
+        help="Prompt for every parameter, including those that have a value.",
     ),
     Option("build_option", "build-option", "CODER_BUILD_OPTION", kind="string-array", default=(), hidden=True),
     Option("build_options", "build-options", kind="bool", default=False, hidden=True),

@@ -96,14 +96,14 @@ _WHO = (
         "user",
         kind="string-array",
         default=(),
-        help="Users, separated by commas, each as name or name:role; roles are use and admin.",
+        help="Users, separated by commas, each as name or name:role; the roles are use and admin.",
     ),
     Option(
         "group",
         "group",
         kind="string-array",
         default=(),
-        help="Groups, separated by commas, each as name or name:role; roles are use and admin.",
+        help="Groups, separated by commas, each as name or name:role; the roles are use and admin.",
     ),
 )
 _OUTPUT = (column_option(COLUMNS, COLUMNS), output_option())

@@ -102,7 +102,7 @@ LOGS = Command(
             kind="int",
             default=0,
             short="n",
-            help="Number of the build to read; 0 is the latest, -1 the one before it.",
+            help="Number of the build to print; 0 is the latest, -1 the previous one.",
         ),
         Option(
             "follow",
@@ -110,7 +110,7 @@ LOGS = Command(
             kind="bool",
             default=False,
             short="f",
-            help="Stay and print new lines as they come, until the build and its scripts have ended.",
+            help="Print new lines as they arrive, until the build and its scripts finish.",
         ),
     ),
 )

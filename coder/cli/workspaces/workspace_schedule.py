@@ -96,7 +96,7 @@ SHOW = Command(
             short="a",
             kind="bool",
             default=False,
-            help="List the schedules of everybody you may see, not only your own.",
+            help="List all schedules you can see, not only your own.",
         ),
         SEARCH,
         column_option(COLUMNS, COLUMNS),

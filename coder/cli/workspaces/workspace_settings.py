@@ -131,7 +131,7 @@ _BUILD = Option(
     kind="int",
     default=0,
     short="b",
-    help="Number of the build whose state is meant; the latest if left out.",
+    help="Number of the build whose state to use; defaults to the latest.",
 )
 
 RENAME = Command(
@@ -192,7 +192,7 @@ STATE_PUSH = Command(
             kind="bool",
             default=False,
             short="n",
-            help="Only store the state; no build is started with it.",
+            help="Store the state without starting a build.",
         ),
     ),
 )

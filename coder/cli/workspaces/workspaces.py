@@ -228,7 +228,7 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             short="a",
             kind="bool",
             default=False,
-            help="List the workspaces of everybody you may see, not only your own.",
+            help="List all workspaces you can see, not only your own.",
         ),
         SEARCH,
         Option(
@@ -236,7 +236,7 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             "shared-with-me",
             kind="bool",
             default=False,
-            help="List only workspaces that other people share with you.",
+            help="List only workspaces that other users share with you.",
         ),
         column_option(COLUMNS, default_columns),
         output_option(),
@@ -247,7 +247,7 @@ SEARCH = Option(
     "search",
     "search",
     default="owner:me",
-    help='Query that chooses workspaces, like "owner:me status:running template:docker".',
+    help='Search query, like "owner:me status:running template:docker".',
 )
 LIST = Command(
     words="list",
