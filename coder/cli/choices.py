@@ -1,6 +1,6 @@
-"""Choosing from a list: with arrow keys where a person sits at a terminal, by number or name on a line elsewhere.
+"""Selection from a list: with arrow keys at a terminal, by number or name on a line elsewhere.
 
-`Chooser` is the list as it moves, pure; prompt_toolkit, loaded only at a terminal, brings keys and screen to it.
+`Chooser` is the pure state of the list. prompt_toolkit, imported only at a terminal, handles keys and screen.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Any
 from coder.cli.output import ask
 
 ROWS = 10
-"""Choices seen at a time; the list scrolls."""
+"""Number of visible choices; the list scrolls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One answer."""
+    """Possible answer."""
 
     value: str
     label: str
-    "What a person reads."
+    "Text for the user."
     note: str = ""
 
 
 def is_interactive() -> bool:
-    """True when keys can be read and a list can be drawn."""
+    """Return whether the terminal can read keys and draw a list."""
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
 
 
 def select(question: str, choices: Sequence[Choice], *, default: str = "", searches: bool = True) -> str:
-    """The value of one choice; on a line also anything else that was typed. Raises CoderError at end of input.
+    """Return the value of the selected choice, or other text typed on a line. Raise CoderError at end of input.
 
-    `searches`: typing narrows the list.
+    `searches`: typed text filters the list.
     """
     if choices and is_interactive():
         return _run(question, Chooser(choices, chosen=[default], many=False, searches=searches))[0]
@@ -46,7 +46,7 @@ def select(question: str, choices: Sequence[Choice], *, default: str = "", searc
 def select_many(
     question: str, choices: Sequence[Choice], *, defaults: Iterable[str] = (), free: bool = False
 ) -> list[str]:
-    """The values of any number of choices; with `free`, and always on a line, also others that were typed."""
+    """Return the values of the selected choices; with `free`, and always on a line, also other typed values."""
     chosen = list(defaults)
     if choices and is_interactive():
         return _run(question, Chooser(choices, chosen=chosen, many=True, free=free))
@@ -56,7 +56,7 @@ def select_many(
 
 
 def picked(answer: str, choices: Sequence[Choice]) -> str:
-    """A choice by its value, its label, or its place in the list; else the answer itself."""
+    """Return the value of the choice with this value, label or number; else the answer itself."""
     if any(answer == choice.value for choice in choices):
         return answer
     for index, choice in enumerate(choices, 1):
@@ -66,7 +66,7 @@ def picked(answer: str, choices: Sequence[Choice]) -> str:
 
 
 def write_list(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
-    """The numbered list that `picked` reads answers to."""
+    """Print the numbered list, for answers that `picked` resolves."""
     for index, choice in enumerate(choices, 1):
         value = f" [{choice.value}]" if choice.value != choice.label else ""
         note = f" - {choice.note}" if choice.note else ""
@@ -75,7 +75,7 @@ def write_list(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
 
 
 class Chooser:
-    """The list: what is shown for what was typed, where the cursor stands, what is marked."""
+    """State of the list: filtered choices, cursor and marked values."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Chooser:
         self._cursor = next((i for i, choice in enumerate(choices) if choice.value in wanted and not many), 0)
 
     def shown(self) -> list[Choice]:
-        """Choices that contain what was typed."""
+        """Return the choices that contain the typed text."""
         sought = self.typed.casefold()
         return [one for one in self._choices if sought in f"{one.label} {one.value}".casefold()]
 
@@ -113,7 +113,7 @@ class Chooser:
         self._cursor = 0
 
     def move(self, by: int) -> None:
-        """Past the last comes the first."""
+        """Move the cursor; it wraps around at both ends."""
         count = len(self.shown())
         self._cursor = (self._cursor + by) % count if count else 0
 
@@ -126,7 +126,7 @@ class Chooser:
         self._marked = self._marked | values if on else self._marked - values
 
     def accept(self) -> list[str] | None:
-        """The values that are chosen by Enter; None where Enter chooses nothing yet."""
+        """Return the values that Enter selects; None if Enter selects nothing yet."""
         shown = self.shown()
         if self.many and self._free and self.typed and not shown:
             self._choices.append(Choice(self.typed, self.typed))
@@ -142,7 +142,7 @@ class Chooser:
         return ", ".join(by_value[value] for value in values)
 
     def lines(self) -> list[tuple[str, str]]:
-        """(style, text) of each line below the question; at most ROWS choices around the cursor."""
+        """Return (style, text) of each line below the question; at most ROWS choices around the cursor."""
         shown = self.shown()
         first = max(0, min(self._cursor - ROWS // 2, len(shown) - ROWS))
         rows = []
@@ -159,7 +159,7 @@ class Chooser:
 
 
 def _run(question: str, chooser: Chooser) -> list[str]:
-    """Draws the list, moves it by keys; leaves one line with the answer. Raises KeyboardInterrupt at Ctrl-C."""
+    """Draw the list, handle keys, and leave one line with the answer. Raise KeyboardInterrupt at Ctrl-C."""
     from prompt_toolkit.application import Application
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.layout import FormattedTextControl, Layout, Window
@@ -188,7 +188,7 @@ def _run(question: str, chooser: Chooser) -> list[str]:
 
 
 def _output() -> Any:
-    """The terminal, which is not asked where its cursor stands: some never answer."""
+    """Return the terminal output. Cursor position requests are off, because some terminals never answer."""
     from prompt_toolkit.output.color_depth import ColorDepth
 
     from coder.cli.colour import is_coloured

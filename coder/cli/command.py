@@ -1,7 +1,7 @@
-"""What a command is, and how its command line is read.
+"""Commands and the parser of their command lines.
 
 A `Command` is data: words, options, arguments, the function to run. `parse` turns argv into an `Invocation` without
-asking the world; error texts follow the field's standard tool so that scripts that match on them keep working.
+side effects. Error texts are the original's, so that scripts that match on them keep working.
 Options are `coder.base.config.Option`s: default < environment < flag.
 """
 
@@ -18,7 +18,7 @@ from coder.base.errors import CoderError
 
 
 class UsageError(CoderError):
-    """The command line could not be understood; printed as it is, exit code 1."""
+    """Invalid command line; the message is printed verbatim, and the exit code is 1."""
 
     def __init__(self, message: str) -> None:
         super().__init__("usage", message)
@@ -26,7 +26,7 @@ class UsageError(CoderError):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command."""
+    """Command of the program."""
 
     words: str
     'Full name without the program, e.g. "templates push".'
@@ -37,15 +37,15 @@ class Command:
     'Arguments as help shows them, e.g. "<workspace> [command]".'
     min_args: int = 0
     max_args: int | None = None
-    "None: any number."
+    "Maximum number of arguments; None for no limit."
     raw_after: int | None = None
-    "After this many arguments everything else is taken as it is (a remote command)."
+    "Number of arguments after which all further words are passed on unparsed (a remote command)."
     long: str = ""
 
 
 @dataclass(slots=True)
 class Invocation:
-    """A command line, understood."""
+    """Parsed command line."""
 
     command: Command
     args: list[str]
@@ -56,16 +56,16 @@ class Invocation:
     argv: list[str] = field(default_factory=list)
     env: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
-    "Flags as given, by flag name, for roles that resolve again with a configuration file."
+    "Flags of the command line, by flag name, for servers that resolve options again with a configuration file."
     global_sources: Mapping[str, str] = field(default_factory=dict)
     typed: list[str] = field(default_factory=list)
-    "The whole line as it was typed, for errors."
+    "Words of the command line as typed, for errors."
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
 
     def given(self, name: str) -> bool:
-        """True when the option does not have its default."""
+        """Return whether the option does not have its default."""
         return self.sources[name] != "default"
 
 
@@ -236,9 +236,9 @@ def parse(
     *,
     is_group: bool = False,
 ) -> Invocation:
-    """Reads `argv` (without program and command words). Raises UsageError, which shows the line as it was typed.
+    """Parse `argv` (without program and command words). Raise UsageError, which shows the line as typed.
 
-    `is_group`: other commands stand below this one, so a word too many was meant for one of them.
+    `is_group`: the command has subcommands, so an extra word is an unknown subcommand.
     """
     shown = [*command.words.split(), *argv] if typed is None else typed
     flags, args = _split(command, list(argv), shown)
@@ -253,7 +253,9 @@ def parse(
     hint = f"Write it as: coder {command.words} {command.usage}".rstrip() if command.usage else ""
     if not low <= len(args) <= (len(args) if high is None else high):
         raise CoderError("usage", _wanted(command, args, is_group=is_group), hint)
-    if "" in args[: command.raw_after]:  # a script's variable that is not set: in a path it would name another thing
+    if (
+        "" in args[: command.raw_after]
+    ):  # an unset variable of a script: in a URL path an empty argument would name another resource
         raise CoderError("usage", f"argument {args.index('') + 1} is empty", hint)
     values, sources = resolved.values, resolved.sources
     return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources, list(shown))
@@ -277,28 +279,28 @@ def _go_list(words: Sequence[str]) -> str:
 
 
 def usage_error(command: Command, typed: Sequence[str], what: str) -> UsageError:
-    """A line that cannot be understood, shown as it was typed."""
+    """Return the error of an invalid line, with the line as typed."""
     return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {what}')
 
 
 @dataclass(slots=True)
 class CommandLine:
-    """A command line's words, sorted; nothing is judged yet."""
+    """Words of a command line, split into flags and arguments without validation."""
 
     args: list[str] = field(default_factory=list)
     flags: list[_Read] = field(default_factory=list)
-    "In the order given; a value of None is one that the line ends before."
+    "Flags in the order of the line; the value is None if the line ends before it."
     own: int = 0
-    "How many of the words are ours: those before `--` or a remote command."
+    "Number of words before `--` or a remote command."
 
     @property
     def pending(self) -> Option | None:
-        """The option whose value the next word would be."""
+        """Option whose value is the next word."""
         return self.flags[-1][0] if self.flags and self.flags[-1][1] is None else None
 
 
 def scan(command: Command, argv: Sequence[str]) -> CommandLine:
-    """Which of `argv` (without program and command words) are flags, their values, and arguments."""
+    """Split `argv` (without program and command words) into flags with values and arguments."""
     options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
     shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
     found, index = CommandLine(), 0
@@ -336,7 +338,7 @@ def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dic
 
 
 _Read = tuple[Option | None, str | None, str]
-"""The option, None when something is wrong; its value, None when that is the next word; what is wrong, or the flag."""
+"""Option (None on error); its value (None if that is the next word); the error text, or the flag."""
 
 
 def _long_flag(word: str, options: Mapping[str, Option]) -> list[_Read]:
@@ -350,7 +352,7 @@ def _long_flag(word: str, options: Mapping[str, Option]) -> list[_Read]:
 
 
 def _short_flags(letters: str, shorts: Mapping[str, Option]) -> list[_Read]:
-    """`-ay`, `-n5`, `-n=5`: switches together, the last may have a value."""
+    """Split short flags (`-ay`, `-n5`, `-n=5`): combined switches, of which the last can have a value."""
     found: list[_Read] = []
     while letters:
         letter, tail = letters[0], letters[1:]
@@ -380,7 +382,7 @@ def _store(command: Command, typed: Sequence[str], flags: dict[str, Any], option
 
 
 def option_report(invocation: Invocation) -> str:
-    """`--debug-options`: every option, its value (secrets masked) and where it comes from."""
+    """Return the output of `--debug-options`: every option with its value (secrets masked) and its source."""
     rows = [("Option", "Value", "Value Source")]
     sides = (
         (invocation.command.options, invocation.options, invocation.sources),
@@ -396,7 +398,7 @@ def option_report(invocation: Invocation) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """An option's value as a person writes it."""
+    """Return an option's value as a user writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):

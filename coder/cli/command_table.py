@@ -1,6 +1,6 @@
-"""Every command: its words, where it is, and what it is for. Nothing is imported until one is chosen.
+"""Table of all commands: words, location and summary. A command's module is imported only when it runs.
 
-A line of `COMMANDS` is words -> (module:attribute, summary); the attribute is a `Command` in `coder/cli/<module>`.
+An entry of `COMMANDS` is words -> (module:attribute, summary); the attribute is a `Command` in `coder/cli/<module>`.
 """
 
 from __future__ import annotations

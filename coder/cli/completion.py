@@ -1,6 +1,6 @@
-"""`coder completion`: shell scripts that complete commands, flags and choices, and the words they offer.
+"""`coder completion`: shell completion of commands, flags and choices.
 
-The scripts know nothing themselves: they ask `coder completion words -- <line so far>`, so they never go out of date.
+The shell scripts call `coder completion words -- <line so far>`, so they never become outdated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _current_shell(invocation: Invocation) -> str:
 
 
 def _install(shell: str) -> Path:
-    """Writes the script where the shell looks; a second time replaces the first."""
+    """Write the script to the file the shell reads; a second call replaces the first script."""
     home = Path.home()
     if shell == "fish":
         target = home / ".config" / "fish" / "completions" / "coder.fish"
@@ -79,13 +79,13 @@ def _install(shell: str) -> Path:
     target = _powershell_profile(home) if shell == "powershell" else home / f".{shell}rc"
     target.parent.mkdir(parents=True, exist_ok=True)
     before = read_whole(target) if target.exists() else ""
-    if "\0" in before:  # UTF-16, as Windows' editors may save a profile: our lines would be noise in it
+    if "\0" in before:  # UTF-16, as Windows editors can save a profile: UTF-8 lines would corrupt it
         raise CoderError("shell", f"{target} is not written in UTF-8", "Save it so, or see --print.")
     if _BEGIN in before and _END in before:
         head, _, rest = before.partition(_BEGIN)
         before = head + rest.partition(_END)[2].lstrip("\r\n")
     script = f"autoload -U compinit && compinit\n{SCRIPTS[shell]}" if shell == "zsh" else SCRIPTS[shell]
-    # Somebody's own file, often a link into a repository of theirs: its mode stays, and no half of it is ever there.
+    # The file belongs to the user and is often a link into a repository: keep its mode and write it atomically.
     real = target.resolve()
     mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
     write_whole(real, f"{before.rstrip()}\n{_BEGIN}\n{script}{_END}\n".lstrip("\n"), mode=mode)
@@ -93,7 +93,8 @@ def _install(shell: str) -> Path:
 
 
 def _powershell_profile(home: Path) -> Path:
-    """Where PowerShell looks: it is asked, for a folder of documents may be anywhere; else the usual place."""
+    """Return PowerShell's profile path: PowerShell's own answer, since the documents folder can move; else the
+    default."""
     import shutil
     import subprocess
 
@@ -119,7 +120,7 @@ def _words(invocation: Invocation) -> int:
 
 
 def complete(line: Sequence[str]) -> list[str]:
-    """What the last word of `line` (without the program) may become."""
+    """Return the completions of the last word of `line` (without the program)."""
     from coder.cli.command_table import COMMANDS
     from coder.cli.completion_names import kind_of_place
     from coder.cli.main import children, choose, load, options_of_groups
@@ -138,7 +139,7 @@ def complete(line: Sequence[str]) -> list[str]:
         offered += _named(kind_of_place(command, len(found.args)), found)
     elif equals:
         values = [text for option in options if f"--{option.flag}" == flag for text in _values(option, value, found)]
-        # Bash splits at "=", and replaces what follows alone.
+        # Bash splits at "=" and replaces only the text after it.
         offered = values if len(joined) < len(line) else [f"{flag}={text}" for text in values]
         last = value if len(joined) < len(line) else last
     else:
@@ -147,7 +148,7 @@ def complete(line: Sequence[str]) -> list[str]:
 
 
 def _joined(line: Sequence[str]) -> list[str]:
-    """The words as they were typed: bash hands over `--flag=value` as three."""
+    """Return the words as typed: bash splits `--flag=value` into three."""
     words: list[str] = []
     for index, word in enumerate(line):
         after = index > 1 and line[index - 1] == "=" and line[index - 2].startswith("--")
@@ -159,7 +160,7 @@ def _joined(line: Sequence[str]) -> list[str]:
 
 
 def _values(option: Option, typed: str, found: CommandLine) -> list[str]:
-    """What the value of an option may be; of a list, its last item."""
+    """Return the possible values of an option; for a list, of its last item."""
     from coder.cli.completion_names import FLAGS
 
     offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), found)
@@ -178,7 +179,7 @@ def _named(kind: str, found: CommandLine) -> list[str]:
     try:
         return named_things(kind, parse(WORDS, flags, process_environment()), found.args)
     except CoderError:
-        return []  # flags or variables that no command would take
+        return []  # flags or variables that are invalid for any command
 
 
 COMPLETION = Command(

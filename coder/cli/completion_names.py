@@ -1,6 +1,6 @@
-"""What arguments and flags name, and the names of those things that the deployment knows: for TAB.
+"""Completion of names: the kinds of names that arguments and flags take, and the deployment's names of each kind.
 
-`PLACES` and `OF_COMMANDS` say it for arguments, by the words of a command's usage; `FLAGS` for values of flags.
+`ARGUMENT_KINDS` and `COMMAND_KINDS` map arguments to kinds, by the words of a command's usage; `FLAG_KINDS` maps flags.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ PLACES = {
     ),
     "",
 )
-"""A word of a usage: the kind of names that stand there, or the words themselves; "" is for nothing one could offer."""
+"""Word of a usage -> kind of its names, or the literal words; "" if there is nothing to complete."""
 OF_COMMANDS = {
     "create": ("",),
     "external-workspaces create": ("",),
@@ -99,7 +99,7 @@ OF_COMMANDS = {
     "workspace-proxy edit": ("proxies",),
     "workspace-proxy regenerate-token": ("proxies",),
 }
-"""Commands whose usage says it of no kind, or that make what others name."""
+"""Kinds for commands whose usage is ambiguous, or whose argument is the name of a new resource."""
 FLAGS = {
     "template": "templates",
     "org": "organizations",
@@ -118,12 +118,12 @@ _WORD = re.compile(r"(?:\[[^\]<]*(?:<[^>]*>)?[^\]]*\]|<[^>]*>|\{[^}]*\}|[^\s\[<{
 
 
 def usage_words(usage: str) -> list[str]:
-    """`<workspace> [command]` -> its two words, blanks inside of brackets kept."""
+    """Split a usage into its words; `<workspace> [command]` has two, and blanks inside brackets are kept."""
     return _WORD.findall(usage)
 
 
 def kind_of_place(command: Command, place: int) -> str:
-    """What the argument at that place names (0: the first); "" when that is nothing known."""
+    """Return the kind of names of the argument at this index (from 0); "" if unknown."""
     kinds = OF_COMMANDS.get(command.words)
     if kinds is None:
         kinds = tuple(f"{PLACES.get(word, '')}{'...' if '...' in word else ''}" for word in usage_words(command.usage))
@@ -165,13 +165,13 @@ _LISTED = {
     "tokens": "/api/v2/users/me/keys/tokens",
     "proxies": "/api/v2/workspaceproxies",
 }
-"""Where the names of a kind are listed."""
+"""Routes that list the names of a kind."""
 
 
 def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
-    """Names that the deployment knows; none when it cannot be asked, for a TAB must not fail.
+    """Return the deployment's names of a kind; empty if the request fails, since completion must not fail.
 
-    `args`: the arguments before, of which the first is the workspace whose agents, apps and ports are meant.
+    `args`: the preceding arguments; the first is the workspace whose agents, apps and ports are listed.
     """
     from coder.cli import session
     from coder.net.errors import NetError
@@ -181,7 +181,7 @@ def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list
             return sorted(filter(None, _names(session.client(invocation), kind)))
         if kind in _OF_WORKSPACES:
             return _OF_WORKSPACES[kind](session.client(invocation), args[0]) if args else []
-    except (CoderError, NetError, ValueError):  # what is no such answer is a ValueError of msgspec
+    except (CoderError, NetError, ValueError):  # msgspec raises ValueError for an answer of another shape
         return []
     return kind.split()
 
@@ -202,7 +202,7 @@ def _apps(client: BlockingClient, workspace: str) -> list[str]:
 
 
 def _ports(client: BlockingClient, workspace: str) -> list[str]:
-    """Those that programs of the workspace listen on."""
+    """Return the ports that programs in the workspace listen on."""
     from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
     from coder.client.answers import read
 

@@ -1,10 +1,10 @@
-"""How a command's failure is printed, and how a command says what it was doing when a request failed.
+"""Error output of commands.
 
-What the API answered is printed in the lines scripts know from upstream: `Trace=[doing: ]`, the message, validations
-one a line, then the detail or a suggestion. Next steps for people go to terminals only, since scripts compare lines.
+Errors of the API are printed in upstream's format: `Trace=[action: ]`, the message, one validation per line, then the
+detail or a suggestion. Hints are printed to terminals only, since scripts compare lines.
 
-Nothing a command raises reaches a person as a traceback: an answer that is not shaped as the API's (an older server, a
-proxy in between) trips the code that reads it anywhere, and is told here in one place. `--verbose` adds the traceback.
+Users never see a traceback unless they pass `--verbose`: an answer that does not have the API's shape (an older server,
+a proxy in between) can raise in any code that reads it, so this module handles it in one place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Names what was tried, should the server or the network refuse it."""
+    """Add the attempted action to errors of the server or the network."""
     try:
         yield
     except CoderError as error:
@@ -29,7 +29,7 @@ def doing(what: str) -> Iterator[None]:
 
 
 def error_text(error: CoderError, *, is_terminal: bool) -> str:
-    """Everything after `error: `."""
+    """Return the text after `error: `."""
     chain = list(causes(error))
     answer = next((one for one in chain if isinstance(one, HttpError)), None)
     if answer is None:
@@ -51,19 +51,19 @@ def error_text(error: CoderError, *, is_terminal: bool) -> str:
 
 
 def defect_text(error: Exception, *, verbose: bool) -> str:
-    """Everything after `error: ` for what no command meant to raise: an answer it could not read, or our own defect."""
+    """Return the text after `error: ` for an unexpected exception: an unreadable answer or a defect."""
     from coder.net.request_log import REQUESTS
 
     asked = REQUESTS.last
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     elif isinstance(error, UnicodeEncodeError):
-        # No more than this is shown: it may be a password. Python keeps bytes that are no UTF-8 as lone surrogates.
+        # Omit the text, which may be a password. Python keeps bytes that are not UTF-8 as lone surrogates.
         shown = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
         is_bytes = "surrogates" in error.reason
         fault = "is not written in UTF-8" if is_bytes else f"cannot be written in {error.encoding}"
         text = f"something of the command line, a variable, a file or an answer {fault}: {shown}"
-    elif asked is not None and not isinstance(error, NameError):  # no answer makes a name unbound
+    elif asked is not None and not isinstance(error, NameError):  # an answer cannot cause an unbound name
         path = path_of(asked.shown_url)
         text = (
             f"the answer to {asked.method} {path} is not what this program understands: {slip(error)}\n"
@@ -80,7 +80,7 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
 
 
 def unknown_subcommand(group: str, word: str) -> str:
-    """What is said of a word that names nothing in a group ("" for the program itself)."""
+    """Return the message for an unknown subcommand of a group ("" for the program itself)."""
     shown = f"coder {group}".rstrip()
     said = f'error: unrecognized subcommand "{word}"\n'
     before = f"---\n{said}" if group else ""
@@ -88,7 +88,7 @@ def unknown_subcommand(group: str, word: str) -> str:
 
 
 def version_warning(own: str, server: str) -> str:
-    """What to say when client and server are of different releases; "" when they fit or nothing is known."""
+    """Return the warning about different releases of client and server; "" if they match or are unknown."""
 
     def release(version: str) -> list[str]:
         return version.removeprefix("v").split("-")[0].split("+")[0].split(".")[:2]
@@ -102,14 +102,14 @@ def version_warning(own: str, server: str) -> str:
 
 
 def path_of(url: str) -> str:
-    """The path of a URL: what follows may be secret, what precedes is known."""
+    """Return the path of a URL without the query, which can be secret."""
     from urllib.parse import urlsplit
 
     return urlsplit(url).path
 
 
 def slip(error: Exception) -> str:
-    """What no command meant to raise, in few words."""
+    """Describe an unexpected exception briefly."""
     if isinstance(error, KeyError):
         return f"{quoted(error.args[0])} is missing" if error.args else "something is missing"
     return " ".join(str(error).split())[:200] or type(error).__name__

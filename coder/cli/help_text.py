@@ -1,4 +1,4 @@
-"""What `--help` prints of a command or group."""
+"""Help texts of commands and groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.cli.command import Command, shown_value
 def help_text(
     command: Command, children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
 ) -> str:
-    """Help in the usual layout: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
+    """Return the help text: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
     from coder.base.version import BUILD_VERSION
     from coder.cli.examples import EXAMPLES
 
@@ -30,7 +30,7 @@ def help_text(
     lines += ["", f"  Aliases: {', '.join(aliases)}"] if aliases else []
     lines += [""] if command.long else []
     for row in command.long.splitlines():
-        # What is indented is a line to type: it stays whole.
+        # An indented row is a command line and is not wrapped.
         lines += [f"  {row}"] if row.startswith(" ") or not row else _wrapped(row, 2, columns)
     for what, line in EXAMPLES.get(command.words, ()):
         lines += ["", *_wrapped(f"- {what}:", 2, columns), "", f"      $ {line}"]
@@ -53,7 +53,7 @@ def help_text(
 
 
 def _help_width() -> int:
-    """Columns of the terminal, 100 at most; 80 where there is none."""
+    """Return the terminal's columns, at most 100; 80 without a terminal."""
     import os
     import sys
 
@@ -83,7 +83,7 @@ def _option_lines(option: Option, columns: int) -> list[str]:
 
 
 def _wrapped_head(head: str, columns: int) -> list[str]:
-    """A flag and what follows it, which breaks after blanks, and in lists of choices or values."""
+    """Wrap the line of a flag after blanks, and inside lists of choices or values."""
     lines = [""]
     for piece in re.split(r"(?<=[ |,])", head):
         if len((lines[-1] + piece).rstrip()) > columns and lines[-1].strip():

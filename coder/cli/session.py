@@ -1,4 +1,4 @@
-"""Who the CLI is: its config directory, the deployment's URL, the saved token, and clients made of them."""
+"""Session of the CLI: its config directory, the deployment's URL, the stored token, and API clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def config_dir(invocation: Invocation) -> Path:
-    """`--global-config`, else the platform's place for `coderv2`."""
+    """Return `--global-config`, or the platform's configuration directory `coderv2`."""
     chosen = invocation.globals["config_dir"]
     return Path(chosen).expanduser() if chosen else default_config_dir()
 
@@ -46,7 +46,7 @@ def read_file(directory: Path, name: str) -> str:
 
 
 def saved_token(directory: Path) -> str:
-    """The token of the last login, "" for none: of the session file, else of the keyring where login put it there."""
+    """Return the token of the last login ("" for none), from the session file or the keyring."""
     token = read_file(directory, "session")
     if token or not (directory / "session-in-keyring").exists():
         return token
@@ -56,7 +56,7 @@ def saved_token(directory: Path) -> str:
 
 
 def save_token(directory: Path, url: str, token: str, *, in_keyring: bool) -> None:
-    """Keeps the token of a login; the former one goes. Raises CoderError where it cannot."""
+    """Store the token of a login, replacing the previous one. Raise CoderError if that fails."""
     from coder.cli import keyring_store
 
     if in_keyring:
@@ -69,7 +69,7 @@ def save_token(directory: Path, url: str, token: str, *, in_keyring: bool) -> No
 
 
 def forget_token(directory: Path) -> None:
-    """Logs out on this machine. Raises CoderError when the keyring does not answer."""
+    """Delete the token on this machine. Raise CoderError if the keyring does not answer."""
     from coder.cli import keyring_store
 
     for name in ("url", "session"):
@@ -79,7 +79,7 @@ def forget_token(directory: Path) -> None:
 
 
 def write_file(directory: Path, name: str, value: str) -> None:
-    """Writes a private file (0600) atomically, so that a killed login leaves the old session whole."""
+    """Write a private file (0600) atomically, so that a killed login keeps the old session intact."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(directory / name, value)
 
@@ -89,9 +89,9 @@ def not_logged_in() -> CoderError:
 
 
 def program() -> str:
-    """A path under which a person can start us again.
+    """Return a path of this program that users can run.
 
-    The launcher names itself in CODER_SELF; from a source checkout it is the entry point beside the interpreter.
+    The launcher sets CODER_SELF to its path; in a source checkout the entry point is next to the interpreter.
     """
     own = os.environ.get("CODER_SELF")
     if own:
@@ -103,7 +103,7 @@ def program() -> str:
 
 
 def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = None) -> DialPolicy:
-    """The policy for the chosen deployment. Raises CoderError when no deployment or session is known."""
+    """Return the dial policy of the selected deployment. Raise CoderError without a deployment or session."""
     directory = config_dir(invocation)
     address = url or invocation.globals["url"] or read_file(directory, "url")
     if not address:
@@ -118,7 +118,7 @@ def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = No
 
 
 def with_tls_files(policy: DialPolicy, invocation: Invocation) -> DialPolicy:
-    """The policy with the files of `--client-tls-…`."""
+    """Return the policy with the files of `--client-tls-…`."""
     glob = invocation.globals
     return replace(
         policy,
@@ -129,7 +129,7 @@ def with_tls_files(policy: DialPolicy, invocation: Invocation) -> DialPolicy:
 
 
 def normal_url(text: str) -> str:
-    """Adds a scheme where none is given: http for loopback, https otherwise. Raises CoderError for no URL at all."""
+    """Add a missing scheme: http for loopback, https otherwise. Raise CoderError for an invalid URL."""
     from urllib.parse import urlsplit
 
     address = text.strip().rstrip("/")
@@ -142,7 +142,7 @@ def normal_url(text: str) -> str:
         if not host.isascii():
             host.encode("idna")
         is_one = parts.scheme in {"http", "https"} and host != "" and parts.port != 0 and " " not in parts.netloc
-    except ValueError:  # a bracket or a port that is none, a name that no name server could be asked for
+    except ValueError:  # an invalid bracket, port or host name
         is_one = False
     if not is_one:
         from coder.base.text_faults import url_fault
@@ -153,7 +153,7 @@ def normal_url(text: str) -> str:
 
 
 def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], ...]:
-    """Headers of `key=value` lines and of a command that prints such lines. Raises CoderError."""
+    """Return the headers of `key=value` lines and of a command that prints such lines. Raise CoderError for others."""
     lines = list(given)
     if command:
         import subprocess
@@ -176,7 +176,7 @@ def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], .
 
 
 def client(invocation: Invocation) -> BlockingClient:
-    """A blocking API client for the current session."""
+    """Return a blocking API client for the current session."""
     from coder.net.blocking import BlockingClient
 
     return BlockingClient(dial_policy(invocation))

@@ -90,7 +90,7 @@ class Preparation:
         """Returns when the agent is connected; says why it is not while waiting."""
         said = ""
         while target.agent.status != "connected":
-            if not target.agent.status:  # waiting for a word that this server never says would last for ever
+            if not target.agent.status:  # waiting for a status that this server never reports would never end
                 raise CoderError("odd_answer", "The server does not say whether the agent is connected.")
             status, hint = target.agent.status, target.agent.troubleshooting_url
             if status != said:

@@ -22,7 +22,7 @@ from coder.net.ssh_transport import StreamTransport
 
 CHUNK = 256 << 10
 LOST = 255
-"Exit code when the connection ends before the command does, as ssh's."
+"Exit code if the connection ends before the command, as ssh's."
 UNREAD = 141
 "Exit code when nobody reads our output any more: that of a program ended by SIGPIPE, as our other commands have it."
 

@@ -118,7 +118,7 @@ class ProxyConfig:
 
 
 def proxy_config(inputs: Inputs) -> ProxyConfig:
-    """Reads all options. Raises CoderError `bad_option`."""
+    """Reads all options. Raise CoderError `bad_option` for an invalid expression."""
     resolved = resolve(PROXY_OPTIONS, inputs)
     values: dict[str, Any] = {name: resolved[name] for name in SHARED}
     server = ServerConfig(**values)

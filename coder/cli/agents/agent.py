@@ -1,4 +1,4 @@
-"""`coder agent`: the agent role, as the init script starts it."""
+"""`coder agent`: runs the workspace agent, as the init script starts it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
 MADE_FOR_US = "CODER_AGENT_REMOVE_PROGRAM"
-"""Names the program in the folder that the start script made for this one run (`domain/agents/init_scripts.py`)."""
+"""Environment variable with the program's path in the temporary folder of the start script
+(`domain/agents/init_scripts.py`)."""
 _MADE = re.compile(r"\.?coder\.[\w.]{6,}")
-"What the script calls such a folder; mktemp of macOS writes more behind it."
+"Prefix of that folder's name; mktemp on macOS appends more characters."
 
 
 def _run(invocation: Invocation) -> int:
@@ -45,13 +46,15 @@ def _run(invocation: Invocation) -> int:
         return 0 if invocation["can_take_over"] == FORMAT else 1
     reap_if_first(no_reap=bool(invocation["no_reap"]))
     kept, env = take_over(os.environ), child_env()
-    ours = os.environ.pop(MADE_FOR_US, "")  # a program that replaces us has it in `env`; nobody else is to know it
+    ours = os.environ.pop(
+        MADE_FOR_US, ""
+    )  # a program that replaces this one has it in `env`; children must not inherit it
     try:
         paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
         open_logs(*paths, verbose=bool(invocation.globals["verbose"]))
         warn_of_unsupported(invocation)
         config = _config(invocation)
-        # Whatever we start is given the token we use, not the one we were started with.
+        # Children get the token in use, not the one this process started with.
         os.environ.pop("CODER_AGENT_TOKEN", None)
         restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
         raise_open_files()
@@ -65,19 +68,21 @@ def _run(invocation: Invocation) -> int:
 
 
 def remove_program(program: Path) -> None:
-    """Takes away the file and its folder, if the script made them. What else lies there stays, and keeps the folder."""
+    """Remove the file and its folder, if the script created them. Other files stay and keep the folder."""
     if not program.is_absolute() or program.name != "coder" or not _MADE.fullmatch(program.parent.name):
         return
     with contextlib.suppress(OSError):
-        os.chdir("/")  # we were started in it
+        os.chdir("/")  # it is the working directory
         program.unlink(missing_ok=True)
         program.parent.rmdir()
 
 
 def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
-    """Under nohup, or behind `&` in a script, we start with signals ignored, and so would every shell we start.
+    """Handle signals that the agent inherited as ignored, under nohup or `&` in a script; its shells would ignore them
+    too.
 
-    A signal that is caught goes back to its default in a child, one that is ignored stays so. Returns those that were.
+    A caught signal is reset to its default in a child; an ignored one stays ignored. Return the signals that were
+    ignored.
     """
     caught = []
     for name in ("SIGHUP", "SIGQUIT"):
@@ -89,7 +94,7 @@ def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
 
 
 async def _main(config: Any, kept: Any) -> Any:
-    """What is left to another program of this process; None when the agent has ended."""
+    """Run the agent. Return the handover to a newer program in this process; None if the agent ended."""
     import trio
 
     from coder.agent.agent import AgentRole
@@ -107,7 +112,7 @@ async def _main(config: Any, kept: Any) -> Any:
                 agent.stop()
                 break
             async for _ in signals:
-                raise KeyboardInterrupt  # asked twice: no more waiting for stop scripts
+                raise KeyboardInterrupt  # second signal: stop waiting for stop scripts
 
     async with trio.open_nursery() as nursery:
         await nursery.start(watch_signals)
@@ -116,13 +121,13 @@ async def _main(config: Any, kept: Any) -> Any:
             if given:
                 agent = AgentRole(config)  # the workspace has a new owner
             elif agent.handover is not None and asked:
-                agent = AgentRole(config, agent.handover)  # it was too late to stop: who goes on runs the stop scripts
+                agent = AgentRole(config, agent.handover)  # too late to stop: the new program runs the stop scripts
             else:
                 break
             if asked:
                 agent.stop()
         if agent.handover is not None:
-            hold()  # for who goes on, until its receiver is open
+            hold()  # for the new program, until its receiver is open
         nursery.cancel_scope.cancel()
     return agent.handover
 
@@ -170,7 +175,7 @@ def _log_file(path: str) -> Path | None:
 
 
 def _address(flag: str, text: str) -> tuple[str, int] | None:
-    """Host and port of a listener; None when it is not asked for."""
+    """Return host and port of a listener; None if it is disabled."""
     if not text:
         return None
     host, _, port = text.rpartition(":")

@@ -1,4 +1,4 @@
-"""How a command inside a workspace is told which agent it speaks for: the options, and what was given by them."""
+"""Options for the agent credentials of commands inside a workspace, and their values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CREDENTIALS = (_URL, _TOKEN, _TOKEN_FILE)
 
 
 def given_token(invocation: Invocation) -> str:
-    """The token that was given, or that lies in the file; "" without one. Raises CoderError."""
+    """Return the token of the option or of the file; "" without one. Raise CoderError if the file is unreadable."""
     token, path = str(invocation["agent_token"]), invocation["agent_token_file"]
     if token or not path:
         return token
@@ -56,7 +56,7 @@ def given_token(invocation: Invocation) -> str:
 
 
 def require_token(invocation: Invocation) -> str:
-    """As `given_token`. Raises CoderError without one."""
+    """Return the token of `given_token`. Raise CoderError without one."""
     token = given_token(invocation)
     if not token:
         raise CoderError(
@@ -68,7 +68,7 @@ def require_token(invocation: Invocation) -> str:
 
 
 def require_url(invocation: Invocation) -> str:
-    """The deployment's address, as it was given. Raises CoderError without one."""
+    """Return the deployment's address. Raise CoderError without one."""
     url = invocation["agent_url"] or invocation.globals["url"]
     if not url:
         raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")

@@ -1,8 +1,7 @@
-"""`coder dotfiles`: a person's own settings brought into a workspace from a Git repository.
+"""`coder dotfiles`: applies a user's settings from a Git repository to a workspace.
 
-The repository is cloned, or brought up to date; then its install script runs, or, where there is none, its dot-files
-are linked into the home directory, file by file (dotfile_links.py). A file that was in the place of one is kept beside,
-with a date in its name.
+The repository is cloned, or updated. Then its install script runs, or, without one, its dotfiles are linked into the
+home directory (dotfile_links.py). A conflicting file is renamed as a backup with a date in its name.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SCRIPTS = (
     "script/setup.sh",
     "script/setup",
 )
-"""Upstream's list, in its order: the first that is there runs."""
+"""Install scripts in upstream's order: the first that exists runs."""
 
 
 def _dotfiles(invocation: Invocation) -> int:
@@ -55,11 +54,11 @@ def _dotfiles(invocation: Invocation) -> int:
 def _git(*words: str, folder: Path | None = None) -> None:
     done = subprocess.run(["git", *words], cwd=folder, check=False)
     if done.returncode != 0:
-        raise CoderError("git", f"git {words[0]} ended with code {done.returncode}", "What git said is above.")
+        raise CoderError("git", f"git {words[0]} ended with code {done.returncode}", "Git's output is above.")
 
 
 def _refuse_change(folder: Path, repository: str) -> None:
-    """Another repository in the same place would mix two people's files."""
+    """Refuse another repository in the same directory, which would mix the files of both."""
     if not folder.is_dir():
         return
     done = subprocess.run(

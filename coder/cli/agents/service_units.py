@@ -1,7 +1,7 @@
-"""What makes a machine run an agent by itself: the steps of installing and removing it, as values.
+"""Steps to install and remove the agent's system service, as values.
 
-systemd.service(5) and systemd.syntax(7), launchd.plist(5). Windows has no agent of ours (`coder/cli/edition.py`).
-Nothing here touches a machine; the token is only ever in a file of its own.
+systemd.service(5) and systemd.syntax(7), launchd.plist(5). The agent does not support Windows (`coder/cli/edition.py`).
+The functions are pure; the token is only ever in a separate file.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ RESTART_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class InstallSpec:
-    """What is to be installed, for whom."""
+    """Parameters of the installation."""
 
     platform: Platform
     system: bool
-    "For the whole machine; else for the user who asks."
+    "Install for the whole machine; otherwise for the calling user."
     name: str
     home: str
     user: str
-    "Who the agent runs as, where it is installed for the machine."
+    "User that runs the agent of a machine-wide installation."
     uid: int
     program: str
     copies_program: bool
-    "The program lies where it may vanish (a download, a temporary directory)."
+    "Whether to copy the program, because its path can vanish (a download, a temporary directory)."
     url: str
     self_upgrade: bool = True
-    "The agent goes on with the program of a newer server by itself."
+    "Whether the agent upgrades itself to a newer server's version."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class WriteFile:
     path: str
     mode: int
     text: str | None
-    "None: the token."
+    "Content of the file; None for the token."
     owner: str = ""
 
 
@@ -74,7 +74,7 @@ class _Places:
 
 
 def install_steps(spec: InstallSpec) -> list[Step]:
-    """In order; doing them again brings a new token, address or program into use."""
+    """Return the steps in order; repeating them applies a new token, address or program."""
     places = _places(spec)
     program = places.program if spec.copies_program else spec.program
     argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={places.token}"]
@@ -87,7 +87,7 @@ def install_steps(spec: InstallSpec) -> list[Step]:
 
 
 def uninstall_steps(spec: InstallSpec) -> list[Step]:
-    """Leaves nothing of `install_steps`, whatever of it there is."""
+    """Return the steps that undo `install_steps`, complete or partial."""
     places = _places(spec)
     stop: list[Step] = [RunCommand(words, may_fail=True) for words in _stop_commands(spec)]
     steps = [*stop, *(RemoveFile(path) for path in (places.unit, places.token, places.program))]
@@ -117,12 +117,12 @@ def _systemctl(spec: InstallSpec) -> tuple[str, ...]:
 
 
 def _start_commands(spec: InstallSpec, places: _Places) -> list[tuple[tuple[str, ...], bool]]:
-    """(words, may fail)."""
+    """Return (words, may fail) of each command."""
     if spec.platform == "linux":
         ctl = _systemctl(spec)
         found = [((*ctl, "daemon-reload"), False), ((*ctl, "enable", spec.name), False)]
         found.append(((*ctl, "restart", spec.name), False))
-        # Without lingering a user's services end with the last session.
+        # Without lingering, a user's services stop with the last session.
         return found if spec.system else [*found, (("loginctl", "enable-linger", spec.user), True)]
     domain = "system" if spec.system else f"gui/{spec.uid}"
     out = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
@@ -155,7 +155,7 @@ def _systemd_unit(spec: InstallSpec, argv: Sequence[str]) -> str:
 
 
 def systemd_word(word: str) -> str:
-    """One argument of ExecStart=: quoted, specifiers and variables taken literally."""
+    """Quote one argument of ExecStart=, with specifiers and variables escaped."""
     quoted = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{quoted}"'
 

@@ -1,4 +1,4 @@
-"""`coder stat`: CPU, memory and disk of the machine or container it runs in, as agents show them to their owners."""
+"""`coder stat`: CPU, memory and disk usage of the machine or container, as in agent metadata."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from coder.cli.output import print_json, print_table
 
 COLUMNS = ("host cpu", "host memory", "home disk", "container cpu", "container memory")
 _SAMPLE = 0.2
-"""Seconds between two readings of the CPU counters: long enough for ten ticks of the kernel."""
+"""Seconds between two readings of the CPU counters: long enough for ten kernel ticks."""
 _PREFIXES = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How much of something is used."""
+    """Usage of a resource."""
 
     used: float
     total: float | None
-    "None: there is no limit."
+    "Total; None for no limit."
     unit: str
 
     def text(self, divisor: float = 1.0, prefix: str = "") -> str:
-        """`1.2/7.8 GiB (15%)`."""
+        """Format the usage as `1.2/7.8 GiB (15%)`."""
         used = f"{self.used / divisor:.3g}"
         if self.total is None:
             return f"{used} {prefix}{self.unit}"
@@ -53,7 +53,7 @@ def host_memory() -> Measure:
 
 
 def host_cpu() -> Measure:
-    """Busy cores over a short while."""
+    """Measure the busy cores over a short interval."""
     first = _cpu_ticks()
     time.sleep(_SAMPLE)
     second = _cpu_ticks()
@@ -64,7 +64,7 @@ def host_cpu() -> Measure:
 
 
 def _cpu_ticks() -> tuple[int, int]:
-    """(idle, all) since boot."""
+    """Return (idle, total) CPU ticks since boot."""
     try:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     except OSError as error:
@@ -76,13 +76,13 @@ def disk(path: str) -> Measure:
     try:
         found = os.statvfs(path)
     except OSError as error:
-        raise CoderError("disk", f"cannot look at the disk of {path}") from error
+        raise CoderError("disk", f"cannot read the disk usage of {path}") from error
     total = found.f_blocks * found.f_frsize
     return Measure(total - found.f_bfree * found.f_frsize, total, "B")
 
 
 def container_cpu() -> Measure | None:
-    """None outside of a container (cgroup version 2)."""
+    """Return the container's memory usage; None outside a container (cgroup version 2)."""
     if not _is_container():
         return None
     first = _cpu_usage()
@@ -111,7 +111,7 @@ def container_memory() -> Measure | None:
     for line in (_CGROUP / "memory.stat").read_text().splitlines():
         name, _, value = line.partition(" ")
         if name == "inactive_file":
-            cached = int(value)  # given back as soon as anybody needs it
+            cached = int(value)  # cache, which the kernel reclaims on demand
     limit = (_CGROUP / "memory.max").read_text().strip()
     return Measure(max(used - cached, 0), None if limit == "max" else int(limit), "B")
 

@@ -1,4 +1,4 @@
-"""`coder exp sync`: scripts of a workspace wait for each other, by way of the agent's socket."""
+"""`coder exp sync`: dependencies between workspace scripts, through the agent's socket."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.output import print_json, print_rows, print_table
 
 GRACE = 5.0
-"""Seconds beyond the one asked for until the agent must have answered."""
+"""Seconds after the requested timeout until the agent must have answered."""
 LIST_COLUMNS = ("unit", "status", "ready")
 STATUS_COLUMNS = ("depends on", "required status", "current status", "satisfied")
 
 
 def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **more: Any) -> dict[str, Any]:
-    """What the agent of this workspace answers. Raises CoderError when it refuses or is not there."""
+    """Send a request to this workspace's agent and return its answer. Raise CoderError if it fails or is
+    unreachable."""
     path = invocation["socket_path"]
     if not path:
         said = "no agent's socket is known here"
@@ -99,7 +100,7 @@ SOCKET = Option(
     "CODER_AGENT_SOCKET_PATH",
     help="Path of the agent's socket; set by the environment inside a workspace.",
 )
-"""Of the whole group."""
+"""Option of the whole group."""
 PING = Command(words="exp sync ping", summary="Check that the agent's socket answers", run=_ping, max_args=0)
 WANT = Command(
     words="exp sync want",

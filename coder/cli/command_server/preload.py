@@ -1,4 +1,4 @@
-"""Loads what commands load when they run, so that a forked one has it already. Starts no thread and no event loop."""
+"""Preloading of the modules that commands import when they run. Starts no thread and no event loop."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ LATE = (
     "uuid",
     "zoneinfo",
 )
-"""What commands import inside of functions."""
+"""Modules that commands import inside functions."""
 IF_THERE = ("prompt_toolkit", "rich.console", "rich.table", "rich.progress")
 
 
 def load_everything(places: Mapping[str, str]) -> None:
-    """Imports everything commands run.
+    """Import every module that commands use.
 
-    What cannot be loaded (the slim program lacks some) fails in the command that needs it, with its own words.
+    A module that fails to import (the slim edition lacks some) raises again in the command that requires it.
     """
     from coder.cli.command_server.served import NEVER_SERVED
 
@@ -77,7 +77,7 @@ def load_everything(places: Mapping[str, str]) -> None:
 
 
 def _take_shapes_in() -> None:
-    """What msgspec works out of the largest shapes when it first reads one; it keeps that with the class."""
+    """Let msgspec analyse the largest shapes now, as it does at first use; it caches the result with the class."""
     import msgspec
 
     from coder.api.templates.template_versions import TemplateVersion

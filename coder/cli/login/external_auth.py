@@ -1,4 +1,4 @@
-"""`coder external-auth access-token`: inside a workspace, the owner's token at an external provider."""
+"""`coder external-auth access-token`: prints the owner's token of an external provider, inside a workspace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from coder.net.policy import DialPolicy
 
 
 def agent_client(invocation: Invocation) -> BlockingClient:
-    """A client that speaks as the workspace's agent. Raises CoderError outside of workspaces."""
+    """Return a client with the agent's token. Raise CoderError outside workspaces."""
     url, token = invocation["agent_url"], given_token(invocation)
     for name, given in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
         if not given:
@@ -34,7 +34,7 @@ def agent_client(invocation: Invocation) -> BlockingClient:
 
 
 def _access_token(invocation: Invocation) -> int:
-    """0 with the token; 1 with the address to log in at."""
+    """Print the token and return 0, or print the login URL and return 1."""
     client = agent_client(invocation)
     provider = quote(invocation.args[0], safe="")
     with doing("get external auth token"):
@@ -58,7 +58,7 @@ def _access_token(invocation: Invocation) -> int:
 
 
 def _extra(found: AgentAuth, path: str) -> str:
-    """One field of what the provider gave beside the token; dots lead into objects."""
+    """Return one field of the provider's token response; dots separate nested fields."""
     value: object = found.token_extra
     for part in path.split("."):
         if isinstance(value, list) and part.isdigit() and int(part) < len(value):

@@ -1,7 +1,7 @@
-"""`coder gitssh` and `coder gitaskpass`: what git runs inside a workspace to be known to a Git server.
+"""`coder gitssh` and `coder gitaskpass`: git's authentication helpers inside a workspace.
 
-The agent sets GIT_SSH_COMMAND and GIT_ASKPASS to this program in everything it starts. git calls an askpass program
-with nothing but its question, so `main` knows one of those by its words.
+The agent sets GIT_SSH_COMMAND and GIT_ASKPASS to this program for all its children. git calls an askpass program with
+its prompt as the only argument, so `main` recognises such a prompt by its text.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from coder.net.errors import HttpError
 _QUESTION = re.compile(r"(Username|Password) for '([^']+)': ?")
 _OWN_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk", "id_dsa")
 _REFUSED = 255
-"""What ssh itself ends with, whatever the reason; git-shell and friends have codes of their own."""
+"""Exit code of ssh's own errors; git-shell and others use different codes."""
 
 
 # ---- ssh
 
 
 def _gitssh(invocation: Invocation) -> int:
-    """ssh with the owner's key, and with the keys that lie in the workspace."""
+    """Run ssh with the owner's key and with the keys of the workspace."""
     with doing("get the owner's SSH key"):
         key = read(agent_client(invocation).request("GET", "/api/v2/workspaceagents/me/gitsshkey"), AgentGitSSHKey)
     own = [Path.home() / ".ssh" / name for name in _OWN_KEYS]
@@ -45,7 +45,7 @@ def _gitssh(invocation: Invocation) -> int:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             out.write(key.private_key)
-        # -i replaces ssh's own list: keys that lie here are named, too.
+        # -i replaces ssh's default list, so add the keys of the workspace.
         identities = [word for one in (path, *own) if one.is_file() for word in ("-i", str(one))]
         try:
             words = ["ssh", *identities, *invocation.args]
@@ -63,7 +63,7 @@ def _gitssh(invocation: Invocation) -> int:
 
 
 def _askpass(invocation: Invocation) -> int:
-    """Answers git's question; waits while the owner logs in at the provider."""
+    """Answer git's prompt; wait while the owner logs in at the provider."""
     found = _QUESTION.fullmatch(invocation.args[0])
     if found is None:
         raise CoderError("question", f"this is no question of git: {quoted(invocation.args[0])}")

@@ -1,4 +1,4 @@
-"""`coder debug trace`: the facts of a connection as they happen - relays, handshakes, paths, pings - with times."""
+"""`coder debug trace`: the events of a connection with times: relays, handshakes, paths, pings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.cli.command import Command, Invocation, output_option
 from coder.cli.network.options import PCAP_FILE
 
 PING_PAUSE = 1.0
-"Seconds between pings: paths are only looked for while something is sent."
+"Seconds between pings: path discovery runs only while data is sent."
 
 
 def _run(invocation: Invocation) -> int:
@@ -48,7 +48,7 @@ async def _main(invocation: Invocation) -> None:
             await link.wait_reachable()
             show(trio.current_time() - began, "reachable", {})
             while True:
-                with contextlib.suppress(Exception):  # a lost ping is a fact the trace already tells
+                with contextlib.suppress(Exception):  # the trace already reports a lost ping
                     await link.ping()
                 await trio.sleep(PING_PAUSE)
         show(trio.current_time() - began, "end", _summary(link))

@@ -1,7 +1,7 @@
-"""`coder netcheck`: which ways from this machine to the deployment work, and what would have to change.
+"""`coder netcheck`: checks the network paths from this machine to the deployment and suggests fixes.
 
-The report is JSON on standard output with upstream's keys; the same in words goes to standard error, so that a person
-sees them and a script need not. `--output text` prints the words alone.
+The report is JSON on standard output with upstream's keys; a summary for users goes to standard error. `--output text`
+prints only the summary.
 """
 
 from __future__ import annotations

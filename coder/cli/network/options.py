@@ -1,4 +1,4 @@
-"""Options that several commands over a link to a workspace have."""
+"""Options shared by commands that connect to a workspace."""
 
 from __future__ import annotations
 

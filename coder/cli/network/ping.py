@@ -1,4 +1,4 @@
-"""`coder ping`: is the workspace reachable, by which path, how fast."""
+"""`coder ping`: checks whether a workspace is reachable, by which path and how fast."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
         try:
             await link.wait_reachable()
         except CoderError:
-            # Which transport fails is what somebody who gets no answer came to hear.
+            # Print the failing transport, which explains why there is no answer.
             sys.stderr.write("\n".join(lines_of((await link.explain(None))[0])) + "\n")
             raise
         results = await _ping_all(invocation, link, name)
@@ -61,7 +61,7 @@ def _wants_json(invocation: Invocation) -> bool:
 
 
 def _say_path(path: dict[str, Any]) -> None:
-    """What the time of a ping is made of, and how fresh the tunnel is."""
+    """Return what contributes to the time of a ping, and the age of the tunnel."""
     if path["relay_region"]:
         took = f", {path['relay_latency_ms']:.2f} ms away" if path["relay_latency_ms"] is not None else ""
         by = f", reached by {path['relay_rung']}" if path["relay_rung"] else ""
@@ -103,7 +103,8 @@ def _print_json(name: str, results: list[Any], transports: list[Any], path: dict
 
 
 async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
-    """One result (None: lost) a ping. Without a count it goes on until Ctrl-C - or a direct path was seen."""
+    """Ping and collect one result per ping (None for a lost one). Without a count, stop at Ctrl-C or at a direct
+    path."""
     import trio
 
     wanted = invocation["num"]
@@ -147,7 +148,7 @@ def _region(link: Any, result: Any) -> str:
 
 
 def _say(invocation: Invocation, line: str) -> None:
-    """One ping's line; not in the way of JSON."""
+    """Print the line of one ping; to stderr for JSON output."""
     out = sys.stderr if _wants_json(invocation) else sys.stdout
     out.write(line)
     out.flush()

@@ -1,4 +1,4 @@
-"""`coder port-forward`: local ports that come out in the workspace."""
+"""`coder port-forward`: forwards local ports to the workspace."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Forward:
     hosts: tuple[str, ...]
-    "Local addresses to listen on."
+    "Local addresses to listen at."
     local: int
     remote: int
     protocol: str = "TCP"
 
 
 def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
-    """`[bind_ip:]local[-last][:remote[-last]]`, several by comma. Raises CoderError."""
+    """Parse `[bind_ip:]local[-last][:remote[-last]]`, separated by commas. Raise CoderError."""
     found: list[Forward] = []
     for text in texts:
         for part in text.split(","):
@@ -64,7 +64,7 @@ def _spec(text: str, protocol: str) -> list[Forward]:
 
 
 def _ports(text: str, side: str) -> list[int]:
-    """The ports of a range. The texts of its errors are compared by scripts."""
+    """Parse a range of ports. Scripts compare the texts of its errors."""
     first, dash, last = text.partition("-")
     try:
         low = _port(first, "start", text)
@@ -126,7 +126,7 @@ async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target
     from coder.client.usage import report_usage
 
     direct = not invocation.globals["disable_direct"]
-    is_own = any(forward.protocol == "UDP" for forward in forwards)  # datagrams have no streams to be lent
+    is_own = any(forward.protocol == "UDP" for forward in forwards)  # a shared tunnel lends streams only, not datagrams
     async with (
         open_link_for_command(
             policy, session.config_dir(invocation), prepare, target, direct=direct, is_own=is_own

@@ -1,4 +1,4 @@
-"""`coder speedtest`: how fast the way to a workspace is, by the protocol other tools of the field speak."""
+"""`coder speedtest`: measures the throughput to a workspace with the protocol of Tailscale's speedtest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coder.cli.output import chosen_columns, print_json, print_table, say
 SPEEDTEST_PORT = 3
 COLUMNS = ("interval", "throughput")
 DIRECT_PAUSE = 0.25
-"Seconds between two looks for a direct path."
+"Seconds between two checks for a direct path."
 
 
 def _run(invocation: Invocation) -> int:
@@ -51,12 +51,12 @@ async def _main(invocation: Invocation) -> list[Any]:
         intervals = await run_speedtest(await link.connect(SPEEDTEST_PORT), invocation["direction"], seconds)
     lasted = intervals[-1].end - intervals[-1].start
     if lasted < 0.9 * seconds:
-        say(f"The agent ended the test after {lasted:.0f}s: that is the most it allows.")
+        say(f"The agent ended the test after {lasted:.0f}s, the maximum it allows.")
     return intervals
 
 
 async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
-    """Says which way the test will go; with `--direct` waits until it is the direct one."""
+    """Print the path of the test; with `--direct`, wait for a direct path first."""
     import trio
 
     from coder.base.errors import CoderError

@@ -1,4 +1,4 @@
-"""`coder ssh`: a shell, a command, or raw bytes for an SSH ProxyCommand."""
+"""`coder ssh`: runs a shell or a command, or copies raw bytes for an SSH ProxyCommand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LOST = 255
-"Exit code when the connection ends before the command does, as ssh's."
+"Exit code if the connection ends before the command, as ssh's."
 
 
 def _run(invocation: Invocation) -> int:
@@ -31,7 +31,7 @@ def _run(invocation: Invocation) -> int:
     try:
         return run_trio(_main, invocation)
     finally:
-        garbage.go_on()  # if it did not come as far as that
+        garbage.go_on()  # if the preparation did not reach that point
 
 
 async def _main(invocation: Invocation) -> int:
@@ -51,7 +51,7 @@ async def _main(invocation: Invocation) -> int:
     for text in invocation["env"]:
         _pair(text)
     for text in invocation["remote_forward"]:
-        _remote_forward(text)  # before a workspace is started for it
+        _remote_forward(text)  # before starting a workspace for it
     policy = session.dial_policy(invocation)
     name = _target_name(invocation)
     async with contextlib.AsyncExitStack() as stack:
@@ -59,11 +59,11 @@ async def _main(invocation: Invocation) -> int:
             from coder.client.tracing import log_to_directory
 
             path = stack.enter_context(log_to_directory(invocation["log_dir"]))
-            if not invocation["stdio"]:  # editors show whatever a ProxyCommand says
+            if not invocation["stdio"]:  # editors display all output of a ProxyCommand
                 say_on_stderr(f"Logging to {path}")
         http = await stack.enter_async_context(HttpClient(policy))
         nursery = await stack.enter_async_context(trio.open_nursery())
-        # Half of a short session's time is loading code; it loads while the server is being asked.
+        # Imports take half of a short session's time; they run during the requests to the server.
         loaded = trio.Event()
         nursery.start_soon(_load, bool(invocation["stdio"]), loaded)
         prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
@@ -75,9 +75,9 @@ async def _main(invocation: Invocation) -> int:
 
 
 async def _load(stdio: bool, loaded: trio.Event) -> None:
-    """Imports what the session needs, in a thread: the mesh first, SSH (if we speak it ourselves) behind it.
+    """Import the session's modules in a thread: first the mesh, then SSH (if this process is the SSH client).
 
-    Garbage is collected again from then on.
+    Re-enable garbage collection afterwards.
     """
     from importlib import import_module
 
@@ -124,7 +124,7 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
         await prepare.wait_ready(target, wait)
         if app := usage_app(invocation["usage_app"]):
             nursery.start_soon(report_usage, policy, target, app)
-        # Closed while the link still stands: the other end must hear that we left.
+        # Close it while the link still exists, so that the peer notices the disconnect.
         async with await link.connect(1) as stream:
             with trio.CancelScope() as session_scope:
                 nursery.start_soon(
@@ -138,7 +138,8 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
 
 
 def _needs_own_node(invocation: Invocation) -> bool:
-    """Asked for, or somebody wants to look into the node: logs of the connection, an editor's network display."""
+    """Return whether the session needs its own node: by option, for connection logs, or for an editor's network
+    display."""
     return bool(invocation["force_new_tunnel"] or invocation["log_dir"] or invocation["network_info_dir"])
 
 
@@ -154,7 +155,8 @@ async def _session(invocation: Invocation, stream: Any) -> int:
 
 
 async def _leave_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
-    """Ends the session when a build that is no start begins: its machine is about to go, and may go silently."""
+    """End the session when a stop or delete build begins: the machine will vanish, perhaps without closing
+    connections."""
     import trio
 
     while interval > 0:
@@ -165,7 +167,7 @@ async def _leave_when_stopped(prepare: Any, target: Any, interval: float, scope:
 
 
 def _target_name(invocation: Invocation) -> str:
-    """The workspace of a host name: without the prefix or suffix config-ssh gave it."""
+    """Return the workspace of a host name: without the prefix or suffix that config-ssh added."""
     name: str = invocation.args[0]
     prefix, suffix = invocation["ssh_host_prefix"], invocation["hostname_suffix"].lstrip(".")
     if prefix:
@@ -185,7 +187,7 @@ def _request(invocation: Invocation) -> Any:
     from coder.client.shell import ShellRequest
 
     words = invocation.args[1:]
-    command = " ".join(words) or None  # as ssh does: the remote shell reads one line
+    command = " ".join(words) or None  # as ssh does: the remote shell gets one line
     env = dict(_pair(text) for text in invocation["env"])
     if invocation["container"]:
         env |= {"CODER_CONTAINER": invocation["container"], "CODER_CONTAINER_USER": invocation["container_user"]}
@@ -211,7 +213,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _remote_forward(text: str) -> tuple[str, str]:
-    """`remote_port:local_address:local_port` or `/remote.sock:/local.sock`."""
+    """Parse `remote_port:local_address:local_port` or `/remote.sock:/local.sock`."""
     if text.startswith("/"):
         listen, colon, target = text.partition(":")
     else:

@@ -1,7 +1,7 @@
-"""`coder vscodessh`: what an editor's extension puts into its SSH configuration as ProxyCommand.
+"""`coder vscodessh`: the ProxyCommand that an editor's extension writes to its SSH configuration.
 
-The extension names the deployment by two files of its own, and the workspace by the host name it made up:
-`coder-vscode.<deployment>--<owner>--<workspace>[--<agent>]`. From there on it is `coder ssh --stdio`.
+The extension passes the deployment in two files, and the workspace in the host name:
+`coder-vscode.<deployment>--<owner>--<workspace>[--<agent>]`. The rest is `coder ssh --stdio`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from coder.cli.network.ssh import SSH
 
 
 def target(host: str) -> str:
-    """`owner/workspace[.agent]` of the extension's host name. Raises CoderError."""
+    """Return `owner/workspace[.agent]` of the extension's host name. Raise CoderError."""
     parts = host.split("--")
     if len(parts) not in (3, 4) or not all(parts):
         said = f"invalid argument format: {quoted(host)}; expected <prefix>--<owner>--<workspace>[--<agent>]"

@@ -1,6 +1,7 @@
-"""`coder wireguard`: devices with the stock WireGuard app (phones, routers) that reach workspaces through the server.
+"""`coder wireguard`: manages devices with the stock WireGuard app (phones, routers), which reach workspaces through the
+server.
 
-The private key is made here and shown once, in the configuration; the server learns the public half only.
+The private key is generated locally and printed once, in the configuration; the server gets only the public key.
 """
 
 from __future__ import annotations
@@ -72,12 +73,12 @@ def _add(invocation: Invocation) -> int:
         body["workspace_ids"] = [_workspace_id(client, name) for name in invocation["workspace"]]
     answer = client.request("GET", "/api/v2/wireguard")
     server, raw_server = read(answer, WireguardServer), answer.json()
-    if server.enabled:  # else the server says what to do about it
+    if server.enabled:  # otherwise the server's error explains what to do
         _check_server(server)
     answer = client.request("POST", _path(invocation), json=body)
     made, raw = read(answer, CreateWireguardClientResponse), answer.json()
     if server.enabled:
-        made.server, raw["server"] = server, raw_server  # what was found to be good before the client was made
+        made.server, raw["server"] = server, raw_server  # resolved before the client was created
     text = config_text(made, key)
     if invocation["output"] == "json":
         print_json({**raw, "config": text})
@@ -95,7 +96,8 @@ def _add(invocation: Invocation) -> int:
 
 
 def _check_server(server: WireguardServer) -> None:
-    """Raises CoderError. Asked before the client is made: its private key exists in the configuration only."""
+    """Raise CoderError unless the server can create the client. Checked first, since the private key exists only in the
+    configuration."""
     from wireguard_tools import WireguardKey
 
     try:
@@ -110,7 +112,7 @@ def _check_server(server: WireguardServer) -> None:
 
 
 def _write_private(path: str, text: str) -> None:
-    """A new file only its owner may read. Raises CoderError; the client exists by then and is named."""
+    """Write a new file that only its owner can read. Raise CoderError that names the client, which exists by then."""
     import os
 
     try:
@@ -131,12 +133,12 @@ def _workspace_id(client: BlockingClient, name: str) -> UUID:
 
 
 def config_text(made: CreateWireguardClientResponse, key: object) -> str:
-    """The wg-quick configuration of a client just made.
+    """Return the wg-quick configuration of a new client.
 
-    Written here, not by `wireguard_tools`: that leaves out the brackets of an IPv6 endpoint.
+    Not written by `wireguard_tools`, which omits the brackets of an IPv6 endpoint.
     """
     server, client = made.server, made.client
-    # A client limited to some workspaces routes nothing else here; any other one also those to come.
+    # A client limited to some workspaces routes only those; any other routes future ones too.
     limited = [f"{target.address}/128" for target in client.targets] if client.workspace_ids else []
     lines = [
         f"# {client.name} of {client.username}; the only copy of its private key.",
@@ -162,7 +164,7 @@ def _target_name(target: WireguardTarget) -> str:
 def _show_qr(text: str) -> None:
     import segno
 
-    # A camera needs the configuration, not its comments, and a smaller code reads better.
+    # Omit comments: a smaller code is easier to scan.
     bare = "\n".join(line for line in text.splitlines() if line and not line.startswith("#"))
     segno.make(bare, error="l", boost_error=False).terminal(sys.stderr, compact=True)
 
