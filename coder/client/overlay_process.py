@@ -1,9 +1,8 @@
-"""A process that keeps a person's overlay warm: one mesh node a deployment, a tunnel for each agent in use.
+"""Process that keeps a user's overlay warm: one mesh node per deployment, one tunnel per agent in use.
 
-Commands ask it for streams (shared_link.py). It is forked by the command server and ends with it. A tunnel stays for
-some idle minutes, so that the next command finds its direct path known. Whether a person may enter is asked twice: by
-each command of the server, and by the server of every tunnel, which it closes when a right is lost; then the streams
-through it are cut.
+Commands request streams from it (shared_link.py). The command server forks it, and it exits with that. A tunnel stays
+open for some idle minutes, so that the next command finds a direct path. Permission is checked twice: each command asks
+the server, and the server checks every tunnel and closes it when the permission is lost, which cuts its streams.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from coder.net.policy import DialPolicy
 from coder.net.splice import splice
 
 IDLE_SECONDS = 600.0
-"How long a tunnel nobody uses is kept; also how long the node is after its last tunnel."
+"Seconds that an unused tunnel stays open; also the node after its last tunnel."
 _log = get_logger("overlay")
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A node or a tunnel with those who use it."""
+    """Node or tunnel with its number of users."""
 
     ready: trio.Event = field(default_factory=trio.Event)
     value: Any = None
@@ -43,7 +42,7 @@ class _Kept:
     changed: trio.Event = field(default_factory=trio.Event)
 
     async def wait_unused(self) -> None:
-        """Returns when nobody used it for the idle time."""
+        """Return after the idle time without users."""
         while True:
             changed = self.changed
             with trio.move_on_after(IDLE_SECONDS):
@@ -58,7 +57,7 @@ class _Kept:
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[Any]:
-        """The value, for as long as it lives. Raises what kept it from being made."""
+        """Yield the value while it exists. Raise the error of its creation."""
         with trio.CancelScope() as scope:
             self.users.add(scope)
             self.touch()
@@ -73,14 +72,14 @@ class _Kept:
 
 
 class OverlayProcess:
-    """Serves the person's commands until cancelled."""
+    """Server of the user's commands, until cancelled."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
         self._kept: dict[tuple[str, ...], _Kept] = {}
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """One request; its failure is its own."""
+        """Serve a request; its failure does not affect others."""
         async with stream:
             if not is_own(stream.socket):
                 return
@@ -140,12 +139,12 @@ class OverlayProcess:
             self._fail(kept, name, CoderError("overlay", "the mesh node ended"))
 
     async def _hold(self, kept: _Kept, name: tuple[str, ...], manager: Any) -> None:
-        """Opens it and keeps it until it breaks or nobody wants it; then whoever uses it is cut."""
+        """Open the value and keep it until it fails or is unused; then cancel its users."""
         try:
             async with manager as kept.value:
                 kept.ready.set()
                 await kept.wait_unused()
-                self._kept.pop(name, None)  # who comes now has another made
+                self._kept.pop(name, None)  # later users open a new one
         except Exception as error:
             self._fail(kept, name, error)
         finally:
@@ -167,7 +166,7 @@ class OverlayProcess:
 
 
 def policy_of(request: dict[str, Any]) -> DialPolicy:
-    """The policy that the person's configuration directory gives. Raises CoderError when it is another one."""
+    """Return the dial policy of the user's configuration directory. Raise CoderError if the request's differs."""
     directory = Path(request["directory"])
     url, token = ((directory / name).read_text(encoding="utf-8").strip() for name in ("url", "session"))
     if token_digest(token) != request["token"] or url.rstrip("/") != request["url"]:
@@ -179,11 +178,11 @@ async def _refuse(stream: trio.SocketStream, error: CoderError) -> None:
     try:
         await send_frame(stream, {"error": [error.code, error.message, error.hint]})
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # whoever asked has left
+        pass  # the requester has disconnected
 
 
 async def serve_overlay(listening: socket.socket, parent: int) -> None:
-    """Until `parent`, a descriptor of the command server's, is closed."""
+    """Run until `parent`, a descriptor of the command server, is closed."""
     listening.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
     async with trio.open_nursery() as nursery:

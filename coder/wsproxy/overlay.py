@@ -1,4 +1,4 @@
-"""The proxy's node on the overlay: coordinated by the server, relaying by our own relay through memory."""
+"""Overlay node of the proxy: coordinated by the server, connected to the proxy's own relay in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = get_logger("overlay")
 
 
 async def run_node(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> None:
-    """Opens the node, and sets `world.agent_dialer`; until cancelled."""
+    """Open the node and set `world.agent_dialer`; run until cancelled."""
     derp_map = _relay_map(world, told)
     direct = not (world.config.server.block_direct_connections or await _is_direct_blocked(world))
     async with trio.open_nursery() as nursery:
@@ -76,7 +76,7 @@ async def _is_direct_blocked(world: ProxyWorld) -> bool:
         _log.warn("the server did not say whether direct paths are blocked; using relays only", reason=error.message)
         return True
     except CoderError:
-        return False  # a server of another make, which tells people only
+        return False  # an upstream server, which answers only users
 
 
 async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
@@ -99,7 +99,7 @@ async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
 
 
 def _relay_dialer(world: ProxyWorld, told: RegisterWorkspaceProxyResponse, nursery: trio.Nursery) -> DerpDialer:
-    """Our own region through memory, others over the network."""
+    """Return a dialer that reaches the proxy's own region in memory and others over the network."""
     others = RelayDialer(DialPolicy(world.primary.url, Secret("")), force_websockets=told.derp_force_websockets)
     if world.relay is None:
         return others

@@ -1,5 +1,4 @@
-"""The server a proxy belongs to, and what the proxy may ask it (the server's half is
-`services/proxies/proxy_calls.py`)."""
+"""Client of a proxy for the calls to its server (the server side is `services/proxies/proxy_calls.py`)."""
 
 from __future__ import annotations
 
@@ -35,20 +34,20 @@ from coder.net.policy import DialPolicy
 _ROOT = "/api/v2/workspaceproxies/me"
 COORDINATE = f"{_ROOT}/coordinate?version=2.0"
 TIMEOUT = 20.0
-"""Seconds for an answer: a visitor may be waiting for it."""
+"""Timeout in seconds, as a visitor can be waiting for the answer."""
 KEEP = 8
-"""Idle connections: visitors come in bursts."""
+"""Maximum idle connections, as visitors come in bursts."""
 
 T = TypeVar("T")
 
 
 def is_token_refused(error: Exception) -> bool:
-    """Was it the proxy's own token that the server did not accept?"""
+    """Return whether the server rejected the proxy's own token."""
     return isinstance(error, HttpError) and error.status == 401 and error.message in {TOKEN_MISSING, TOKEN_REFUSED}
 
 
 class Primary:
-    """Calls to the server. All raise HttpError when it refuses and NetError when it cannot be reached."""
+    """Calls to the server. All raise HttpError if it rejects them and NetError if it is unreachable."""
 
     def __init__(self, url: str, token: Secret) -> None:
         self.url = url
@@ -67,7 +66,7 @@ class Primary:
         return await self._get("/api/v2/buildinfo", BuildInfoResponse)
 
     async def is_direct_blocked(self) -> bool:
-        """Whether the deployment lets peers talk over relays only."""
+        """Return whether the deployment restricts peers to relays."""
         found = await self._get("/api/v2/workspaceagents/connection", AgentConnectionInfo)
         return found.disable_direct_connections
 
@@ -94,7 +93,7 @@ class Primary:
         return self._read((await self._http.request("GET", path, timeout=TIMEOUT)).body, kind)
 
     async def _post(self, call: str, said: ApiStruct) -> bytes:
-        # Who does not ask for JSON is given pages for a browser.
+        # Without this header, the server answers with HTML pages for browsers.
         headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
         body = codec.encode(said)
         return (await self._http.request("POST", f"{_ROOT}/{call}", body=body, headers=headers, timeout=TIMEOUT)).body

@@ -1,7 +1,7 @@
-"""A workspace proxy's composition root: opens everything under one nursery, closes it in the reverse order.
+"""Composition root of a workspace proxy: opens all parts under one nursery and closes them in reverse order.
 
-Order: listeners, the HTTP server (health is answered at once), registration, and with its first answer the relay and
-the node on the overlay. Nothing is kept on disk.
+Order: listeners, the HTTP server (which answers health checks immediately), registration, and after its first answer
+the relay and the overlay node. Nothing is stored on disk.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ from coder.wsproxy.site import ProxySite, response_headers
 from coder.wsproxy.world import ProxyWorld
 
 GOODBYE = 2.0
-"""Seconds for telling the server that this process ends, and of the last use."""
+"""Seconds to deregister and to report the last usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningProxy:
-    """What a started proxy tells its starter."""
+    """Running proxy, for its starter."""
 
     urls: tuple[str, ...]
-    "Of its listeners."
+    "URLs of its listeners."
     world: ProxyWorld
     authorizer: RemoteAppAuthorizer
     metrics_port: int = 0
 
 
 async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = print) -> None:
-    """Runs the proxy until SIGINT or SIGTERM. Raises CoderError when its server refuses it for good."""
+    """Run the proxy until SIGINT or SIGTERM. Raise CoderError if its server rejects it for good."""
     async with open_proxy(config) as proxy:
         for url in proxy.urls:
             announce(f"Started HTTP listener at {url}")
@@ -89,7 +89,7 @@ async def _tell_when_registered(world: ProxyWorld, announce: Callable[[str], Non
 
 @contextlib.asynccontextmanager
 async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> AsyncIterator[RunningProxy]:
-    """A running proxy for the length of the block. Raises what `Registration.keep` does, whenever that happens."""
+    """Run a proxy for the duration of the block. Raise the errors of `Registration.keep` at any time."""
     async with Primary(config.primary_access_url, config.token) as primary:
         listeners = await open_listeners(config.server)
         config = with_address(config, [url for url, _ in listeners])
@@ -134,7 +134,7 @@ def _exposition(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> Expositio
 
 
 def with_address(config: ProxyConfig, listening: Sequence[str]) -> ProxyConfig:
-    """A proxy that was not told under which address people reach it is reached where it listens."""
+    """Return the configuration with an access URL; without the option, it is the listener's."""
     if config.server.access_url or not listening:
         return config
     return replace(config, server=replace(config.server, access_url=listening[0]))
@@ -191,7 +191,7 @@ class _LimitedProxy:
 def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServer:
     table = EndpointTable()
     for pattern, handler, budget in handlers(world, authorizer):
-        table.add(pattern, handler, scope=PUBLIC, budgets=(budget,))  # tickets are looked at inside
+        table.add(pattern, handler, scope=PUBLIC, budgets=(budget,))  # tickets are verified inside
     proxies = TrustedProxies(world.config.server)
     apps = None if world.config.derp_only else AppProxy(authorizer)
     if apps is not None:
@@ -209,7 +209,7 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         if apps is not None and takes(head):
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
-        if found is None:  # the HTTP server asked the same table a moment ago
+        if found is None:  # the HTTP server has just checked the same table
             raise LookupError(request.path)
         endpoint, params = found
         upgrade = Upgrade(request, params, stream, trailing, ours)
@@ -219,7 +219,7 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         return None
 
     def is_upgrade(head: h11.Request) -> bool:
-        # With too many parameters it is nobody's: `ProxySite` refuses it.
+        # With too many parameters it belongs to no handler: `ProxySite` rejects it.
         return not has_too_many(head.target) and (takes(head) or table.find(path_of(head)) is not None)
 
     prefixed = world.config.server.host_prefix_cookie

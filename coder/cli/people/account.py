@@ -1,4 +1,4 @@
-"""`coder publickey`: the key with which workspaces reach Git hosts over SSH."""
+"""`coder publickey`: the SSH key that workspaces use for Git hosts."""
 
 from __future__ import annotations
 

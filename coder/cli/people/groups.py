@@ -1,4 +1,4 @@
-"""`coder groups`: sets of an organization's members, for permissions and quotas."""
+"""`coder groups`: groups of an organization's members, for permissions and quotas."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _edit(invocation: Invocation) -> int:
 
 
 def _user_id(client: BlockingClient, name: str) -> str:
-    """Of a name, id or e-mail address."""
+    """Return the id of the user with this name, id or e-mail address."""
     if "@" not in name:
         return str(read(client.request("GET", f"/api/v2/users/{quote(name, safe='')}"), User).id)
     found = read(client.request("GET", f"/api/v2/users?q={quote(name)}"), GetUsersResponse).users

@@ -96,7 +96,7 @@ def _show(invocation: Invocation) -> int:
 def _create(invocation: Invocation) -> int:
     client = session.client(invocation)
     name = invocation.args[0]
-    if sys.stdin.isatty():  # nothing is lost by it, so scripts are not asked
+    if sys.stdin.isatty():  # no data is lost, so no confirmation is required
         confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
     with doing("failed to create organization"):
         made = read(client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)), Organization)

@@ -1,4 +1,4 @@
-"""`coder secret`: values a user keeps for their workspaces. A value comes from standard input rather than from argv."""
+"""`coder secret`: secrets of a user for their workspaces. Values are read from standard input rather than argv."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _create(invocation: Invocation) -> int:
 
 
 def _value(invocation: Invocation) -> str:
-    """`--value`, else a hidden answer at a terminal, else standard input without its last line break."""
+    """Return `--value`, a hidden answer at a terminal, or standard input without its final line break."""
     if invocation["value"]:
         return str(invocation["value"])
     if sys.stdin.isatty():

@@ -41,7 +41,7 @@ def _create(invocation: Invocation) -> int:
 
 
 def _lifetime(invocation: Invocation, client: BlockingClient, user: str) -> timedelta:
-    """As asked for, else the longest allowed."""
+    """Return the requested lifetime, or the maximum allowed."""
     config = read(client.request("GET", f"/api/v2/users/{user}/keys/tokens/tokenconfig"), TokenConfig)
     longest = timedelta(microseconds=config.max_token_lifetime / 1000)
     text = invocation["lifetime"]
@@ -104,7 +104,7 @@ def _row(token: APIKeyWithOwner) -> Row:
 
 
 def _find(client: BlockingClient, given: str) -> HttpAnswer:
-    """A token (APIKey) by its name, its id, or itself."""
+    """Return the token (APIKey) with this name, id or value."""
     with doing("fetch api key by name or id"):
         try:
             return client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(given, safe='')}")

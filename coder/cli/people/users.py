@@ -1,4 +1,4 @@
-"""`coder users`: accounts of other people."""
+"""`coder users`: accounts of the deployment's users."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _create(invocation: Invocation) -> int:
 
 
 def _password(invocation: Invocation, login_type: str) -> tuple[str, bool]:
-    """The password and whether it was made up here."""
+    """Return the password and whether it was generated."""
     if login_type != "password":
         return "", False
     given = invocation["password"]

@@ -1,4 +1,4 @@
-"""`coder bundle`: Terraform and providers for machines without a way out."""
+"""`coder bundle`: Terraform and its providers for machines without internet access."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _bundled() -> list[Path]:
-    """The examples that come with the program."""
+    """Return the bundled example templates."""
     import coder.coderd
 
     return sorted(path.parent for path in (Path(coder.coderd.__path__[0]) / "examples").glob("*/README.md"))

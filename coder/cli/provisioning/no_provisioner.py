@@ -1,6 +1,7 @@
-"""Work that no daemon can run: said at once with what would help, then given up or, when asked for, parked.
+"""Jobs that no provisioner daemon can run: report the reason and the fix, then cancel the job or, with a flag, keep it
+pending.
 
-A job whose daemons are merely away or busy is no business of this module: it waits as it always did.
+A job whose matching daemons are only offline or busy is not affected: it stays pending.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ WAIT = Option(
 )
 
 GRACE = 20.0
-"""Seconds a daemon that is just being started gets to connect before the job is given up."""
+"""Seconds for a starting daemon to connect before the job is canceled."""
 _LOOK = 0.5
 _AWAY = "The provisioners that may run this were not seen lately; the job waits for one."
 
 
 def settle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
-    """`settle_no_provisioner` for a workspace build; whoever does not wait for the build is told, and no more."""
+    """Apply `settle_no_provisioner` to a workspace build; with `--no-wait`, only print the warning."""
     settle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
 
 
@@ -50,9 +51,9 @@ def settle_no_provisioner(
     *,
     waits: bool = True,
 ) -> None:
-    """Looks at a fresh build or version.
+    """Check a new build or template version.
 
-    Returns when somebody may run it, or it was parked. Raises CoderError `no_provisioner` after canceling it.
+    Return if a daemon can run it, or if it stays pending. Raise CoderError `no_provisioner` after canceling it.
     """
     matched = made.matched_provisioners or None
     if made.job.status != "pending" or (matched and matched.available):
@@ -90,7 +91,7 @@ def _why(client: BlockingClient, job: ProvisionerJob) -> ProvisionerJobWhy | Non
     try:
         return read(client.request("GET", f"{_path(job)}/why"), ProvisionerJobWhy)
     except HttpError:
-        return None  # an older server, or one that does not tell
+        return None  # an older server, or one that does not report it
 
 
 def _park(client: BlockingClient, job: ProvisionerJob) -> None:
@@ -99,7 +100,7 @@ def _park(client: BlockingClient, job: ProvisionerJob) -> None:
 
 def _wants(job: ProvisionerJob) -> str:
     tags = [f"{key}={value}" for key, value in sorted(job.tags.items()) if value and key != "owner"]
-    return f"it wants a provisioner with {' '.join(tags)}"
+    return f"it requires a provisioner with {' '.join(tags)}"
 
 
 def _advice(why: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[str]:
@@ -118,7 +119,7 @@ def _is_own(key: str, value: str) -> bool:
 
 
 def _comes(client: BlockingClient, job: ProvisionerJob) -> bool:
-    """Whether somebody who may run the job shows up in time."""
+    """Return whether a matching daemon connects in time."""
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
         why = _why(client, job)

@@ -1,4 +1,4 @@
-"""`coder provisioner start`, and the built-in daemons of `coder server`: where they connect, what they run with."""
+"""`coder provisioner start`, and the built-in daemons of `coder server`: connection and configuration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 256 << 10
 
 PROVIDERS = ("builtin", "upstream")
-"""Who serves the coder/coder provider: this process, or what terraform installs."""
+"""Source of the coder/coder provider: this process, or Terraform's installation."""
 
 
 def _start(invocation: Invocation) -> int:
@@ -66,7 +66,7 @@ async def _serve(invocation: Invocation) -> None:
     organization = invocation["org"] or session.read_file(session.config_dir(invocation), "organization") or "default"
     if with_token:
         async with HttpClient(policy) as http:
-            await http.request("GET", "/api/v2/users/me")  # a bad token is told at once, not retried for ever
+            await http.request("GET", "/api/v2/users/me")  # a rejected token is an error, not retried forever
     name = invocation["name"] or socket.gethostname().split(".")[0]
     tags = pairs(invocation["tag"], "tag")
     knock = _Knock(policy, organization, name, tags, Secret(invocation["key"] or ""), Secret(invocation["psk"] or ""))
@@ -90,16 +90,17 @@ def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConf
     return DaemonConfig(
         name=name,
         work_dir=cache / "work",
-        # Twice a second: the answers are how a daemon hears that its job was canceled.
+        # Twice a second, because the replies report that the job was canceled.
         heartbeat=0.5,
         job_timeout=invocation["job_timeout"].total_seconds(),
     )
 
 
 async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, forceful: bool) -> None:
-    """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once.
+    """Stop on signals. SIGTERM drains: the running job finishes first. SIGINT cancels it gracefully; a second signal
+    stops immediately.
 
-    `forceful`: the first signal counts as the second.
+    `forceful`: the first signal acts as the second.
     """
     import signal
 
@@ -116,10 +117,10 @@ async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, force
                     say("Stopping now; a running job fails with the state it has.")
                     scope.cancel()
                 elif number == signal.SIGTERM:
-                    say("Draining: the running job ends first. Once more to stop at once.")
+                    say("Draining: waiting for the running job to finish. Repeat the signal to stop immediately.")
                     shutdown.drain()
                 else:
-                    say("Canceling the running job, then stopping. Once more to stop at once.")
+                    say("Canceling the running job, then stopping. Repeat the signal to stop immediately.")
                     shutdown.cancel_job()
 
     async with trio.open_nursery() as nursery:
@@ -148,7 +149,7 @@ def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin"
 
 @dataclass
 class _Knock:
-    """How this daemon asks to be let in."""
+    """Return the headers that authenticate this daemon."""
 
     policy: DialPolicy
     organization: str
@@ -159,7 +160,7 @@ class _Knock:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Session]:
-        """One connection. Raises HttpError when it is refused."""
+        """Open a connection. Raise HttpError if the server rejects it."""
         import trio
 
         from coder.net.websocket import connect_websocket
@@ -175,7 +176,7 @@ class _Knock:
                 await trio.aclose_forcefully(socket_)
 
     async def _learn_organization(self) -> None:
-        """A provisioner key knows which organization it is for; the person need not say."""
+        """Read the organization of a provisioner key, so that no flag is required."""
         secret = self.key.reveal()
         if not secret:
             return
@@ -209,7 +210,7 @@ def _cache(text: str) -> Path:
 
 
 async def builtin_daemons(context: Context) -> None:
-    """The daemons inside the server: the same code as an external one, over an in-memory link."""
+    """Run the server's built-in daemons: the code of external daemons over an in-memory connection."""
     import trio
 
     from coder.coderd.rpc_endpoints.provisioners import connect_built_in

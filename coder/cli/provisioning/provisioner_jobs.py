@@ -1,4 +1,4 @@
-"""`coder provisioner jobs`: what waits and runs, why it waits, and how to end it."""
+"""`coder provisioner jobs`: list, explain and cancel jobs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _list(invocation: Invocation) -> int:
     if invocation["initiator"]:
         query["initiator"] = invocation["initiator"]
     found = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
-    jobs = found[::-1]  # the API has the newest first; a terminal ends with what is looked for
+    jobs = found[::-1]  # the API lists the newest first; on a terminal the newest is easier to find last
     title = organization.display_name or organization.name
     if not jobs and invocation["output"] != "json":
         sys.stderr.write("No provisioner jobs found\n")
@@ -140,12 +140,12 @@ def _why(invocation: Invocation) -> int:
 
 
 def print_why(why: ProvisionerJobWhy) -> None:
-    """The answer for people: the verdict, when it starts, each daemon's reason, what would help."""
+    """Print the explanation: the verdict, the expected start, each daemon's reason, and the fix."""
     sys.stdout.write(f"{why.summary}\n")
     if why.verdict == "not_waiting":
         return
     tags = " ".join(f"{key}={value}" for key, value in sorted(why.tags.items()) if value)
-    sys.stdout.write(f"It is a {why.provisioner} job and wants: {tags}\n")
+    sys.stdout.write(f"It is a {why.provisioner} job and requires: {tags}\n")
     sys.stdout.write(f"Expected start: {_expected(why)}\n")
     if why.parked:
         sys.stdout.write("It is parked: it waits without limit.\n")

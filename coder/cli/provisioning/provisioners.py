@@ -1,4 +1,4 @@
-"""`coder provisioner list`: daemons, and how they are."""
+"""`coder provisioner list`: daemons and their state."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _list(invocation: Invocation) -> int:
 
 
 def _list_health(invocation: Invocation) -> int:
-    """`--health`: what the server measured over the mesh."""
+    """Print the health that the server measured over the mesh (`--health`)."""
     from coder.api.provisioning.provisioners import ProvisionerDaemonHealth
 
     client = session.client(invocation)

@@ -1,4 +1,4 @@
-"""`coder terraform-provider`: the provider as a plugin terraform starts, and a mirror it can be found in."""
+"""`coder terraform-provider`: the provider as a Terraform plugin, and a filesystem mirror of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _own_command() -> list[str]:
-    """How this very program is started again."""
+    """Return the command line that starts this program again."""
     if getattr(sys, "frozen", False):
         return [sys.executable, "terraform-provider"]
     root = Path(__file__).resolve().parents[3]

@@ -1,4 +1,4 @@
-"""`coder exp scaletest cleanup`: takes away exactly what scale tests of this person on this machine made."""
+"""`coder exp scaletest cleanup`: deletes exactly what this user's scale tests created from this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
 
 POLL = 1.0
-"""Seconds between looks whether a removal has ended."""
+"""Seconds between polls for the end of a removal."""
 
 
 def _run(invocation: Invocation) -> int:
@@ -47,13 +47,13 @@ async def remove_all(
     names: Collection[str] | None = None,
     template: str = "",
 ) -> int:
-    """Workspaces, and then their users, which cannot go before; all, or those of `names`. 1 when something stayed."""
+    """Remove workspaces and then their users, all or those in `names`. Return 1 if some remain."""
     viewer = await _viewer(http)
     failed: list[ScaletestRun] = []
     removed = 0
     for kind, remove in (("workspace", _remove_workspace), ("user", _remove_user)):
         if kind == "user" and template:
-            continue  # they may have other workspaces
+            continue  # those users can have other workspaces
         found = ledger.of(kind, names)
         jobs: list[Job] = [
             (f"{kind} {one.name}", partial(remove, http, ledger, one, viewer, template)) for one in found
@@ -77,17 +77,17 @@ async def remove_all(
 
 
 async def username(http: HttpClient) -> str:
-    """Of the session. Empty when the server does not say."""
+    """Return the permissions of the session; empty if the server does not report them."""
     return str((await http.request("GET", "/api/v2/users/me")).json(dict).get("username", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Whom the session belongs to."""
+    """User name of the session."""
 
     name: str
     sees: frozenset[str]
-    "Kinds of things of which the server shows all, whoever's they are."
+    "Kinds of resources that the user can see regardless of their owner."
 
 
 async def _viewer(http: HttpClient) -> Viewer:
@@ -96,7 +96,7 @@ async def _viewer(http: HttpClient) -> Viewer:
     try:
         answer = (await http.request("POST", "/api/v2/authcheck", json={"checks": checks})).json(dict[str, bool])
     except (HttpError, NetError):
-        answer = {}  # it does not say: nothing is taken for gone that may only be hidden
+        answer = {}  # no answer: do not assume that hidden resources are deleted
     return Viewer(name, frozenset(kind for kind, allowed in answer.items() if allowed))
 
 
@@ -122,7 +122,7 @@ async def _remove_workspace(
 
 
 async def _delete(http: HttpClient, workspace: Workspace) -> None:
-    """Until it is gone. What builds it ends first; a delete that has ended without deleting is asked for once more."""
+    """Remove a workspace: wait for a running build, delete, and retry a delete that ended without deleting."""
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
@@ -161,16 +161,16 @@ async def _remove_user(
 
 
 def _check_absence(ledger: Ledger, made: Made, viewer: Viewer) -> None:
-    """The server shows no such thing: raises CoderError when that does not mean that there is none.
+    """Check that a resource the server does not show is really absent; raise CoderError if it can be hidden.
 
-    Roles come and go: who made it may not see it any more, and who sees everything need not have made it.
+    Roles change: the creator can lose permission to see it, and a user with permission need not be its creator.
     """
     own = (made.owner == viewer.name != "") or (made.owner == "me" and made.by in ("", viewer.name))
     if made.kind not in viewer.sees and not own:
         raise CoderError(
             "scaletest",
             f"things of {made.owner} are not shown to {viewer.name or 'this session'}; "
-            f"{made.by or 'somebody who saw them'} made it",
+            f"{made.by or 'a user who can see them'} made it",
         )
     if ledger.may_still_come(made):
         raise CoderError(

@@ -1,4 +1,5 @@
-"""`coder exp scaletest create-workspaces`: workspaces made together, each timed until its agents are ready."""
+"""`coder exp scaletest create-workspaces`: creates workspaces concurrently and times each until its agents are
+ready."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def _run(invocation: Invocation) -> int:
 
     check_outputs(invocation)
     if not invocation["template"]:
-        raise CoderError("scaletest", "--template is required", "`coder templates list` shows those there are.")
+        raise CoderError("scaletest", "--template is required", "List the templates with `coder templates list`.")
     if not 1 <= invocation["count"] <= MOST_JOBS:
         raise CoderError("scaletest", f"--count must be from 1 to {MOST_JOBS}")
     if not invocation["no_cleanup"]:
@@ -71,7 +72,7 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
             timeout=invocation["timeout"].total_seconds(),
             job_timeout=invocation["job_timeout"].total_seconds(),
         )
-    finally:  # whatever ended the runs, and before the report, which may meet a full disk or a closed pipe
+    finally:  # after any end of the runs, and before the report, which can fail on a full disk or a closed pipe
         if not invocation["no_cleanup"]:
             cleaned = await _clean(invocation, http, ledger, names)
     code = write_report(invocation, "create-workspaces", began, runs)
@@ -81,11 +82,11 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
 
 
 async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names: list[str]) -> int:
-    """The exit status: 1 when something stayed."""
+    """Clean up and return the exit status: 1 if something remains."""
     try:
         return await remove_all(invocation, http, ledger, names=names)
     except (CoderError, OSError) as error:
-        say(f"Not everything was taken away: {explain_error(error)}\n`coder exp scaletest cleanup` does it.")
+        say(f"Some resources were not deleted: {explain_error(error)}\n`coder exp scaletest cleanup` does it.")
         return 1
 
 
@@ -141,11 +142,11 @@ async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: st
 
 
 async def _ask_for(http: HttpClient, ledger: Ledger, made: Made, path: str, body: dict[str, Any]) -> Answer:
-    """POST. What the server answers goes into the ledger: there, or refused."""
+    """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:
         answer = await http.request("POST", path, json=body)
     except HttpError as error:
-        # Any other error may come from something on the way while the server goes on.
+        # Any other error can come from a proxy in between, while the server still processes the request.
         if error.is_enveloped and 400 <= error.status < 500:
             ledger.forget(made)
         raise
@@ -170,7 +171,7 @@ async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
 
 
 async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
-    """Connected, and their start scripts ended."""
+    """Wait until the agents are connected and their start scripts have ended."""
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
@@ -187,7 +188,7 @@ async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
 
 
 async def _run_command(invocation: Invocation, http: HttpClient, workspace: Workspace) -> str:
-    """What it said, bounded."""
+    """Return the command's output, bounded in size."""
     import trio
 
     from coder.cli.scaletest.terminal import open_terminal

@@ -1,4 +1,4 @@
-"""`coder exp scaletest dashboard`: the requests people's pages make, by many visitors at once, each timed."""
+"""`coder exp scaletest dashboard`: requests of the dashboard's pages by many concurrent visitors, each timed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PAGES = {
         "/api/v2/notifications/inbox",
     ),
 }
-"""What a page asks when it is opened, all of it at once."""
+"""Requests that a page sends when opened, concurrently."""
 
 
 def _run(invocation: Invocation) -> int:
@@ -73,10 +73,10 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
 
 
 async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds: float, run: ScaletestRun) -> None:
-    """One page after the other for that long; at least one."""
+    """Open pages one after the other for this duration; at least one."""
     import trio
 
-    # Chances are repeatable by --rand-seed: every visitor has its own.
+    # Every visitor has its own generator, so that --rand-seed repeats a test.
     chance = random.Random(f"{invocation['rand_seed']} {number}")
     interval, jitter = invocation["interval"].total_seconds(), invocation["jitter"].total_seconds()
     end = trio.current_time() + seconds
@@ -94,7 +94,7 @@ async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds:
 
 
 async def _open_page(http: HttpClient, page: str) -> None:
-    """Raises what the first request that failed raised."""
+    """Send a page's requests. Raise the error of the first failed request."""
     import trio
 
     failed: list[CoderError] = []

@@ -1,8 +1,9 @@
-"""What scale tests made and have not taken away: a file in the configuration directory, one JSON object a line.
+"""Ledger of what scale tests created and did not yet delete: a file in the configuration directory, one JSON object per
+line.
 
-A line is written before the request that makes the thing, and its name has a random part: so `cleanup` finds all of
-it after a crash, and nothing that somebody else made, whatever that is called. What becomes of the thing is another
-line, the last of its name counts: nothing that another process writes meanwhile is lost.
+A line is written before the request that creates the resource, and the resource's name has a random part. So `cleanup`
+finds all resources after a crash, and none that another user created, regardless of their names. Each state change
+appends a line, and the last line of a name counts, so that concurrent writes of other processes are not lost.
 """
 
 from __future__ import annotations
@@ -28,65 +29,65 @@ if sys.platform != "win32":
 FILE = "scaletest.jsonl"
 LOCK = "scaletest.lock"
 UNANSWERED_FOR = 3600.0
-"""Ours: seconds after which no server nor proxy still works on a request that its client has given up."""
+"""Seconds (our choice) after which neither server nor proxy still processes a request that its client abandoned."""
 _NAME = re.compile(r"scaletest-[0-9a-f]{8}-[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One thing, and what is known of it."""
+    """Created resource and its state."""
 
     url: str
-    "Of the deployment."
+    "URL of the deployment."
     kind: str
-    "workspace or user."
+    "Kind of the resource: workspace or user."
     owner: str
-    "Of a workspace; of a user its own name."
+    "Owner of a workspace; for a user, its own name."
     name: str
     by: str = ""
-    "Username of the session that asked for it; empty in lines of older versions."
+    "User name of the session that requested it; empty in lines of older versions."
     at: float = 0.0
-    "When it was asked for, in Unix seconds."
+    "Unix time of the request."
     state: Literal["intended", "made", "gone"] = "intended"
-    "made: the server has answered that it is there."
+    "made: the server has confirmed that it exists."
 
 
 class Ledger:
-    """Of one person on one machine. `now` says Unix seconds."""
+    """Ledger of one user on one machine. `now` returns Unix seconds."""
 
     def __init__(self, directory: Path, url: str, now: Callable[[], float] = time.time) -> None:
         self._directory, self._url, self._now = directory, url.rstrip("/"), now
         self._path = directory / FILE
 
     def intend(self, kind: str, owner: str, name: str, by: str = "") -> Made:
-        """From now on it is to be taken away. Raises OSError: then it must not be made."""
+        """Record a resource to delete later. Raise OSError: then it must not be created."""
         made = Made(self._url, kind, owner, name, by, self._now())
         self._append(made)
         return made
 
     def answered(self, made: Made) -> None:
-        """The server has said that it is there."""
+        """Record that the server confirmed the resource."""
         self._append(replace(made, state="made"))
 
     def forget(self, gone: Made) -> None:
-        """It is not there any more, and will not be."""
+        """Record that the resource does not exist and will not be created."""
         self._append(replace(gone, state="gone"))
 
     def of(self, kind: str, names: Collection[str] | None = None) -> list[Made]:
-        """Of this deployment (and of these names), the oldest first."""
+        """Return the resources of this deployment (and of these names), the oldest first."""
         mine = (one for one in self._all() if one.url == self._url and one.kind == kind)
         return [one for one in mine if names is None or one.name in names]
 
     def elsewhere(self) -> dict[str, int]:
-        """How many things were made at other addresses, by their URL."""
+        """Return the number of resources at other deployments, by URL."""
         return dict(Counter(one.url for one in self._all() if one.url != self._url))
 
     def may_still_come(self, made: Made) -> bool:
-        """The server may still be making what it does not show yet: it was asked lately and has never answered."""
+        """Return whether the server can still be creating the resource: it was requested recently without an answer."""
         return made.state == "intended" and self._now() - made.at < UNANSWERED_FOR
 
     def compact(self) -> None:
-        """Leaves out what is gone."""
+        """Rewrite the file without deleted resources."""
         if not self._path.exists():
             return
         with self._locked() as held:
@@ -100,13 +101,14 @@ class Ledger:
             with os.fdopen(descriptor, "r+b") as file:
                 if file.seek(0, os.SEEK_END):
                     file.seek(-1, os.SEEK_END)
-                    # A full disk may have cut the line before, which must not swallow this one.
+                    # A full disk can have cut the previous line, which must not merge with this one.
                     file.write(b"" if file.read(1) == b"\n" else b"\n")
                 file.write(_line(made).encode())
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
-        """Nobody else writes meanwhile. False where files cannot be locked: there lines may only be added."""
+        """Lock the file against other writers. Yield False if files cannot be locked: then lines can only be
+        appended."""
         if sys.platform == "win32":
             yield False
         else:
@@ -126,7 +128,7 @@ class Ledger:
             try:
                 one = msgspec.json.decode(line, type=Made)
             except msgspec.DecodeError:
-                continue  # cut, by a crash or a full disk, before its request was made
+                continue  # cut by a crash or a full disk, before its request was sent
             if _NAME.fullmatch(one.name):
                 found[one.url, one.kind, one.owner, one.name] = one
         return [one for one in found.values() if one.state != "gone"]
@@ -137,6 +139,6 @@ def _line(made: Made) -> str:
 
 
 def new_names(count: int) -> list[str]:
-    """Names that nobody has."""
+    """Return names that do not exist yet."""
     run = secrets.token_hex(4)
     return [f"scaletest-{run}-{number}" for number in range(count)]

@@ -1,4 +1,4 @@
-"""Many jobs, a few at a time, and what became of each: the frame of every scale test."""
+"""Framework of scale tests: many jobs with bounded concurrency, and their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 2000
 MOST_AT_ONCE = 200
-"""Ours: jobs of one test and how many of them at a time; more is a test of this program and not of the server."""
+"""Limits (our choice) of a test's jobs and of their concurrency; above them, this program is the bottleneck."""
 UNSUPPORTED = {
     "trace": "there is no tracing of the test; the server's is --trace there",
     "trace_coder": "there is no tracing of the test; the server's is --trace there",
@@ -41,36 +41,37 @@ UNSUPPORTED = {
     "run_expect_timeout": "a command either ends in time or the run has failed",
     "run_log_output": "what commands say is in --output json",
     "retry": "what fails is counted, and nothing is tried twice",
-    "headless": "requests are made as the pages make them, and nothing is drawn",
+    "headless": "requests are sent as the pages send them, without rendering",
     "ssh": "traffic goes through terminals; scripts/bench measures SSH",
     "app": "traffic goes through terminals",
     "disable_direct": "terminals are the server's own way to a workspace",
     "proxy_url": "traffic goes through the server",
-    "unused_cleanup_concurrency": "this test makes nothing that is taken away",
-    "unused_cleanup_timeout": "this test makes nothing that is taken away",
-    "unused_cleanup_job_timeout": "this test makes nothing that is taken away",
+    "unused_cleanup_concurrency": "this test creates nothing to delete",
+    "unused_cleanup_timeout": "this test creates nothing to delete",
+    "unused_cleanup_job_timeout": "this test creates nothing to delete",
 }
 
 
 @dataclass(slots=True)
 class ScaletestRun:
-    """One job that was run."""
+    """Result of a job."""
 
     name: str
     seconds: float = 0.0
     error: str = ""
     figures: dict[str, Any] = field(default_factory=dict)
-    "What it measured, by name."
+    "Measurements by name."
 
 
 Job = tuple[str, Callable[[ScaletestRun], Awaitable[None]]]
-"""Its name, and what to do; it fills in figures and raises what went wrong."""
+"""Name and function of a job; the function fills in measurements and raises errors."""
 
 
 async def run_all(
     jobs: Sequence[Job], *, at_once: int, timeout: float, job_timeout: float, most: int = MOST_JOBS
 ) -> list[ScaletestRun]:
-    """All of them, in order, `at_once` at a time. What raises is that run's error; times are seconds."""
+    """Run all jobs in order, `at_once` concurrently. An exception becomes the error of its run; times are in
+    seconds."""
     import trio
 
     if len(jobs) > most or not 0 < at_once <= MOST_AT_ONCE:
@@ -105,7 +106,7 @@ async def _error_of(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, 95th and 99th percentile and most, in milliseconds, of seconds; nearest rank."""
+    """Return median, 95th and 99th percentile and maximum in milliseconds, from seconds; nearest rank."""
     ordered = sorted(values)
     if not ordered:
         return {}
@@ -114,9 +115,9 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequence[ScaletestRun]) -> int:
-    """To every place that --output names. The exit status: 1 when a run failed.
+    """Write the report to every --output. Return the exit status: 1 if a run failed.
 
-    Raises the first OSError once all other places have it.
+    Raise the first OSError after writing all other outputs.
     """
     failed = [run for run in runs if run.error]
     document = {
@@ -153,7 +154,7 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
 
 
 def _places(invocation: Invocation) -> list[tuple[str, Path | None]]:
-    """Kind and file of each --output; None is standard output."""
+    """Return kind and file of each --output; None is standard output."""
     split = (place.partition(":") for place in invocation["output"])
     return [(kind, Path(path) if path not in ("", "-") else None) for kind, _, path in split]
 
@@ -166,8 +167,8 @@ def _text(title: str, document: Mapping[str, Any], runs: Sequence[ScaletestRun])
 
 
 def check_outputs(invocation: Invocation) -> None:
-    """Refuses what cannot be written or is not done, before anything is. Raises CoderError."""
-    # These variables may be there for the commands that do clean up.
+    """Reject unwritable outputs and unsupported options before any request. Raise CoderError."""
+    # These variables can be set for the commands that clean up.
     passed_by = {option.name for option in UNUSED_CLEANUP_OPTIONS if invocation.sources.get(option.name) == "env"}
     reasons = {name: reason for name, reason in UNSUPPORTED.items() if name not in passed_by}
     for sentence, hint, _ in unsupported(invocation, reasons):
@@ -177,20 +178,20 @@ def check_outputs(invocation: Invocation) -> None:
         if kind not in ("text", "json"):
             raise CoderError("bad_option", f"--output {kind} is neither text nor json", "Write json or json:FILE.")
         try:
-            if path is not None and not path.is_fifo():  # opening one waits for its reader
+            if path is not None and not path.is_fifo():  # opening a FIFO waits for its reader
                 path.open("a").close()
         except OSError as error:
             raise CoderError("bad_option", f"--output {kind}:{path} cannot be written: {error.strerror}") from error
 
 
 def check_at_once(number: int, flag: str) -> None:
-    """Raises CoderError for a number of runs at a time that is not done."""
+    """Raise CoderError for an unsupported number of concurrent runs."""
     if not 0 < number <= MOST_AT_ONCE:
         raise CoderError("bad_option", f"--{flag} {number} is not from 1 to {MOST_AT_ONCE} at a time")
 
 
 def chosen_range(text: str, flag: str, count: int) -> range:
-    """`START:END` as numbers below `count`; everything when nothing was given. Raises CoderError."""
+    """Parse `START:END` as a range of numbers below `count`; without a value, return all. Raise CoderError."""
     if not text:
         return range(count)
     start, colon, end = text.partition(":")
@@ -200,7 +201,7 @@ def chosen_range(text: str, flag: str, count: int) -> range:
 
 
 async def with_client(invocation: Invocation, do: Callable[[HttpClient], Awaitable[int]]) -> int:
-    """`do` with a client of the session that is logged in."""
+    """Call `do` with a client of the current session."""
     from coder.net.http1 import HttpClient
 
     async with HttpClient(session.dial_policy(invocation), keep=MOST_AT_ONCE) as http:
@@ -281,7 +282,7 @@ CLEANUP_OPTIONS = (
     ),
 )
 UNUSED_CLEANUP_OPTIONS = tuple(replace(option, name=f"unused_{option.name}", hidden=True) for option in CLEANUP_OPTIONS)
-"""For tests that make nothing."""
+"""Options accepted by tests that create nothing."""
 PROMETHEUS_OPTIONS = (
     _refused(
         "prometheus_address",

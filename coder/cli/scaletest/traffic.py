@@ -1,4 +1,4 @@
-"""`coder exp scaletest workspace-traffic`: bytes typed into a terminal of each workspace and read back, timed."""
+"""`coder exp scaletest workspace-traffic`: sends bytes to a terminal of each workspace and times the echo."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
 
 MOST_BYTES = 64 << 10
-"""Ours: bytes of one tick; a terminal is no file transfer."""
+"""Maximum bytes per tick (our choice), as a terminal is not a file transfer."""
 ECHO = "stty raw -echo; echo ready; exec cat"
-"""Run in each terminal: what is typed comes back as it is."""
+"""Command in each terminal, which echoes its input unchanged."""
 
 
 def _run(invocation: Invocation) -> int:

@@ -1,4 +1,4 @@
-"""`coder server backup` and `restore`: a deployment's database as one file."""
+"""`coder server backup` and `restore`: save and restore a deployment's database as one file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def _reached(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
-    """The database given, the built-in one of a running server, or that one started for the block."""
+    """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
     if invocation["postgres_url"]:
@@ -83,10 +83,10 @@ def _restore(invocation: Invocation) -> int:
 
 
 def _restore_place(invocation: Invocation) -> tuple[ServerConfig, bool]:
-    """The server's configuration, and whether its data directory has no database yet.
+    """Return the server's configuration, and whether its data directory has no database yet.
 
-    A new place has to be named (`--global-config`, CODER_CONFIG_DIR): the directory that is taken when nothing is said
-    is another one for each user, and a deployment restored there is not the one that a service runs.
+    A new data directory requires a name (`--global-config`, CODER_CONFIG_DIR): the default directory differs per user,
+    and a deployment restored there is not the one that a service runs.
     """
     try:
         return find_place(invocation), False

@@ -1,4 +1,4 @@
-"""`coder features`, `coder licenses` and `coder notifications`: what concerns the deployment as a whole."""
+"""`coder features`, `coder licenses` and `coder notifications`: settings of the whole deployment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _licenses(invocation: Invocation) -> int:
 
 
 def _license_row(found: License) -> Row:
-    """Of a server that has some: upstream's, for example."""
+    """Return the row of a license; only upstream servers have licenses."""
     until = found.claims.get("license_expires")
     features = found.claims.get("features")
     return {
@@ -62,7 +62,7 @@ def _license_row(found: License) -> Row:
 
 
 def _moment(seconds: object) -> str:
-    """A claim is whatever somebody signed."""
+    """Format a claim's time; a license can contain any value."""
     try:
         return api_time(datetime.fromtimestamp(seconds, UTC)) if isinstance(seconds, int | float) else ""
     except (OverflowError, ValueError, OSError):
@@ -70,7 +70,7 @@ def _moment(seconds: object) -> str:
 
 
 def _add_license(_: Invocation) -> int:
-    """Every feature is there without one: said, and nothing stored."""
+    """Print that every feature works without a license; nothing is stored."""
     say("This deployment needs no license: every feature is entitled. Nothing was stored.")
     return 0
 

@@ -1,4 +1,4 @@
-"""`coder server postgres-builtin-…`, `create-admin-user` and `dbcrypt …`: work on a deployment's database."""
+"""`coder server postgres-builtin-…`, `create-admin-user` and `dbcrypt …`: commands on a deployment's database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _builtin_url(invocation: Invocation) -> int:
 
 
 def _builtin_serve(invocation: Invocation) -> int:
-    """Until it is told to stop."""
+    """Run until a stop signal."""
     import signal
 
     import trio
@@ -113,7 +113,7 @@ async def _insert_admin(invocation: Invocation, username: str, email: str, passw
         return str(row.id)
 
 
-# ---- keys of what is sealed
+# ---- encryption keys
 
 
 def _keys(texts: list[str] | tuple[str, ...], flag: str) -> dict[str, bytes]:
@@ -123,7 +123,7 @@ def _keys(texts: list[str] | tuple[str, ...], flag: str) -> dict[str, bytes]:
 
 
 def _rotate(invocation: Invocation) -> int:
-    """Seals everything, what lay open too, with the new key; what the old keys sealed can be read with the new one."""
+    """Encrypt all values with the new key, including unencrypted ones; the new key replaces the old keys."""
     new = _keys([invocation["new_key"]], "--new-key")
     old = _keys(invocation["old_keys"], "--old-keys")
     if not new:
@@ -143,7 +143,7 @@ def _rotate(invocation: Invocation) -> int:
 def _decrypt(invocation: Invocation) -> int:
     keys = _keys(invocation["keys"], "--keys")
     if not keys:
-        raise CoderError("bad_option", "the keys are needed", "They are those of --external-token-encryption-keys.")
+        raise CoderError("bad_option", "the keys are needed", "Use the keys of --external-token-encryption-keys.")
     confirm(invocation, "Store everything that is sealed in the open? Have a backup of the database, stop the server.")
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
 
@@ -152,7 +152,7 @@ def _decrypt(invocation: Invocation) -> int:
 
 
 def _rewrite(invocation: Invocation, whole: Callable[[str], str], verb: str) -> int:
-    """One transaction: a text that cannot be opened leaves everything as it was."""
+    """Rewrite all values in one transaction: a value that cannot be decrypted rolls everything back."""
     from coder.base.threads import run_trio
     from coder.coderd.services.foundation.encryption_at_rest import SEALED
     from coder.coderd.store.engine import encryption_at_rest
@@ -185,11 +185,11 @@ def _forget(invocation: Invocation) -> int:
     return 0
 
 
-# ---- links to people of the OpenID provider
+# ---- links to users of the OpenID provider
 
 
 def _fix_links(invocation: Invocation) -> int:
-    """After a change of the provider: accounts tied to the old one are tied again at their next login."""
+    """Unlink accounts after a change of the provider: each is linked again at its next login."""
     from coder.base.threads import run_trio
     from coder.coderd.store.login import user_links
 

@@ -1,7 +1,7 @@
-"""`coder support bundle`: one archive with what somebody who helps has to know, without secrets.
+"""`coder support bundle`: an archive with diagnostics for support, without secrets.
 
-Whatever cannot be asked is noted in the archive instead of ending the command. The deployment masks its own secrets;
-environment variables of agents are masked here.
+A failed request is noted in the archive and does not end the command. The deployment masks its own secrets; this module
+masks environment variables of agents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 _CAP = 10
-"""Workspaces of a template that are looked at when nobody says how many."""
+"""Default number of workspaces to collect."""
 _DEPLOYMENT = {
     "deployment/buildinfo.json": "/api/v2/buildinfo",
     "deployment/config.json": "/api/v2/deployment/config",
@@ -51,7 +51,7 @@ _PPROF = {
 
 
 class _Bundle:
-    """The archive while it is being filled; every failure becomes a line of it."""
+    """Archive that is being written; it records every failure as a line."""
 
     def __init__(self, archive: zipfile.ZipFile, client: BlockingClient) -> None:
         self._archive, self._client = archive, client
@@ -64,7 +64,7 @@ class _Bundle:
         self.text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def take(self, name: str, path: str, change: Callable[[Any], Any] | None = None) -> Any:
-        """Puts what the server answers to `path` in; returns it, None when it was refused."""
+        """Add the server's answer for `path` to the archive and return it; None if the request failed."""
         begun = time.monotonic()
         try:
             answer = self._client.request("GET", path)
@@ -82,7 +82,7 @@ class _Bundle:
 
 
 def mask_environment(value: Any) -> Any:
-    """Values of environment variables out of anything the API says."""
+    """Mask values of environment variables anywhere in an answer of the API."""
     if isinstance(value, list):
         return [mask_environment(one) for one in value]
     if not isinstance(value, dict):
@@ -126,7 +126,7 @@ def _bundle(invocation: Invocation) -> int:
 
 
 def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Workspace, Any]]:
-    """Those named, and those of `--template`; each beside what the server said."""
+    """Return the named workspaces and those of `--template`, each with the server's answer."""
     names = list(invocation.args[:1])
     for path in invocation["workspace_file"]:
         try:

@@ -1,4 +1,4 @@
-"""`coder workspace-proxy`: the places besides this deployment that workspaces are reached through."""
+"""`coder workspace-proxy`: proxies that serve workspaces close to their users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coder workspace-proxy server`: the role of a workspace proxy, from flags and environment."""
+"""`coder workspace-proxy server`: runs a workspace proxy with settings from flags and environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coder exp`: what may change or go. Here: a web terminal in one's own terminal, and how prompts and errors look."""
+"""`coder exp`: experimental commands: a web terminal in the local terminal, and example prompts and errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _COLOURS = tuple(Choice(word, word) for word in ("Blue", "Green", "Yellow", "Red
 
 
 def _select(invocation: Invocation) -> int:
-    """One answer of a list."""
+    """Prompt for one item of a list."""
     chosen = select("Select your favorite color:", _COLOURS, default="Blue", searches=invocation["search"])
     sys.stdout.write(f'"{chosen}" selected\n')
     return 0

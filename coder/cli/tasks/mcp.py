@@ -1,4 +1,4 @@
-"""`coder exp mcp`: the deployment as tools for a model, and the files by which its programs find them."""
+"""`coder exp mcp`: an MCP server for the deployment, and the configuration of programs that use it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _serve(invocation: Invocation) -> int:
 
 
 def _tools(invocation: Invocation, reporter: AppStatusReporter | None) -> list[Any]:
-    """The tools whose credentials are at hand, of those that are allowed. Raises CoderError when none is left."""
+    """Return the allowed tools whose credentials exist. Raise CoderError if there are none."""
     from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
     from coder.cli.tasks.mcp_tools import person_tools, report_tool
     from coder.cli.tasks.mcp_workspace_tools import workspace_tools
@@ -70,7 +70,7 @@ def _tools(invocation: Invocation, reporter: AppStatusReporter | None) -> list[A
 
 
 def _reporter(invocation: Invocation) -> AppStatusReporter | None:
-    """Who tells the server how the app is: by the agent's token, or its socket; None where neither is known."""
+    """Return the reporter of the app's status, by the agent's token or its socket; None without both."""
     from coder.cli.tasks.app_status import AppStatusReporter
 
     slug, token = invocation["app_status_slug"], invocation["agent_token"]
@@ -102,7 +102,7 @@ def _body(slug: str, report: Report) -> dict[str, str]:
 def _configure(
     invocation: Invocation, path: Path, place: tuple[str, ...] = (), top: Mapping[str, Any] | None = None
 ) -> int:
-    """Adds our server to a client's JSON file, and `top` at its top; what else stands there stays."""
+    """Add the MCP server to a client's JSON file, and `top` at its top level; other entries stay."""
     try:
         whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         whole.update(top or {})
@@ -131,7 +131,7 @@ def _claude_code(invocation: Invocation) -> int:
     path = Path(invocation["claude_config_path"]).expanduser()
     project = str(Path(invocation.args[0]).absolute()) if invocation.args else ""
     key = invocation["claude_api_key"]
-    # With a key of its own Claude Code does not ask who one is.
+    # With an API key, Claude Code does not prompt for a login.
     top = {"primaryApiKey": key, "hasCompletedOnboarding": True} if key else {}
     _configure(invocation, path, ("projects", project) if project else (), top)
     prompts = {"coder-prompt": invocation["coder_prompt"], "system-prompt": invocation["system_prompt"]}
@@ -140,7 +140,7 @@ def _claude_code(invocation: Invocation) -> int:
 
 
 def _write_prompts(path: Path, prompts: dict[str, str]) -> None:
-    """Each prompt between tags of its name, in place of what stood between them; the person's own words stay."""
+    """Write each prompt between tags of its name, replacing the old text between them; the user's text stays."""
     kept = text = read_whole(path) if path.exists() else ""
     for name, prompt in reversed(prompts.items()):
         kept = re.sub(rf"<{name}>.*?</{name}>\r?\n?", "", kept, flags=re.DOTALL)

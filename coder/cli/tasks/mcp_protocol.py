@@ -1,4 +1,4 @@
-"""The Model Context Protocol over standard streams, as far as a server of tools needs it: JSON-RPC 2.0 by lines.
+"""Model Context Protocol over standard streams, the subset for a server of tools: JSON-RPC 2.0, one message per line.
 
 Specification: modelcontextprotocol.io, 2025-06-18. Why not its library: docs/decisions/mcp.md.
 """
@@ -15,30 +15,30 @@ from coder.base.quoted import quoted
 from coder.cli.failures import slip
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
-"""Spoken here, the newest first."""
+"""Supported protocol versions, the newest first."""
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something a model may call."""
+    """Tool that a model can call."""
 
     name: str
     description: str
     call: Callable[[Mapping[str, Any]], Any]
-    "Arguments in, anything JSON can say out. Raises CoderError."
+    "Function from arguments to any JSON value. Raises CoderError."
     arguments: Mapping[str, tuple[str, str]]
-    "Name: (JSON type, what it means)."
+    "Properties: name -> (JSON type, description)."
     required: tuple[str, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        """As `tools/list` says it."""
+        """Return the description for `tools/list`."""
         properties = {name: {"type": kind, "description": text} for name, (kind, text) in self.arguments.items()}
         schema = {"type": "object", "properties": properties, "required": list(self.required)}
         return {"name": self.name, "description": self.description, "inputSchema": schema}
 
     def fault(self, given: Mapping[str, Any]) -> str:
-        """What is wrong with arguments; "" when nothing."""
+        """Return what is wrong with the arguments; "" if they are valid."""
         for name in self.required:
             if given.get(name) in (None, "", [], {}):
                 return f"{name} is required"
@@ -55,7 +55,7 @@ _TYPES: dict[str, type] = {"string": str, "integer": int, "object": dict, "boole
 
 
 class McpServer:
-    """Answers one client."""
+    """Server for one client."""
 
     def __init__(self, version: str, tools: Iterable[Tool], instructions: str = "") -> None:
         self._version = version
@@ -63,7 +63,7 @@ class McpServer:
         self._instructions = instructions
 
     def answer_line(self, line: str) -> str | None:
-        """The answer to one line, without its end; None where none is due."""
+        """Return the reply to one line, without its line break; None if it requires none."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -112,9 +112,9 @@ class McpServer:
         try:
             found = tool.call(given)
             text = found if isinstance(found, str) else json.dumps(found)
-        except CoderError as error:  # the model is told, and may try something else
+        except CoderError as error:  # the model gets the error and can try something else
             return _result(ident, {"content": [_text(f"{error}")], "isError": True})
-        except Exception as error:  # one odd answer of a server or an agent must not end the session
+        except Exception as error:  # one invalid answer of a server or an agent must not end the session
             said = f"the tool failed, most likely on an answer of another shape than expected: {slip(error)}"
             return _result(ident, {"content": [_text(said)], "isError": True})
         return _result(ident, {"content": [_text(text)], "isError": False})

@@ -1,4 +1,4 @@
-"""What a model may do with tasks and templates through `coder exp mcp server`; names are the original's."""
+"""Tools of `coder exp mcp server` for tasks and templates; their names are the original's."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from coder.net.blocking import BlockingClient
 
 _ORGANIZATION = "/api/v2/organizations/default"
 MAX_FILES = 10 << 20
-"""Ours: bytes of a template's sources; what the server takes at most."""
+"""Maximum bytes of a template's sources: the server's limit."""
 
 
 class _Tasks:
-    """Each method is what one tool does."""
+    """Implementation of the tools, one method per tool."""
 
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class _Tasks:
         return "Task deleted successfully."
 
     def _path(self, given: Mapping[str, Any]) -> str:
-        """The address of a task given as its name, its owner and name, or its id."""
+        """Return the URL path of a task given as its name, its owner and name, or its id."""
         text = str(given["task_id"])
         owner, slash, name = text.partition("/")
         if slash:
@@ -79,7 +79,7 @@ class _Tasks:
 
 
 class _Templates:
-    """Each method is what one tool does."""
+    """Implementation of the tools, one method per tool."""
 
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
@@ -146,15 +146,15 @@ _TEMPLATE = {"template_id": ("string", "Id of the template.")}
 
 
 def task_tools(client: BlockingClient) -> list[Tool]:
-    """Tools for tasks."""
+    """Return the tools for tasks."""
     tasks = _Tasks(client)
     return [
         Tool(
             "coder_create_task",
-            "Give work to an agent in a workspace of its own.",
+            "Create a task: an agent works on it in a new workspace.",
             tasks.create,
             {
-                "input": ("string", "What is to be done."),
+                "input": ("string", "Prompt that describes the task."),
                 "template_version_id": ("string", "Version of a template that can carry out tasks."),
                 "template_version_preset_id": ("string", "Preset of that version."),
                 "user": ("string", "Owner; left out for oneself."),
@@ -167,7 +167,7 @@ def task_tools(client: BlockingClient) -> list[Tool]:
             "Tasks of a user.",
             tasks.list,
             {
-                "status": ("string", "Only those of this status."),
+                "status": ("string", "List only tasks with this status."),
                 "user": ("string", "Owner; left out for one's own."),
             },
         ),
@@ -176,15 +176,21 @@ def task_tools(client: BlockingClient) -> list[Tool]:
             "coder_send_task_input",
             "Say something to a task's agent.",
             tasks.send,
-            {**_TASK, "input": ("string", "What is said.")},
+            {**_TASK, "input": ("string", "Input to send.")},
             ("task_id", "input"),
         ),
-        Tool("coder_get_task_logs", "What a task's agent said and was told.", tasks.logs, _TASK, ("task_id",)),
+        Tool(
+            "coder_get_task_logs",
+            "List the conversation between a task's agent and its user.",
+            tasks.logs,
+            _TASK,
+            ("task_id",),
+        ),
     ]
 
 
 def template_tools(client: BlockingClient) -> list[Tool]:
-    """Tools for templates."""
+    """Return the tools for templates."""
     templates = _Templates(client)
     return [
         Tool(

@@ -1,4 +1,4 @@
-"""What a model may do through `coder exp mcp server`: each tool is one or two requests with the person's own rights."""
+"""Tools of `coder exp mcp server` for the deployment: each sends one or two requests with the user's permissions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from coder.net.blocking import BlockingClient, HttpAnswer
 
 STATES = ("working", "idle", "complete", "failure")
 _LOG_LINES = 500
-"""Last lines of a log that a model is given."""
+"""Number of last log lines that a model gets."""
 
 
 class _Person:
-    """The deployment, asked as the person who is logged in. Each method is what one tool does."""
+    """Implementation of the tools, one method per tool, with requests as the logged-in user."""
 
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
@@ -82,10 +82,10 @@ class _Person:
 
 
 def person_tools(client: BlockingClient) -> list[Tool]:
-    """Tools that ask the deployment as the person who is logged in."""
+    """Return the tools that send requests as the logged-in user."""
     person = _Person(client)
     return [
-        Tool("coder_get_authenticated_user", "Who is logged in.", person.who, {}),
+        Tool("coder_get_authenticated_user", "Get the logged-in user.", person.who, {}),
         Tool(
             "coder_list_workspaces",
             "Workspaces of a user.",
@@ -101,7 +101,7 @@ def person_tools(client: BlockingClient) -> list[Tool]:
         ),
         Tool(
             "coder_create_workspace",
-            "Create a workspace; its first build goes on in the background.",
+            "Create a workspace; its first build runs in the background.",
             person.create_workspace,
             {
                 "name": ("string", "Name of the new workspace."),
@@ -163,7 +163,7 @@ def _end_of(lines: Iterable[str]) -> str:
 
 
 def report_tool(tell: Callable[[Report], object]) -> Tool:
-    """The tool by which a model tells how its task is going."""
+    """Return the tool for a model's reports on its task."""
 
     def report(given: Mapping[str, Any]) -> str:
         tell(Report(given["state"], given["summary"], given.get("link") or ""))

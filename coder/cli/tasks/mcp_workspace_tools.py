@@ -1,6 +1,6 @@
-"""What a model may do inside a workspace through `coder exp mcp server`: commands, files, ports.
+"""Tools of `coder exp mcp server` for the inside of a workspace: commands, files, ports.
 
-Each call asks the workspace's agent over the overlay, with the rights the person has there. Names and arguments are
+Each call is a request to the workspace's agent over the overlay, with the user's permissions. Names and arguments are
 the original's.
 """
 
@@ -33,15 +33,15 @@ from coder.net.blocking import BlockingClient
 from coder.net.policy import DialPolicy
 
 SHELL_TIME = 60_000
-"""Milliseconds a command may take when nobody says how long."""
+"""Default timeout of a command in milliseconds."""
 LONGEST_SHELL = 300_000
-"""Ours: milliseconds at most; what takes longer runs in the background."""
+"""Maximum timeout in milliseconds (our choice); longer commands must run in the background."""
 LAST_TRY = 10.0
-"""Ours: seconds for ending a command whose agent has stopped answering."""
+"""Seconds (our choice) to kill a command whose agent has stopped answering."""
 _HAS_ENDED = 409
-"What the agent answers to a signal for a process that has ended (docs/protocol/agent-services.md#http)."
+"Status of the agent for a signal to an ended process (docs/protocol/agent-services.md#http)."
 MAX_READ = 1 << 20
-"""Ours: bytes of a file in one answer."""
+"""Maximum bytes of a file per answer (our choice)."""
 
 _WORKSPACE = {"workspace": ("string", "[owner/]workspace[.agent]")}
 _PATH = {**_WORKSPACE, "path": ("string", "Absolute path in the workspace.")}
@@ -57,7 +57,7 @@ _COMMAND = {
 
 
 def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path) -> list[Tool]:
-    """Tools for the workspaces of whoever `policy` is; `directory` is the configuration's."""
+    """Return the tools for the workspaces of `policy`'s user; `directory` is the configuration directory."""
 
     def inside(ask: Ask) -> Callable[[Mapping[str, Any]], Any]:
         def call(given: Mapping[str, Any]) -> Any:
@@ -79,7 +79,7 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
             _COMMAND,
             ("workspace", "command"),
         ),
-        Tool("coder_workspace_ls", "What is in a folder of a workspace.", inside(_list), _PATH, ("workspace", "path")),
+        Tool("coder_workspace_ls", "List a directory of a workspace.", inside(_list), _PATH, ("workspace", "path")),
         Tool(
             "coder_workspace_read_file",
             "Bytes of a file in a workspace, as Base64.",
@@ -89,7 +89,7 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
         ),
         Tool(
             "coder_workspace_write_file",
-            "Write a file in a workspace; its folders are made.",
+            "Write a file in a workspace, creating its directories.",
             inside(_write),
             {**_PATH, "content": ("string", "The whole content, as Base64.")},
             ("workspace", "path", "content"),
@@ -151,12 +151,12 @@ async def _bash(api: AgentApi, given: Mapping[str, Any]) -> Any:
 
 
 async def _output(api: AgentApi, ident: str) -> CommandOutput:
-    """Once the command has ended, or the agent lets nobody wait longer."""
+    """Return when the command has ended, or when the agent ends the wait."""
     return await api.ask_for(CommandOutput, "GET", f"processes/{ident}/output", wait="true")
 
 
 async def _end(api: AgentApi, ident: str) -> bool:
-    """False when the command had ended by itself."""
+    """Kill the command; return False if it had already ended."""
     try:
         await api.ask("POST", f"processes/{ident}/signal", body=b'{"signal": "kill"}')
     except AgentRefusedError as error:
@@ -167,7 +167,7 @@ async def _end(api: AgentApi, ident: str) -> bool:
 
 
 async def _fate(api: AgentApi, ident: str) -> str:
-    """What becomes of a command whose end cannot be waited for: it is ended, if its agent still hears."""
+    """Kill a command whose wait failed, if its agent still answers, and return what happened."""
     import trio
 
     with suppress(CoderError), trio.move_on_after(LAST_TRY):
@@ -206,7 +206,7 @@ async def _edit_all(api: AgentApi, given: Mapping[str, Any]) -> str:
 
 
 def _workspace(client: BlockingClient, given: Mapping[str, Any]) -> tuple[Workspace, str]:
-    """The workspace, and the name of the agent that is meant ("" for its only one)."""
+    """Return the workspace and the name of the selected agent ("" for its only one)."""
     owner, name, agent = split_target(str(given["workspace"]))
     path = f"/api/v2/users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}"
     return read(client.request("GET", path), Workspace), agent

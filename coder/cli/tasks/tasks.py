@@ -1,4 +1,4 @@
-"""`coder task`: work given to an agent in a workspace of its own, seen to and spoken to from the terminal."""
+"""`coder task`: create, watch and control tasks, which agents work on in separate workspaces."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ COLUMNS = (
 LOG_COLUMNS = ("id", "content", "type", "time")
 _OVER = {"complete", "failed"}
 _TICK = 1.0
-"""Seconds between looks of `task status --watch`."""
+"""Seconds between polls of `task status --watch`."""
 _ROOT = "/api/v2/tasks"
 
 
 def _path(client: BlockingClient, given: str) -> str:
-    """The address of a task given as its name, its owner and name, or its id."""
+    """Return the URL path of a task given as its name, its owner and name, or its id."""
     try:
         task_id = UUID(given)
     except ValueError:
@@ -81,11 +81,13 @@ def _path(client: BlockingClient, given: str) -> str:
     for task in read(client.request("GET", _ROOT), TasksListResponse).tasks:
         if task.id == task_id:
             return f"{_ROOT}/{task.owner_id}/{task.id}"
-    raise CoderError("no_task", f'there is no task "{given}"', "`coder task list --all` shows those you may see.")
+    raise CoderError(
+        "no_task", f'there is no task "{given}"', "List all tasks you can see with `coder task list --all`."
+    )
 
 
 def _ask(client: BlockingClient, given: str) -> tuple[str, HttpAnswer]:
-    """The task's address, and what the server says of it."""
+    """Return the task's URL path and the server's answer."""
     path = _path(client, given)
     with doing(f'resolve task "{given}"'):
         return path, client.request("GET", path)
@@ -117,7 +119,7 @@ def _row(task: Task) -> dict[str, object]:
 
 
 def _healthy(task: Task) -> bool:
-    """A running workspace whose agent is in order and whose work did not fail."""
+    """Return whether the workspace runs, its agent is healthy and the task did not fail."""
     health = task.workspace_agent_health
     failed = task.current_state is not None and task.current_state.state == "failed"
     return task.workspace_status == "running" and health is not None and health.healthy and not failed
@@ -158,7 +160,7 @@ def _prompt(invocation: Invocation, given: str) -> str:
 
 
 def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
-    """The version to run, of the chosen template or of the only one that can carry out tasks."""
+    """Return the version to run, of the selected template or of the only one that supports tasks."""
     wanted = invocation["template"]
     if wanted:
         known = read(client.request("GET", "/api/v2/templates"), list[Template])
@@ -184,7 +186,7 @@ def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
 
 
 def _preset(client: BlockingClient, version_id: UUID, wanted: str) -> str:
-    """The id of a preset by its name; the version's default one where none was named."""
+    """Return the id of a preset by name; without a name, the version's default preset."""
     if wanted.lower() == "none":
         return ""
     presets = read(client.request("GET", f"/api/v2/templateversions/{version_id}/presets"), list[Preset])
@@ -198,7 +200,7 @@ def _preset(client: BlockingClient, version_id: UUID, wanted: str) -> str:
     )
 
 
-# ---- looking
+# ---- list, status, logs
 
 
 def _list(invocation: Invocation) -> int:
@@ -264,7 +266,7 @@ def _logs(invocation: Invocation) -> int:
         found = read(answer, TaskLogsResponse)
     if found.snapshot:
         left = f" as of {go_time(found.snapshot_at)}" if found.snapshot_at else ""
-        say(f"Task is {task.status}; showing what was said before it stopped{left}.")
+        say(f"Task is {task.status}; showing the conversation before it stopped{left}.")
     if invocation["output"] == "json":
         print_json(answer.json()["logs"])
         return 0
@@ -273,7 +275,7 @@ def _logs(invocation: Invocation) -> int:
     return 0
 
 
-# ---- acting
+# ---- send, pause, resume, delete
 
 
 def _send(invocation: Invocation) -> int:

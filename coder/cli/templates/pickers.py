@@ -1,4 +1,4 @@
-"""Which templates and versions are meant, asked where the command line does not say."""
+"""Prompts for templates and versions that the command line does not name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.net.blocking import BlockingClient
 
 
 def ask_templates(client: BlockingClient, organization: UUID) -> list[str]:
-    """Names of any number of templates. On a line it is one name, which nothing is fetched for."""
+    """Prompt for names of templates. Without a terminal, read one name without requests."""
     if not is_interactive():
         return [ask("Which template?")]
     chosen = select_many("Which templates?", _templates(client, organization))
@@ -24,14 +24,14 @@ def ask_templates(client: BlockingClient, organization: UUID) -> list[str]:
 
 
 def ask_template(client: BlockingClient, organization: UUID) -> str:
-    """The name of one template."""
+    """Prompt for the name of a template."""
     if not is_interactive():
         return ask("Which template?")
     return select("Which template?", _templates(client, organization))
 
 
 def ask_version(client: BlockingClient, template: Template) -> str:
-    """The name of one version, the newest first."""
+    """Prompt for the name of a version, listing the newest first."""
     if not is_interactive():
         return ask("Which version?")
     versions = read(client.request("GET", f"/api/v2/templates/{template.id}/versions"), list[TemplateVersion])

@@ -1,4 +1,4 @@
-"""`coder templates edit`, `pull` and `archive`: what exists already is changed, fetched, tidied up."""
+"""`coder templates edit`, `pull` and `archive`: commands on existing templates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 
 
 def named_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
-    """A template of the chosen organization. Raises CoderError naming what was tried."""
+    """Return a template of the selected organization. Raise CoderError that names the attempted action."""
     organization = organization_of(invocation, client)
     with doing(trying):
         path = f"/api/v2/organizations/{organization.id}/templates/{quote(name, safe='')}"
@@ -72,7 +72,7 @@ def _edit(invocation: Invocation) -> int:
 
 
 def _changes(invocation: Invocation, template: Template) -> dict[str, object]:
-    """Only what flags say: whatever is left out keeps its value."""
+    """Return the changes from flags; settings without a flag keep their values."""
     body: dict[str, object] = {}
     for option, key in (*_TEXTS, *_SWITCHES):
         if invocation.given(option):

@@ -1,4 +1,4 @@
-"""`coder templates`: init from an example, push a directory, list, delete."""
+"""`coder templates`: create from an example, push a directory, list, delete."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ LIST_COLUMNS = (
 
 
 def organization_of(invocation: Invocation, client: BlockingClient) -> Organization:
-    """The organization chosen by flag or saved file, else the only one. Raises CoderError when there are several."""
+    """Return the organization of the flag or the saved file, else the only one. Raise CoderError if there are
+    several."""
     return find_organization(invocation, client)[0]
 
 
 def find_organization(invocation: Invocation, client: BlockingClient) -> tuple[Organization, object]:
-    """As `organization_of`, and what the server said of it."""
+    """Return the result of `organization_of` with the server's answer."""
     from coder.api.people.organizations import Organization
 
     chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
@@ -61,7 +62,7 @@ def find_organization(invocation: Invocation, client: BlockingClient) -> tuple[O
 
 
 def named_organization(client: BlockingClient, name: str) -> tuple[Organization, object]:
-    """By name or id, and what the server said of it."""
+    """Return the organization with this name or id, with the server's answer."""
     from coder.api.people.organizations import Organization
 
     answer = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}")
@@ -110,20 +111,20 @@ def _ttl(milliseconds: int) -> str:
 
 
 def _init(invocation: Invocation) -> int:
-    """Writes a bundled example. Works without a server: the examples are package data."""
+    """Write a bundled example. This works without a server: the examples are package data."""
     from coder.cli.templates.examples import examples, unpack_example
 
     known = examples()
     ident = invocation["id"]
     target = Path(invocation.args[0]) if invocation.args else None
     if not ident and target is not None and target.name in known:
-        ident = target.name  # `templates init local-process` names both the example and the folder
+        ident = target.name  # `templates init local-process` names both the example and the directory
     if not ident:
         from coder.cli.choices import Choice, select
 
         choices = [Choice(name, name, example.description) for name, example in known.items()]
         ident = select("Choose a template:", choices, default=next(iter(known)))
-    if ident not in known:  # what was typed at the prompt
+    if ident not in known:  # the answer of the prompt
         raise CoderError("no_example", f"template {quoted(ident)} not found", f"Known: {', '.join(known)}")
     directory = target or Path(ident)
     unpack_example(ident, directory)
@@ -155,7 +156,7 @@ def _name_of(directory: str) -> str:
 
 
 def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> bytes:
-    """The archive of a directory, or the file itself when one is named. Asks before anything leaves the machine."""
+    """Return the archive of a directory, or the named file itself. Ask for confirmation before the upload."""
     if directory.is_file():
         return _confirmed(invocation, directory, directory.read_bytes(), 1)
     if not directory.is_dir():
@@ -199,7 +200,7 @@ def _create_version(
     archive: bytes,
     wanted: dict[str, dict[str, str]],
 ) -> TemplateVersion:
-    """Uploads, imports, shows the import's log; asks for missing variables and tries again."""
+    """Upload and import a version, printing the import's log; prompt for missing variables and retry."""
     from coder.api.site.deployment import UploadResponse
     from coder.api.templates.template_versions import TemplateVersion
 
@@ -246,7 +247,7 @@ def _missing_variables(
 
 
 def _tags(invocation: Invocation, client: BlockingClient, template: Template | None) -> dict[str, str]:
-    """The tags asked for, else those of the active version; said either way."""
+    """Return and print the requested tags, or those of the active version."""
     from coder.api.templates.template_versions import TemplateVersion
 
     given = invocation["provisioner_tag"]

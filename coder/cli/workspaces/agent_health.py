@@ -1,4 +1,4 @@
-"""How a machine is and why it was away, as lines for people."""
+"""Health of an attached machine and the reasons of its disconnects, as text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from coder.net.errors import HttpError
 
 LIGHTS = ("host", "agent", "path")
 _SHOWN = 3
-"Disconnects below an agent; `health` shows ten."
+"Number of disconnects listed below an agent; `health` lists ten."
 
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswers:
-    """What the server knows of an agent, and how it said it."""
+    """Health report of an agent, with the server's answer."""
 
     lights: AgentLights
     disconnects: list[AgentDisconnect]
@@ -32,7 +32,7 @@ class HealthAnswers:
 
 
 def health_lines(client: BlockingClient, agent_id: UUID, shown: int = _SHOWN) -> list[str]:
-    """Nothing at a server that knows no lights."""
+    """Return the health lines; none for a server without health indicators."""
     try:
         found = fetch_health(client, agent_id)
     except HttpError as error:
@@ -43,7 +43,7 @@ def health_lines(client: BlockingClient, agent_id: UUID, shown: int = _SHOWN) ->
 
 
 def lines_of(found: HealthAnswers, shown: int) -> list[str]:
-    """The lights, then the latest absences."""
+    """Return the lines of the health indicators, then of the latest disconnects."""
     lines = [_light_line(name, getattr(found.lights, name)) for name in LIGHTS]
     return lines + [_disconnect_line(item) for item in found.disconnects[:shown]]
 

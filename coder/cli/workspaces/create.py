@@ -1,4 +1,4 @@
-"""`coder create`: a workspace from a template, its first build watched to the end."""
+"""`coder create`: creates a workspace from a template and watches its first build."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def _create(invocation: Invocation) -> int:
 def create_workspace(
     invocation: Invocation, client: BlockingClient, *, check_version: VersionCheck | None = None
 ) -> Workspace:
-    """Creates, confirms, watches. Returns the workspace once its build has ended."""
+    """Ask for confirmation, create the workspace and watch its build. Return the workspace after the build has
+    ended."""
     owner, name = _owner_and_name(invocation, client)
     source = _copied_workspace(invocation, client)
     template, version = _template_of(invocation, client, source) if source else choose_template(invocation, client)
@@ -105,7 +106,7 @@ def _taken(client: BlockingClient, owner: str, name: str) -> str:
 
 
 def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Template, TemplateVersion]:
-    """The template and the version to build from, by flags or, for a person at a terminal, by a question."""
+    """Return the template and the version to build from, by flags or by a prompt on a terminal."""
     templates = read(client.request("GET", "/api/v2/templates"), list[Template])
     organization = invocation["org"]
     if organization:
@@ -129,7 +130,7 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Tem
 
 
 def _ask_template(templates: list[Template]) -> str:
-    """The name of one of them; those that most people use come first."""
+    """Prompt for the name of a template; the most used come first."""
     ordered = sorted(templates, key=lambda item: (-item.active_user_count, item.name))
     return select(
         "Select a template:",
@@ -138,7 +139,7 @@ def _ask_template(templates: list[Template]) -> str:
 
 
 def _copied_workspace(invocation: Invocation, client: BlockingClient) -> Workspace | None:
-    """The workspace whose values, and with them template and version, are taken over. Raises CoderError."""
+    """Return the workspace whose values, template and version are copied. Raise CoderError."""
     name = invocation["copy_parameters_from"]
     if not name:
         return None
@@ -169,7 +170,7 @@ def _parameters_of(client: BlockingClient, source: Workspace | None) -> dict[str
 
 
 def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVersion) -> Preset | None:
-    """The preset named by flag, else the default one, else what the person picks. Says what it sets."""
+    """Return the preset of the flag, the default one, or the user's choice. Print the values it sets."""
     wanted = invocation["preset"]
     if wanted.lower() == "none":
         return None

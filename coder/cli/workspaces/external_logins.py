@@ -1,6 +1,6 @@
-"""Logins at external providers that a template needs: asked for before anything is built.
+"""Logins at external providers that a template requires, checked before a build.
 
-The page opens in the browser; the command goes on by itself once the person has logged in there.
+The login page opens in the browser; the command continues after the login.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 LIMIT = 900.0
-"""Seconds a person gets for one login: as long as device codes live."""
+"""Seconds for one login: the lifetime of device codes."""
 _LOOK = 1.0
 
 
 def require_logins(invocation: Invocation, client: BlockingClient, version_id: UUID, owner: UUID | str) -> None:
-    """Returns when `owner` (an id, a name or `me`) has every login the version needs. Raises CoderError."""
+    """Return when `owner` (an id, a name or `me`) has every login that the version requires. Raise CoderError."""
     path = f"/api/v2/templateversions/{version_id}/external-auth"
     if not _missing(client, path):
         return
@@ -60,5 +60,5 @@ def _wait(client: BlockingClient, path: str, provider: TemplateVersionExternalAu
     end = time.monotonic() + LIMIT
     while any(one.id == provider.id for one in _missing(client, path)):
         if time.monotonic() > end:
-            raise CoderError("external_login", f"nobody logged in with {provider.display_name} in time")
+            raise CoderError("external_login", f"timed out waiting for a login with {provider.display_name} in time")
         time.sleep(_LOOK)

@@ -1,4 +1,4 @@
-"""`coder external-workspaces`: machines somebody else runs, attached by one line."""
+"""`coder external-workspaces`: machines outside the deployment, attached by one command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Answered = TypeVar("Answered", ExternalAgentCredentials, RotatedAgentToken)
 
 @dataclass(frozen=True, slots=True)
 class Attachment(Generic[Answered]):
-    """How an agent's machine is attached."""
+    """Instructions to attach an agent's machine."""
 
     agent_name: str
     told: Answered
@@ -41,7 +41,9 @@ class Attachment(Generic[Answered]):
 
 def _create(invocation: Invocation) -> int:
     if not invocation["template"]:
-        raise CoderError("usage", "--template is required", "coder external-workspaces list shows those you have.")
+        raise CoderError(
+            "usage", "--template is required", "List your external workspaces with `coder external-workspaces list`."
+        )
 
     def check(version: TemplateVersion) -> None:
         if not version.has_external_agent:
@@ -83,7 +85,7 @@ def _rotate(invocation: Invocation) -> int:
         shown = [_as_json(workspace.name, item) | {"generation": item.told.generation} for item in found]
         print_json(shown[0] if len(shown) == 1 else shown)
         return 0
-    say("The old token goes on working until the agent connects with the new one.\n")
+    say("The old token stays valid until the agent connects with the new one.\n")
     _print_instructions(workspace.name, found)
     return 0
 
@@ -91,7 +93,7 @@ def _rotate(invocation: Invocation) -> int:
 def _credentials(
     client: BlockingClient, workspace: Workspace, agent: str
 ) -> list[Attachment[ExternalAgentCredentials]]:
-    """Of the workspace's external agents. Raises CoderError when it has none."""
+    """Return the attachments of the workspace's external agents. Raise CoderError if it has none."""
     found = []
     for name in _agent_names(workspace, agent):
         path = _agent_path(workspace, name, "credentials")
@@ -108,7 +110,7 @@ def _agent_path(workspace: Workspace, agent: str, verb: str) -> str:
 
 
 def _agent_names(workspace: Workspace, agent: str) -> list[str]:
-    """The external agents that are meant: the named one, or all. Raises CoderError when there is none."""
+    """Return the selected external agents: the named one, or all. Raise CoderError if there are none."""
     names = [
         item.name
         for resource in workspace.latest_build.resources

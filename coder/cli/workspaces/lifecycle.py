@@ -1,4 +1,4 @@
-"""`coder start`, `stop`, `restart`, `update`, `delete`: builds, watched to their end."""
+"""`coder start`, `stop`, `restart`, `update`, `delete`: start a build and watch it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from coder.net.errors import HttpError
 def build(
     invocation: Invocation, client: BlockingClient, workspace: Workspace, transition: str, **extra: object
 ) -> WorkspaceBuild:
-    """Queues a build and, unless told otherwise, watches it. Raises HttpError 409 when one is active."""
+    """Queue a build and watch it unless `--no-wait` is set. Raise HttpError 409 if another build is active."""
     body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
     if invocation.options.get("log_debug"):
         body["log_level"] = "debug"
@@ -84,7 +84,7 @@ def _update(invocation: Invocation) -> int:
         return 0
     extra = _values_for(invocation, client, workspace, workspace.template_active_version_id, UPDATE_ACTION)
     if workspace.latest_build.transition == "start":
-        # Whatever the old version holds on to is let go before the new one starts.
+        # Stop the old version, so that its resources are released before the new one starts.
         sys.stdout.write("Stopping the workspace before it is updated.\n")
         build(invocation, client, workspace, "stop")
     build(invocation, client, workspace, "start", **extra)
@@ -135,13 +135,13 @@ def _delete(invocation: Invocation) -> int:
 
 
 def _show_remains(client: BlockingClient, workspace: Workspace) -> None:
-    """What nobody will remove: the person has to."""
+    """Print the resources that the user has to remove manually."""
     try:
         found = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}/inventory"), WorkspaceInventory)
     except HttpError:
         return  # an older server
     if not found.readable:
-        say("The workspace has a Terraform state that cannot be read: nobody can say what remains.")
+        say("The workspace's Terraform state cannot be read, so the remaining resources are unknown.")
     elif not found.resources:
         say("The Terraform state knows of nothing that would remain.")
     else:

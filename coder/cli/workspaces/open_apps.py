@@ -1,4 +1,4 @@
-"""`coder open`: a workspace in the desktop editor, or one of its apps in the browser."""
+"""`coder open`: opens a workspace in the desktop editor, or one of its apps in the browser."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _vscode(invocation: Invocation) -> int:
 
 
 def _folder(agent: WorkspaceAgent, given: str) -> str:
-    """The directory asked for, relative ones from the agent's own; the agent's own if none is."""
+    """Return the requested directory, resolved against the agent's; without a request, the agent's."""
     base = agent.expanded_directory or agent.directory or ""
     if not given:
         return base
@@ -91,7 +91,7 @@ def _app(invocation: Invocation) -> int:
     regions = read(client.request("GET", "/api/v2/regions"), RegionsResponse).regions
     region = _region(regions, invocation["region"])
     url = _app_url(region, workspace, agent, app)
-    # Somebody else may have written it, and what it is handed to runs programs and reads files.
+    # Another user can have written the address, and its handler can run programs and read files.
     if app.external and (problem := explain_address(url)):
         raise CoderError("no_link", f'the address of "{slug}" {problem}: {url}')
     say(f"Opening {url}")
@@ -122,7 +122,7 @@ def _app_url(region: Region, workspace: Workspace, agent: WorkspaceAgent, app: W
 
 
 def _open(address: str) -> bool:
-    """Hands an address to the desktop. False when there is none."""
+    """Open an address on the desktop. Return False without a desktop."""
     opener = {"darwin": ["open"], "win32": ["rundll32", "url.dll,FileProtocolHandler"]}.get(sys.platform, ["xdg-open"])
     if shutil.which(opener[0]) is None:
         return False

@@ -1,7 +1,7 @@
-"""Which parameter values a build is sent: from flags, presets and earlier builds, and last from the person.
+"""Resolution of a build's parameter values: from flags, presets, earlier builds, and prompts.
 
-The server renders the form after every answer, since a parameter's options, default or very existence may depend on
-others (`Form`). What is wrong with an answer is the server's to say; it is shown and asked again.
+The server renders the form after every answer, since a parameter's options, default or existence can depend on others
+(`Form`). The server validates each answer; an error is printed and the prompt repeats.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from coder.net.errors import HttpError
 
 CREATE, START, UPDATE = "create", "start", "update"
 _ROUNDS = 200
-"""More answers than any form has fields."""
+"""Maximum rounds of answers, more than any form has fields."""
 
 
 class VersionParameters:
-    """A version's parameters for given values."""
+    """Parameters of a template version, rendered for given values."""
 
     def __init__(self, client: BlockingClient, version_id: UUID, owner: str) -> None:
         self._client = client
@@ -40,7 +40,7 @@ class VersionParameters:
         self._fixed: list[TemplateVersionParameter] | None = None
 
     def read(self, inputs: Mapping[str, str]) -> list[FormParameter]:
-        """The parameters in their order."""
+        """Return the parameters in order."""
         if self._fixed is None:
             answer = self._evaluate(inputs)
             if answer is not None:
@@ -50,7 +50,7 @@ class VersionParameters:
         return [_fixed(one, inputs) for one in self._fixed]
 
     def _evaluate(self, inputs: Mapping[str, str]) -> list[PreviewParameter] | None:
-        """None when the server cannot render this version, or not for this owner."""
+        """Return the form; None if the server cannot render this version, or not for this owner."""
         try:
             if not self._owner_id:
                 owner = self._client.request("GET", f"/api/v2/users/{quote(self._owner)}")
@@ -73,7 +73,7 @@ class FormOption:
 
 @dataclass(frozen=True, slots=True)
 class FormParameter:
-    """What a person is asked, whichever way the server told of it."""
+    """Parameter of the form, from either of the server's formats."""
 
     name: str
     title: str
@@ -85,9 +85,9 @@ class FormParameter:
     default_value: str
     options: tuple[FormOption, ...] = ()
     value: str | None = None
-    "With the answers so far; None where there is none."
+    "Value with the current answers; None without a value."
     problems: tuple[str, ...] = ()
-    "What is wrong with that."
+    "Validation errors of the value."
 
 
 def _rendered(one: PreviewParameter) -> FormParameter:
@@ -123,19 +123,19 @@ def _fixed(one: TemplateVersionParameter, inputs: Mapping[str, str]) -> FormPara
 
 @dataclass(slots=True)
 class KnownValues:
-    """Everything that is known before anybody is asked."""
+    """Values known before any prompt."""
 
     action: str
     previous: Mapping[str, str] = field(default_factory=dict)
-    "Values of the last build; the server carries them over."
+    "Values of the last build, which the server keeps."
     copied: Mapping[str, str] = field(default_factory=dict)
-    "Values of another workspace, sent where the template still has them."
+    "Values of another workspace, sent if the template still has the parameters."
     preset: Mapping[str, str] = field(default_factory=dict)
-    "The server sets these; they beat what is given."
+    "Values that the server sets; they override flags."
 
 
 def resolve_values(invocation: Invocation, form: VersionParameters, known: KnownValues) -> list[dict[str, str]]:
-    """Values to send with a build. Raises CoderError for what the template does not have or does not allow."""
+    """Return the values to send with a build. Raise CoderError for unknown parameters and rejected values."""
     given = given_values(invocation)
     offered = pairs(invocation["parameter_default"], "parameter-default")
     chosen: dict[str, str] = dict(given)
@@ -164,7 +164,7 @@ def _wants_answer(
     if name in known.preset:
         return False
     if name in chosen:
-        return name in asked and bool(one.problems)  # the last answer was not good: ask again
+        return name in asked and bool(one.problems)  # the last answer is invalid: prompt again
     wants_all = bool(invocation["always_prompt"]) and one.mutable and not one.ephemeral
     if one.ephemeral:
         return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
@@ -178,18 +178,18 @@ def _wants_answer(
 
 
 def _is_no_option(one: FormParameter) -> bool:
-    """The last build's value is not among the options of the version updated to."""
+    """Return whether the last build's value is not an option of the new version."""
     return bool(one.options) and one.type != "list(string)" and bool(one.problems)
 
 
 def _takes_default(invocation: Invocation, name: str) -> bool:
-    """True when nobody shall be asked about a parameter that has a default."""
+    """Return whether to use a parameter's default without a prompt."""
     offered = pairs(invocation["parameter_default"], "parameter-default")
     return bool(invocation["use_defaults"] or (invocation.options.get("yes") and name not in offered))
 
 
 def _refuse_slips(given: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
-    """Names that are almost a parameter's are said at once; others may still come up with a later answer."""
+    """Raise CoderError for names that nearly match a parameter; others can become valid after a later answer."""
     from difflib import get_close_matches
 
     for name in given:
@@ -223,11 +223,11 @@ def _unknown(name: str, known: list[str]) -> CoderError:
     return CoderError("parameter", f'parameter "{name}" is not present in the template', hint)
 
 
-# ---- asking
+# ---- prompts
 
 
 def prompt(parameter: FormParameter, default: str) -> str:
-    """Shows a parameter with its description and options, returns the answer as the API wants it."""
+    """Print a parameter with its description and options, and return the answer in the API's form."""
     out = sys.stdout
     out.write(f"\n{parameter.title}\n")
     for line in parameter.description.splitlines():
@@ -252,7 +252,7 @@ def _ask_list(choices: list[Choice], default: str) -> str:
 
 
 def _list_of(value: str) -> list[str]:
-    """The items of a list's JSON; none for anything else."""
+    """Return the items of a JSON list; none for other values."""
     try:
         found = json.loads(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Flags that give parameter values, and what they say. Which values a build is sent is `parameter_form.py`."""
+"""Flags for parameter values, and their parsing. `parameter_form.py` resolves the values of a build."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ OPTIONS = (
 
 
 def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
-    """`name=value` texts. Several may share one flag, split at commas; lists keep theirs. Raises CoderError."""
+    """Parse `name=value` texts. One flag can have several, separated by commas; lists keep their commas. Raise
+    CoderError."""
     found = {}
     for line in _whole(pieces):
         name, equals, value = line.partition("=")
@@ -82,7 +83,7 @@ def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def _whole(pieces: Sequence[str]) -> list[str]:
-    """Undoes the splitting at commas inside of quotes (CSV, as upstream wants lists to be written) and JSON lists."""
+    """Rejoin texts that were split at commas inside quotes (CSV, upstream's format of lists) and JSON lists."""
     lines: list[str] = []
     for piece in pieces:
         if lines and _is_open(lines[-1]):
@@ -103,7 +104,7 @@ def _is_open(line: str) -> bool:
 
 
 def given_values(invocation: Invocation) -> dict[str, str]:
-    """What flags and the file say; flags win."""
+    """Return the values of flags and the file; flags override the file."""
     found: dict[str, str] = {}
     path = invocation["rich_parameter_file"]
     if path:
@@ -114,7 +115,7 @@ def given_values(invocation: Invocation) -> dict[str, str]:
 
 
 def values_of_file(path: Path) -> dict[str, str]:
-    """Of a YAML file, name: value a line. Raises CoderError."""
+    """Read the values of a YAML file, one `name: value` per line. Raise CoderError."""
     import json
 
     import yaml

@@ -1,4 +1,4 @@
-"""`coder sharing`: who else may use a workspace."""
+"""`coder sharing`: shares workspaces with users and groups."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _change(client: BlockingClient, workspace: Workspace, users: dict[str, str],
 
 
 def _with_roles(words: tuple[str, ...]) -> list[tuple[str, str]]:
-    """`name` or `name:role`."""
+    """Parse `name` or `name:role`."""
     found = []
     for word in words:
         name, _, role = word.partition(":")

@@ -1,4 +1,4 @@
-"""`coder logs`: the log of a workspace's build, then those of its agents."""
+"""`coder logs`: prints the log of a workspace's build, then those of its agents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _logs(invocation: Invocation) -> int:
 
 
 def _chosen(client: BlockingClient, workspace: Workspace, number: int) -> WorkspaceBuild:
-    """A build by its number; zero and below count back from the latest."""
+    """Return the build with this number; zero and below count back from the latest."""
     latest = workspace.latest_build
     wanted = number if number > 0 else latest.build_number + number
     if wanted == latest.build_number:
@@ -65,7 +65,7 @@ def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
 
 
 async def _follow(client: BlockingClient, path: str) -> None:
-    """The build's lines to its end, then those of all agents until a newer build replaces them."""
+    """Print the build's lines until its end, then those of all agents until a newer build replaces them."""
     import trio
 
     from coder.client.logs import follow_agent_logs, follow_job_logs

@@ -42,7 +42,7 @@ async def at_terminal(talk: Callable[[], None]) -> None:
     await trio.to_thread.run_sync(talk)
 
 
-async def test_a_workspace_is_created_by_answering(tmp_path: Path) -> None:
+async def test_create_workspace_with_prompts(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
         await new_workspace(world, "taken")
         await new_template(world, "other")
@@ -83,7 +83,7 @@ async def test_a_workspace_is_created_by_answering(tmp_path: Path) -> None:
         assert {one["name"]: one["value"] for one in values} == {"region": "us", "cpu": "4", "debug": "false"}
 
 
-async def test_who_says_no_has_no_workspace(tmp_path: Path) -> None:
+async def test_declined_confirmation_creates_nothing(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
 
         def talk() -> None:
@@ -99,7 +99,7 @@ async def test_who_says_no_has_no_workspace(tmp_path: Path) -> None:
         assert (await world.get("/api/v2/users/me/workspace/mine")).status_code == 404
 
 
-async def test_a_failed_build_shows_its_whole_log(tmp_path: Path) -> None:
+async def test_failed_build_prints_whole_log(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
         await new_workspace(world, "ws")
         answers.build = lambda job: {"error": "out of luck"}
@@ -114,7 +114,7 @@ async def test_a_failed_build_shows_its_whole_log(tmp_path: Path) -> None:
         await at_terminal(talk)
 
 
-async def test_tables_fit_are_coloured_and_have_a_star(tmp_path: Path) -> None:
+async def test_tables_on_a_terminal(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "a-workspace-with-a-long-name")
         await world.request("PUT", f"/api/v2/workspaces/{workspace['id']}/favorite")
@@ -140,7 +140,7 @@ async def test_tables_fit_are_coloured_and_have_a_star(tmp_path: Path) -> None:
         await at_terminal(talk)
 
 
-async def test_requests_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
+async def test_verbose_masks_secrets(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
 
         def talk() -> None:

@@ -9,7 +9,7 @@ from coder.cli.completion_names import FLAGS, KINDS, OF_COMMANDS, PLACES, kind_o
 from coder.cli.main import load
 
 
-def test_every_word_of_a_usage_names_something_or_nothing() -> None:
+def test_every_usage_word_has_kind() -> None:
     usages = {name: usage_words(load(name).usage) for name in COMMANDS}
     for name, words in usages.items():
         assert " ".join(words) == load(name).usage, name
@@ -24,6 +24,6 @@ def test_every_word_of_a_usage_names_something_or_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if "workspace" in load(name).usage.split(" ")[0]])
-def test_whoever_takes_a_workspace_is_offered_one(name: str) -> None:
+def test_workspace_arguments_complete(name: str) -> None:
     makes_one = name in {"create", "external-workspaces create"}
     assert kind_of_place(load(name), 0) == ("" if makes_one else "workspaces")

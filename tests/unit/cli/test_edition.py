@@ -45,7 +45,7 @@ for words in sys.argv[3:]:
         ("win32", "yaml", ""),
     ],
 )
-def test_what_a_machine_cannot_have_is_said(platform: str, name: str, said: str, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_unsupported_platform_error(platform: str, name: str, said: str, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(sys, "platform", platform)
     if not said:
         with pytest.raises(ModuleNotFoundError):
@@ -56,7 +56,7 @@ def test_what_a_machine_cannot_have_is_said(platform: str, name: str, said: str,
     assert said in told and "Suggestion: " in told and len(told.splitlines()) == 2
 
 
-def test_lists_are_of_what_the_wheel_does_not_bring_everywhere() -> None:
+def test_optional_packages_match_markers() -> None:
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     somewhere = {re.split("[=<>;\\[]", line)[0] for line in wanted if "platform_machine" in line}
     modules = {"google-re2": "re2"}
@@ -85,7 +85,7 @@ def told(platform: str, lacking: frozenset[str], home: Path, *commands: str) -> 
     return found
 
 
-def test_the_server_says_which_package_is_missing(tmp_path: Path) -> None:
+def test_server_names_missing_package(tmp_path: Path) -> None:
     commands = ("server", "server backup", "version", "agent --help")
     found = told("linux", SERVER_PACKAGES, tmp_path, *commands)
     for words in commands[:2]:
@@ -94,7 +94,7 @@ def test_the_server_says_which_package_is_missing(tmp_path: Path) -> None:
     assert [found[words][-1] for words in commands[2:]] == ["0", "0"]
 
 
-def test_windows_is_told_what_does_not_run_there(tmp_path: Path) -> None:
+def test_windows_error(tmp_path: Path) -> None:
     servers = ("server", "server backup", "bundle", "provisioner start --key x --url http://127.0.0.1:9")
     found = told("win32", POSIX_MODULES | SERVER_PACKAGES, tmp_path, *servers, "agent", "agent install", "version")
     for words in servers:
@@ -108,7 +108,7 @@ def test_windows_is_told_what_does_not_run_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["agent"], ["agent", "install"], ["agent", "uninstall"]])
-async def test_no_agent_is_tried_on_windows(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_windows_rejects_agent(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     done = await run_cli(words, home=tmp_path, env={"APPDATA": str(tmp_path)})
     assert done.code == 1 and "this program has no agent for Windows" in done.stderr

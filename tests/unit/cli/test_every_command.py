@@ -63,7 +63,7 @@ def member_of_two(method: str, path: str) -> bytes:
     "name",
     [name for name in COMMANDS if name not in NO_CHOICE and any(one.flag == "org" for one in load(name).options)],
 )
-async def test_several_organizations_and_none_chosen_is_refused(name: str, server: OddServer, tmp_path: Path) -> None:
+async def test_ambiguous_organization_is_rejected(name: str, server: OddServer, tmp_path: Path) -> None:
     (tmp_path / "tpl").mkdir()
     (tmp_path / "tpl" / "main.tf").write_text("")
     server.answer = member_of_two
@@ -74,7 +74,7 @@ async def test_several_organizations_and_none_chosen_is_refused(name: str, serve
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_debug_options_prints_and_does_nothing(name: str, server: OddServer, tmp_path: Path) -> None:
+async def test_debug_options_only_prints(name: str, server: OddServer, tmp_path: Path) -> None:
     if name == "completion words":
         return  # its words are the rest of the line
     words = arguments(name)
@@ -91,9 +91,7 @@ async def test_debug_options_prints_and_does_nothing(name: str, server: OddServe
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_completion_mode_of_the_originals_shells_runs_nothing(
-    name: str, server: OddServer, tmp_path: Path
-) -> None:
+async def test_completion_mode_runs_nothing(name: str, server: OddServer, tmp_path: Path) -> None:
     result = await run([*arguments(name), ""], server, tmp_path, COMPLETION_MODE="1")
     assert result.code == 0
     assert not result.stderr
@@ -101,7 +99,7 @@ async def test_completion_mode_of_the_originals_shells_runs_nothing(
     assert not list(tmp_path.iterdir())
 
 
-async def test_completion_mode_offers_what_the_line_may_go_on_with(server: OddServer, tmp_path: Path) -> None:
+async def test_completion_mode_offers_words(server: OddServer, tmp_path: Path) -> None:
     offered = await run(["templates", "ver"], server, tmp_path, COMPLETION_MODE="1")
     assert offered.stdout == "versions\n"
 
@@ -122,7 +120,7 @@ def without_rows(method: str, path: str) -> bytes:
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in {"list", "ls"}])
 @pytest.mark.parametrize("form", ["table", "json"])
-async def test_nothing_to_list_is_no_failure(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
+async def test_empty_list_succeeds(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
     if name == "exp sync list":
         return  # asks the agent, not a server
     server.answer = without_rows
@@ -151,9 +149,7 @@ IN_JSON = [
 
 
 @pytest.mark.parametrize("name", IN_JSON)
-async def test_json_stands_alone_on_stdout_whatever_else_there_is_to_say(
-    name: str, server: OddServer, tmp_path: Path
-) -> None:
+async def test_stdout_is_only_json(name: str, server: OddServer, tmp_path: Path) -> None:
     server.answer = of_another_release
     result = await run([*arguments(name), "-o", "json", "-v"], server, tmp_path)
     if result.code:
@@ -168,7 +164,7 @@ async def test_json_stands_alone_on_stdout_whatever_else_there_is_to_say(
 
 
 @pytest.mark.parametrize("line", ["show w", "list", "ssh w true", "ping w", "port-forward w --tcp 1", "whoami"])
-async def test_another_release_is_told_above_all_when_it_refuses(line: str, server: OddServer, tmp_path: Path) -> None:
+async def test_version_warning_after_failure(line: str, server: OddServer, tmp_path: Path) -> None:
     head = b"\r\nX-Coder-Build-Version: v99.1.0\r\n"
     server.answer = lambda *_: reply("{}", status="404 Not Found").replace(b"\r\n", head, 1)
     result = await run(line.split(), server, tmp_path)
@@ -178,9 +174,7 @@ async def test_another_release_is_told_above_all_when_it_refuses(line: str, serv
     assert quiet.code == 1 and "version mismatch" not in quiet.stderr
 
 
-async def test_options_of_groups_stand_before_or_after_the_words_of_their_commands(
-    server: OddServer, tmp_path: Path
-) -> None:
+async def test_group_options_before_or_after_words(server: OddServer, tmp_path: Path) -> None:
     for group in OPTIONS_OF_GROUPS:
         (option,) = options_of_groups(group)
         shown = (await run([*group.split(), "--help"], server, tmp_path)).stdout
@@ -210,8 +204,6 @@ async def test_options_of_groups_stand_before_or_after_the_words_of_their_comman
         ("users --help", True),
     ],
 )
-async def test_help_is_ours_before_a_remote_command_only(
-    line: str, is_ours: bool, server: OddServer, tmp_path: Path
-) -> None:
+async def test_help_before_remote_command(line: str, is_ours: bool, server: OddServer, tmp_path: Path) -> None:
     result = await run(line.split(), server, tmp_path)
     assert ("USAGE:" in result.stdout) is is_ours

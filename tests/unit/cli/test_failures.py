@@ -36,7 +36,7 @@ def failed(*traces: str, error: CoderError) -> CoderError:
         return caught
 
 
-def test_refusals_of_the_api_in_lines() -> None:
+def test_api_error_lines() -> None:
     refused = HttpError(400, "No.", "because", [{"field": "name", "detail": "taken"}])
     text = error_text(failed("create", "ask", error=refused), is_terminal=False)
     assert text.split("\n") == [
@@ -52,7 +52,7 @@ def test_refusals_of_the_api_in_lines() -> None:
     assert error_text(HttpError(401, "Who?"), is_terminal=False).endswith("'coder login'.")
 
 
-def test_next_steps_are_for_people_and_for_logs() -> None:
+def test_hints_for_terminals_and_logs() -> None:
     plain = CoderError("x", "cannot", "Do this.")
     assert error_text(plain, is_terminal=False) == "cannot"
     assert error_text(plain, is_terminal=True) == "cannot\nDo this."
@@ -77,7 +77,7 @@ def test_completion(line: list[str], offered: list[str] | None) -> None:
 
 
 @pytest.mark.parametrize("line", ["show NAME", "users show NAME", "tokens create --user NAME"])
-async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path) -> None:
+async def test_undecodable_name(line: str, tmp_path: Path) -> None:
     """A terminal of another encoding, or a script: Python has such bytes as lone surrogates."""
     name = os.fsdecode(b"caf\xe9")
     with odd_server() as server:
@@ -97,7 +97,7 @@ async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_unbound_name_is_no_answers_fault(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unbound_name_is_defect(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Exchange("GET", "http://host/api/v2/users/me", 200, 0.1)
     monkeypatch.setattr(REQUESTS, "last", asked)
     assert defect_text(error, verbose=False).startswith(said)
@@ -120,7 +120,7 @@ def given(line: str, path: Path) -> Invocation:
     ],
     ids=["session", "parameters", "variables", "settings", "agent's token", "workspaces"],
 )
-def test_a_file_in_another_encoding_is_named_and_no_defect(read: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_undecodable_file(read: Callable[[Path], Any], tmp_path: Path) -> None:
     path = tmp_path / "a-file"
     path.write_bytes(b"caf\xe9: 1\n")
     with pytest.raises(CoderError) as refused:

@@ -41,6 +41,6 @@ def test_values(kind: Kind, value: str, said: str) -> None:
     assert fault(Option("x", "x", kind=kind), value) == said
 
 
-def test_every_kind_is_some_option_s() -> None:
+def test_every_kind_has_option() -> None:
     used = {option.kind for words in COMMANDS for option in load(words).options}
     assert used == set(get_args(Kind)), "a kind that no option has is a rule that nothing keeps"

@@ -27,7 +27,7 @@ async def coder(world: World, home: Path, *words: str, token: str = "", code: in
     return result
 
 
-async def test_login_keeps_it_there_and_logout_takes_it_away(tmp_path: Path, ring: Path) -> None:
+async def test_login_and_logout(tmp_path: Path, ring: Path) -> None:
     async with running_coderd(first_user=True) as world:
         await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token)
         config = tmp_path / ".config/coderv2"
@@ -45,7 +45,7 @@ async def test_login_keeps_it_there_and_logout_takes_it_away(tmp_path: Path, rin
         assert "You are not logged in" in (await coder(world, tmp_path, "whoami", code=1)).stderr
 
 
-async def test_a_login_without_it_takes_the_token_out_of_it(tmp_path: Path, ring: Path) -> None:
+async def test_login_to_file_clears_keyring(tmp_path: Path, ring: Path) -> None:
     async with running_coderd(first_user=True) as world:
         await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token)
         await coder(world, tmp_path, "login", world.url, "--no-open", token=world.token)
@@ -54,9 +54,7 @@ async def test_a_login_without_it_takes_the_token_out_of_it(tmp_path: Path, ring
         await coder(world, tmp_path, "whoami")
 
 
-async def test_a_system_without_one_is_told_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_keyring_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
     async with running_coderd(first_user=True) as world:
         result = await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token, code=1)

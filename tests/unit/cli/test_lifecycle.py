@@ -42,7 +42,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("words", BUILDS)
 @pytest.mark.parametrize("reason", ["", *REASONS_FOR_CLIENTS])
-def test_every_build_says_why(words: str, reason: str, posted: list[dict[str, Any]]) -> None:
+def test_every_build_has_reason(words: str, reason: str, posted: list[dict[str, Any]]) -> None:
     argv = ["dev", *([f"--reason={reason}"] if reason else [])]
     assert COMMANDS[words].run(parse(COMMANDS[words], argv, {})) == 0
     assert [(body["transition"], body["reason"]) for body in posted] == [
@@ -51,10 +51,10 @@ def test_every_build_says_why(words: str, reason: str, posted: list[dict[str, An
 
 
 @pytest.mark.parametrize("words", BUILDS)
-def test_reasons_that_are_the_servers_cannot_be_given(words: str) -> None:
+def test_server_reasons_are_rejected(words: str) -> None:
     with pytest.raises(CoderError, match="reason"):
         parse(COMMANDS[words], ["dev", "--reason=autostop"], {})
 
 
-def test_the_words_of_editors_are_among_them() -> None:
+def test_editor_reasons_are_accepted() -> None:
     assert {"vscode_connection", "jetbrains_connection", "ssh_connection", "cli"} <= set(REASONS_FOR_CLIENTS)

@@ -57,7 +57,7 @@ def logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (("nobody",), True, NAMES),
     ],
 )
-def test_debug_messages_are_of_the_loggers_that_match(
+def test_debug_of_matching_loggers(
     tmp_path: Path, expressions: tuple[str, ...], verbose: bool, debugged: tuple[str, ...]
 ) -> None:
     path = tmp_path / "log.json"
@@ -71,12 +71,12 @@ def test_debug_messages_are_of_the_loggers_that_match(
     assert tuple(line["logger_names"][0] for line in lines if line["msg"] == "aloud") == NAMES
 
 
-def test_an_expression_that_is_none_is_refused() -> None:
+def test_invalid_expression_is_rejected() -> None:
     with pytest.raises(CoderError, match=r'--log-filter: "\(" is no regular expression'):
         open_logs("", "", debug=("http", "("))
 
 
-def test_each_sink_writes_where_it_is_told(tmp_path: Path) -> None:
+def test_each_sink_writes_its_file(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("human", "json", "stackdriver")]
     open_logs(*map(str, paths))
     log.get_logger("server").warn("beware")
@@ -100,7 +100,7 @@ class _Opened(Exception):  # noqa: N818 - ends the command where its log would b
     ],
     ids=["server", "proxy", "daemon", "agent"],
 )
-def test_every_role_passes_its_settings_on(
+def test_every_role_passes_settings(
     command: Command, module: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_logs_instead(*paths: str, verbose: bool, debug: tuple[str, ...] = ()) -> None:

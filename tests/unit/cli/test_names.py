@@ -15,7 +15,7 @@ from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_every_alias_is_reached_word_by_word(alias: str) -> None:
+def test_aliases_resolve_word_by_word(alias: str) -> None:
     assert command_name(alias.split()) == ALIASES[alias]
     assert alias not in COMMANDS, "a name that is a command of its own is no alias"
 
@@ -40,14 +40,14 @@ def test_every_alias_is_reached_word_by_word(alias: str) -> None:
         ("server", "server"),
     ],
 )
-def test_words_choose_a_command(line: str, name: str | None) -> None:
+def test_words_select_command(line: str, name: str | None) -> None:
     assert command_name(line.split()) == name
 
 
 @pytest.mark.parametrize(
     "name", [name for name in COMMANDS if name.split(maxsplit=1)[0] in {"organizations", "external-workspaces"}]
 )
-def test_the_organization_may_be_chosen_at_the_group(name: str) -> None:
+def test_organization_flag_of_group(name: str) -> None:
     group, rest = name.split(maxsplit=1)
     assert command_name([group, "--org", "x", *rest.split()]) == name
     assert any(option.flag == "org" and option.short == "O" for option in load(name).options)
@@ -66,7 +66,7 @@ def test_the_editors_host_names() -> None:
             target(wrong)
 
 
-async def test_the_editors_deployment_comes_from_its_files(tmp_path: Path) -> None:
+async def test_vscodessh_reads_deployment_files(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB\n")
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"message": "Resource not found"}', status="404 Not Found")
@@ -79,7 +79,7 @@ async def test_the_editors_deployment_comes_from_its_files(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("verb", "value"), [("enable", b"true"), ("disable", b"false")])
-async def test_secrets_are_switched(verb: str, value: bytes, tmp_path: Path) -> None:
+async def test_disable_and_enable_secret(verb: str, value: bytes, tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply("{}")
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}

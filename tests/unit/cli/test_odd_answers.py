@@ -262,7 +262,7 @@ READS = [name for name in COMMANDS if name not in NOT_RUN and name not in OVER_T
 
 
 @pytest.mark.parametrize("name", [name for name in READS if any(forms(name))])
-async def test_ends_with_words_in_every_form(name: str, server: OddServer, home: Path) -> None:
+async def test_every_output_form_ends_with_words(name: str, server: OddServer, home: Path) -> None:
     wrong = {}
     server.upgrades = True
     for more in forms(name):
@@ -275,7 +275,7 @@ async def test_ends_with_words_in_every_form(name: str, server: OddServer, home:
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_a_whole_answer_is_enough(name: str, server: OddServer, home: Path) -> None:
+async def test_whole_answer_suffices(name: str, server: OddServer, home: Path) -> None:
     """Else the flaws of the tests above are never reached: the first read ends the command."""
     server.upgrades = True
     result = await run(name, arguments(name), server, flawed("whole", 0, name), home)
@@ -298,9 +298,7 @@ def odd_lines(name: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN and asks_a_server(name)])
-async def test_odd_words_are_no_defect_of_the_program_nor_of_the_answer(
-    name: str, server: OddServer, home: Path
-) -> None:
+async def test_odd_arguments_are_no_defect(name: str, server: OddServer, home: Path) -> None:
     """Brackets, bytes that are no UTF-8, and nothing, as a script's variable that is not set leaves it."""
     not_found: Reply = lambda _method, _path: reply('{"message": "no"}', status="404 Not Found")  # noqa: E731
     answer = not_found if name in OVER_THE_MESH else flawed("whole", 0, name)
@@ -315,7 +313,7 @@ async def test_odd_words_are_no_defect_of_the_program_nor_of_the_answer(
 
 
 @pytest.mark.parametrize("name", sorted(OVER_THE_MESH))
-async def test_commands_over_the_mesh_survive_flaws(
+async def test_mesh_commands_survive_flaws(
     name: str, server: OddServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They go on to dial what the answer names, so each has until it waits for that; half a second at most."""

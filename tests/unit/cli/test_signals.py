@@ -17,7 +17,7 @@ def _listen_again() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_command_without_a_trace(number: signal.Signals) -> None:
+def test_signal_ends_without_traceback(number: signal.Signals) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -44,6 +44,6 @@ print(subprocess.run(["sh", "-c", "kill -HUP $$; echo still here"], stdout=subpr
 """
 
 
-def test_an_agent_under_nohup_stays_and_its_shells_can_be_hung_up() -> None:
+def test_agent_under_nohup() -> None:
     done = subprocess.run([sys.executable, "-c", UNDER_NOHUP], capture_output=True, timeout=60, check=True)
     assert done.stdout.decode().strip() == str(-signal.SIGHUP)

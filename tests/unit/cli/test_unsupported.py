@@ -49,7 +49,7 @@ def _given(command: Command, option: Option) -> Invocation:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_every_setting_is_read_or_named(words: str) -> None:
+def test_every_setting_is_used_or_listed(words: str) -> None:
     names = {option.name for option in COMMANDS[words].options}
     assert names - _read_by(words) - REASONS[words].keys() == set()
     assert REASONS[words].keys() <= names
@@ -78,7 +78,7 @@ def logged() -> Iterator[list[str]]:
         if option.name in reasons
     ],
 )
-def test_flags_that_are_not_heeded_are_refused_and_variables_told(
+def test_unsupported_flags_fail_and_variables_warn(
     command: Command, reasons: dict[str, str], option: Option, logged: list[str]
 ) -> None:
     with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
@@ -93,14 +93,14 @@ def test_flags_that_are_not_heeded_are_refused_and_variables_told(
 @pytest.mark.parametrize(
     "option", [item for item in AGENT_COMMAND.options if item.name in AGENT], ids=lambda item: item.flag
 )
-def test_an_agent_says_in_its_log_what_it_does_not_do(option: Option, logged: list[str]) -> None:
+def test_agent_logs_unsupported_settings(option: Option, logged: list[str]) -> None:
     warn_of_unsupported(parse(AGENT_COMMAND, [], {}))
     assert not logged
     warn_of_unsupported(_given(AGENT_COMMAND, option))
     assert logged[0].startswith(f"--{option.flag} is not supported: ")
 
 
-def test_only_the_first_process_of_a_linux_container_reaps() -> None:
+def test_only_pid_one_reaps() -> None:
     assert must_reap(1, "linux", no_reap=False)
     assert not any((must_reap(1, "linux", no_reap=True), must_reap(7, "linux", no_reap=False)))
     assert not must_reap(1, "darwin", no_reap=False)
@@ -130,7 +130,7 @@ while True:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans go elsewhere on other systems")
-def test_orphans_are_collected_signals_are_passed_on_and_the_exit_code_is_the_agents() -> None:
+def test_reaper_handles_orphans_and_signals() -> None:
     process = subprocess.Popen([sys.executable, "-c", REAPED], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     orphan = int(process.stdout.readline())

@@ -51,7 +51,7 @@ def gpg_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_keys_and_trust_arrive_before_the_socket_is_forwarded(gpg_here: Path) -> None:
+async def test_imports_keys_before_forwarding(gpg_here: Path) -> None:
     workspace = Workspace()
     await forward_gpg(workspace)
     assert workspace.asked == [
@@ -63,7 +63,7 @@ async def test_keys_and_trust_arrive_before_the_socket_is_forwarded(gpg_here: Pa
     assert workspace.forwarded == [(SOCKET_THERE, SOCKET_HERE)]
 
 
-async def test_nothing_is_imported_when_there_is_nothing(gpg_here: Path) -> None:
+async def test_no_keys_imports_nothing(gpg_here: Path) -> None:
     (gpg_here / "answer--export").write_text("")
     (gpg_here / "answer--export-ownertrust").write_text("")
     workspace = Workspace()
@@ -71,7 +71,7 @@ async def test_nothing_is_imported_when_there_is_nothing(gpg_here: Path) -> None
     assert [name for name, _ in workspace.asked] == ["make room", "make room"] and workspace.forwarded
 
 
-async def test_a_side_that_is_not_ready_is_named(gpg_here: Path) -> None:
+async def test_error_names_unready_side(gpg_here: Path) -> None:
     with pytest.raises(CoderError, match="the workspace's GPG names no agent socket"):
         await forward_gpg(Workspace(socket=""))
     with pytest.raises(CoderError, match="gpg failed in the workspace: no such thing"):

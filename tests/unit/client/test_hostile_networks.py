@@ -97,7 +97,7 @@ STRIPPERS = (
 )
 
 
-async def test_a_shell_opens_behind_every_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shell_behind_every_middlebox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         for case in STRIPPERS:
             port = await nursery.start(serve_box, case.make(target))
@@ -126,9 +126,7 @@ async def test_a_shell_opens_behind_every_box(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.soak  # real seconds; in simulated ones: tests/unit/mesh/drivers/test_derp.py
-async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_shell_survives_idle_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a fortieth of the time: the box's minute, and the intervals at which relay and RPC connections speak."""
     monkeypatch.setattr(keepalive, "FIRST", keepalive.FIRST / 40)
     monkeypatch.setattr(mux, "KEEPALIVE_INTERVAL", mux.KEEPALIVE_INTERVAL / 40)
@@ -158,7 +156,7 @@ async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
 
 
 @pytest.mark.soak
-async def test_a_shell_opens_where_answers_are_held_back(tmp_path: Path) -> None:
+async def test_shell_with_buffered_answers(tmp_path: Path) -> None:
     async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         port = await nursery.start(serve_box, UpgradeStripper(target, "refuse", buffers=True))
         said, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
@@ -168,7 +166,7 @@ async def test_a_shell_opens_where_answers_are_held_back(tmp_path: Path) -> None
 
 
 @pytest.mark.soak
-async def test_a_shell_opens_with_an_own_authority_client_certificates_and_a_proxy(tmp_path: Path) -> None:
+async def test_shell_with_custom_tls_and_proxy(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue(NAME)
     mine = authority.issue("ana")

@@ -18,7 +18,7 @@ from coder.net.http1 import HttpClient
 from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 
-async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not() -> None:
+async def test_leaves_stopped_workspace() -> None:
     async with workspace_world() as view_context:
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         path = f"/api/v2/users/me/workspace/{view_context.workspace['name']}"

@@ -18,7 +18,7 @@ from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import workspace_world
 
 
-async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_explains_each_transport(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with workspace_world() as view_context:
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         with trio.fail_after(60):

@@ -99,7 +99,7 @@ async def _without_share(person: Person, world: World) -> Loss:
 
 
 @pytest.mark.parametrize("right", [_signed_out, _without_role, _without_share])
-async def test_streams_are_lent_and_cut_when_the_right_is_lost(
+async def test_lost_permission_cuts_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: Callable[[Person, World], Awaitable[Loss]]
 ) -> None:
     async with _person(tmp_path, monkeypatch) as (person, world):
@@ -132,9 +132,7 @@ async def _goes_on(stream: trio.SocketStream) -> bool:
 
 
 @pytest.mark.parametrize("given", ["header", "proxy", "session"])
-async def test_what_was_given_to_one_command_is_not_lent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
-) -> None:
+async def test_command_credentials_are_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     async with _person(tmp_path, monkeypatch) as (person, _):
         policy = {
             "header": replace(person.policy, headers=(("X-Key", "secret"),)),

@@ -58,7 +58,7 @@ async def test_speedtest_against_the_agent(direction: Any) -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_speedtest_says_why_it_was_refused() -> None:
+async def test_speedtest_rejection_reason() -> None:
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
 
@@ -72,7 +72,7 @@ async def test_speedtest_says_why_it_was_refused() -> None:
             await run_speedtest(ours, "down", 5)
 
 
-async def test_udp_is_forwarded_both_ways_and_senders_are_kept_apart() -> None:
+async def test_udp_forward_separates_senders() -> None:
     with trio.fail_after(60):
         with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
             await echo.bind(("127.0.0.1", 0))
@@ -96,7 +96,7 @@ async def test_udp_is_forwarded_both_ways_and_senders_are_kept_apart() -> None:
                 nursery.cancel_scope.cancel()
 
 
-async def test_connection_information_has_the_fields_editors_read(tmp_path: Path) -> None:
+async def test_network_info_fields(tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
             nursery.start_soon(write_network_info, link_to_two(pair), str(tmp_path / "new"), 1.0)
@@ -112,18 +112,18 @@ async def test_connection_information_has_the_fields_editors_read(tmp_path: Path
     assert list(tmp_path.glob("new/.*")) == []
 
 
-def test_rates_are_per_second_of_the_time_between_looks() -> None:
+def test_rates_per_second() -> None:
     rates = Rates(10.0)
     assert rates.since_last(1000, 500, 12.0) == (500, 250)
     assert rates.since_last(1000, 800, 13.0) == (0, 300)
     assert rates.since_last(1000, 900, 13.0) == (0, 0)
 
 
-def test_the_application_a_session_counts_for() -> None:
+def test_usage_app_of_session() -> None:
     assert [usage_app(text) for text in ("", "vscode", "disable", "emacs")] == ["ssh", "vscode", "", "ssh"]
 
 
-async def test_trace_tells_how_the_peer_was_reached() -> None:
+async def test_trace_reports_path() -> None:
     trace = Trace()
     with trio.fail_after(60):
         async with node_pair(trace=trace) as pair:
@@ -134,7 +134,7 @@ async def test_trace_tells_how_the_peer_was_reached() -> None:
     assert trace.find("path", state="on the moon") is None
 
 
-async def test_capture_holds_both_directions_without_padding() -> None:
+async def test_capture_has_both_directions() -> None:
     out = io.BytesIO()
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair:
@@ -153,7 +153,7 @@ async def test_capture_holds_both_directions_without_padding() -> None:
     assert all(len(packet) == 40 + int.from_bytes(packet[4:6], "big") for packet in packets)
 
 
-async def test_a_lost_ping_leaves_the_file_alone(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+async def test_lost_ping_keeps_file(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     class Silent:
         node: Any = None
         pings = 0

@@ -356,7 +356,7 @@ async def _gone(socket: WebSocketStream) -> None:
     await socket.aclose()
 
 
-async def test_a_deleted_proxy_is_cut_off_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deleted_proxy_exits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
@@ -376,7 +376,7 @@ async def test_a_deleted_proxy_is_cut_off_and_ends(monkeypatch: pytest.MonkeyPat
         assert mine.agent_dialer is None
 
 
-async def test_relays_of_one_proxy_know_each_other() -> None:
+async def test_replica_relays_are_connected() -> None:
     """Two processes of one proxy: a client of one reaches a client of the other."""
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
@@ -408,7 +408,7 @@ async def test_relays_of_one_proxy_know_each_other() -> None:
                 assert frame.packet == b"hello"
 
 
-async def test_a_wrong_token_says_so() -> None:
+async def test_wrong_token_error() -> None:
     async with running_coderd(first_user=True) as world:
         config = await proxy_config(world, f"{uuid4()}:wrong")
         with pytest.raises(CoderError) as refused:
@@ -419,7 +419,7 @@ async def test_a_wrong_token_says_so() -> None:
         assert "wrong" not in str(refused.value)
 
 
-async def test_a_proxy_that_only_relays() -> None:
+async def test_relay_only_proxy() -> None:
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
         async with running_proxy(world, token, derp_only=True) as proxy, http_client() as browser:

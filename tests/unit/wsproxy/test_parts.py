@@ -66,21 +66,21 @@ GIVEN = {
         ({"wildcard-access-url": "apps.test"}, "--wildcard-access-url"),
     ],
 )
-def test_what_is_wrong_with_settings_is_said(changed: dict[str, str], words: str) -> None:
+def test_invalid_settings(changed: dict[str, str], words: str) -> None:
     with pytest.raises(CoderError) as refused:
         proxy_config(Inputs(flags={**GIVEN, **changed}))
     assert words in refused.value.message
     assert "s3cret" not in str(refused.value)
 
 
-def test_without_an_address_it_is_reached_where_it_listens() -> None:
+def test_default_access_url() -> None:
     config = proxy_config(Inputs(flags={**GIVEN, "access-url": ""}))
     assert with_address(config, ["http://127.0.0.1:81", "https://[::1]:82"]).server.access_url == "http://127.0.0.1:81"
     given = proxy_config(Inputs(flags=GIVEN))
     assert with_address(given, ["http://127.0.0.1:81"]) is given
 
 
-def test_settings_come_from_the_servers_options() -> None:
+def test_settings_of_server_options() -> None:
     env = {"CODER_WILDCARD_ACCESS_URL": "*.apps.test", "CODER_TLS_ADDRESS": ":444", "CODER_TRACE_ENABLE": "true"}
     config = proxy_config(Inputs(flags=GIVEN, env=env))
     assert (config.primary_access_url, config.server.wildcard_access_url) == ("https://coder.test", "*.apps.test")
@@ -123,7 +123,7 @@ def _registration(primary: FakePrimary) -> Registration:
 AWAY = NetError("unreachable", "cannot connect")
 
 
-async def test_a_server_that_is_away_is_asked_again(autojump_clock: Any) -> None:
+async def test_unreachable_server_is_retried(autojump_clock: Any) -> None:
     primary = FakePrimary(AWAY, AWAY, AWAY, None, AWAY)
     registration = _registration(primary)
     assert "has just started" in registration.explain_unwell()
@@ -139,7 +139,7 @@ async def test_a_server_that_is_away_is_asked_again(autojump_clock: Any) -> None
     assert "cannot connect" in registration.explain_unwell()
 
 
-async def test_a_living_proxy_says_so_every_half_minute_and_at_once_when_in_doubt(autojump_clock: Any) -> None:
+async def test_registers_periodically_and_on_doubt(autojump_clock: Any) -> None:
     primary = FakePrimary(None)
     registration = _registration(primary)
     async with trio.open_nursery() as nursery:
@@ -165,7 +165,7 @@ async def test_a_living_proxy_says_so_every_half_minute_and_at_once_when_in_doub
         (None, True, "primary_is_proxy"),
     ],
 )
-async def test_what_waiting_cannot_help_ends(answer: Exception | None, is_proxy: bool, code: str) -> None:
+async def test_final_errors_end_wait(answer: Exception | None, is_proxy: bool, code: str) -> None:
     with pytest.raises(CoderError) as ended:
         await _registration(FakePrimary(answer, is_proxy=is_proxy)).keep(lambda _told: None)
     assert ended.value.code == code
@@ -184,7 +184,7 @@ def _ticket(number: int, agent_id: UUID) -> str:
     return sign(SigningKey(str(number), bytes([number] * 64)), ticket_claims(ticket, NOW + timedelta(minutes=1)))
 
 
-async def test_keys_are_fetched_when_a_younger_one_is_named(autojump_clock: Any) -> None:
+async def test_unknown_key_triggers_fetch(autojump_clock: Any) -> None:
     keys, asked, agent_id = [_key(1)], list[str](), uuid4()
 
     async def fetch(feature: str) -> list[CryptoKey]:
@@ -206,7 +206,7 @@ async def test_keys_are_fetched_when_a_younger_one_is_named(autojump_clock: Any)
     assert len(asked) == 2
 
 
-async def test_who_comes_while_the_first_keys_are_on_their_way_waits_for_them(autojump_clock: Any) -> None:
+async def test_waits_for_first_keys(autojump_clock: Any) -> None:
     async def fetch(_feature: str) -> list[CryptoKey]:
         await trio.sleep(1)
         return [_key(1)]
@@ -219,7 +219,7 @@ async def test_who_comes_while_the_first_keys_are_on_their_way_waits_for_them(au
         nursery.cancel_scope.cancel()
 
 
-async def test_a_key_past_its_end_opens_nothing(autojump_clock: Any) -> None:
+async def test_expired_key_decrypts_nothing(autojump_clock: Any) -> None:
     async def fetch(_feature: str) -> list[CryptoKey]:
         return [_key(2), _key(1, NOW - timedelta(seconds=1))]
 
@@ -227,7 +227,7 @@ async def test_a_key_past_its_end_opens_nothing(autojump_clock: Any) -> None:
         await read_ticket_untrusted(KeyRing(fetch, lambda: NOW), NOW, _ticket(1, uuid4()))
 
 
-async def test_without_any_key_a_token_is_refused(autojump_clock: Any) -> None:
+async def test_no_keys_rejects_token(autojump_clock: Any) -> None:
     async def fetch(_feature: str) -> list[CryptoKey]:
         raise AWAY
 
@@ -240,14 +240,14 @@ async def test_without_any_key_a_token_is_refused(autojump_clock: Any) -> None:
 
 @pytest.mark.parametrize("reason", get_args(Reason))
 @pytest.mark.parametrize("spot", [None, AppSpot("admin", "dev"), AppSpot("admin", "dev", "main", "https://x.test")])
-def test_a_refusal_survives_the_way(reason: Reason, spot: AppSpot | None) -> None:
+def test_rejection_survives_transport(reason: Reason, spot: AppSpot | None) -> None:
     refused = AppRefusedError(reason, "stopped", spot)
     arrived = from_fields(dict(to_fields(refused)))
     assert arrived is not None
     assert pages.refused(arrived, "https://coder.test") == pages.refused(refused, "https://coder.test")
 
 
-def test_fields_that_say_nothing_are_no_refusal() -> None:
+def test_unknown_fields_are_no_rejection() -> None:
     assert from_fields({}) is from_fields({"reason": "because"}) is None
 
 
@@ -265,7 +265,7 @@ def test_fields_that_say_nothing_are_no_refusal() -> None:
         (HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}]), "agent_offline"),
     ],
 )
-def test_what_a_server_says_becomes_a_reason(error: CoderError, reason: str) -> None:
+def test_server_answer_becomes_reason(error: CoderError, reason: str) -> None:
     doubts: list[int] = []
     registration = type("Registration", (), {"doubt": lambda self: doubts.append(1)})()
     world = type("World", (), {"settings": None, "stopping": None, "pool": None, "registration": registration})()
@@ -274,7 +274,7 @@ def test_what_a_server_says_becomes_a_reason(error: CoderError, reason: str) -> 
     assert bool(doubts) == ("proxy token" in error.message)
 
 
-# ---- who stays
+# ---- open streams
 
 
 class SlowPrimary:
@@ -329,7 +329,7 @@ async def streams(
 
 
 @pytest.mark.parametrize("by_ticket", [True, False])
-async def test_many_are_judged_at_once_and_a_silent_server_ends_the_look(by_ticket: bool, autojump_clock: Any) -> None:
+async def test_concurrent_checks_stop_without_server(by_ticket: bool, autojump_clock: Any) -> None:
     people = [uuid4() for _ in range(40)]
     primary = SlowPrimary(set(people[::2]), silent=set(people))
     authorizer = RemoteAppAuthorizer(_world_of(primary))
@@ -344,7 +344,7 @@ async def test_many_are_judged_at_once_and_a_silent_server_ends_the_look(by_tick
         assert primary.most <= JUDGED_AT_ONCE
 
 
-async def test_who_cannot_be_judged_goes_last_in_the_very_next_look(autojump_clock: Any) -> None:
+async def test_failed_check_moves_last(autojump_clock: Any) -> None:
     """However many they are, and in whatever order tasks begin."""
     people = [uuid4() for _ in range(4 * JUDGED_AT_ONCE)]
     silent = people[: 2 * JUDGED_AT_ONCE - 1]

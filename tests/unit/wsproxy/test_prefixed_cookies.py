@@ -22,7 +22,7 @@ def test_the_setting_has_an_effect() -> None:
     assert config.server.host_prefix_cookie
 
 
-async def test_a_planted_session_is_none() -> None:
+async def test_planted_session_is_rejected() -> None:
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
         async with running_proxy(world, token, host_prefix_cookie=True) as proxy, http_client() as browser:

@@ -40,7 +40,7 @@ class Role:
 
 
 @pytest.mark.parametrize("end", ["", GIVEN, HANDED_OVER])
-async def test_who_goes_on_in_its_place_is_told(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_takeover_informs_successor(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Role, "made", [], raising=False)
     monkeypatch.setattr(Role, "first_end", end)
     monkeypatch.setattr(agent_module, "AgentRole", Role)
@@ -51,7 +51,7 @@ async def test_who_goes_on_in_its_place_is_told(end: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no program takes over there")
-async def test_who_hands_over_leaves_signals_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_takeover_keeps_signals_for_successor(monkeypatch: pytest.MonkeyPatch) -> None:
     class Leaving(Role):
         async def run(self) -> bool:
             self.handover = HANDED_OVER  # type: ignore[assignment]

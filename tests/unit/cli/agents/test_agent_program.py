@@ -18,7 +18,7 @@ def _back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["coder.a1B2c3", ".coder.a1B2c3", "coder.XXXXXX.a1B2c3d4"])
-def test_what_the_script_made_is_taken_away(name: str, tmp_path: Path) -> None:
+def test_removes_script_folder(name: str, tmp_path: Path) -> None:
     folder = tmp_path / name
     folder.mkdir()
     (folder / "coder").write_text("x")
@@ -28,7 +28,7 @@ def test_what_the_script_made_is_taken_away(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["bin/coder", "coder.a1B2c3/other", "coder./coder"])
-def test_nothing_else_is(path: str, tmp_path: Path) -> None:
+def test_other_texts_are_rejected(path: str, tmp_path: Path) -> None:
     program = tmp_path / path
     program.parent.mkdir()
     program.write_text("x")
@@ -36,7 +36,7 @@ def test_nothing_else_is(path: str, tmp_path: Path) -> None:
     assert program.exists()
 
 
-def test_what_somebody_put_beside_it_stays(tmp_path: Path) -> None:
+def test_keeps_other_files(tmp_path: Path) -> None:
     folder = tmp_path / "coder.a1B2c3"
     folder.mkdir()
     for name in ("coder", "notes"):
@@ -45,7 +45,7 @@ def test_what_somebody_put_beside_it_stays(tmp_path: Path) -> None:
     assert [one.name for one in folder.iterdir()] == ["notes"]
 
 
-def test_an_agent_that_cannot_begin_leaves_nothing_either(tmp_path: Path) -> None:
+def test_failed_start_removes_script_folder(tmp_path: Path) -> None:
     folder = tmp_path / "coder.a1B2c3"
     folder.mkdir()
     (folder / "coder").write_text("x")

@@ -87,7 +87,7 @@ def dotfiles(tmp_path: Path) -> Dotfiles:
     return made
 
 
-async def test_files_are_linked_into_real_directories(dotfiles: Dotfiles) -> None:
+async def test_links_files_into_directories(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".bashrc": "b", ".vim/colors/x.vim": "v", "README.md": "r", "bin/tool": "t"})
     result = await dotfiles.link()
     assert result.code == 0 and result.stdout.endswith(DONE) and "Skipped" not in result.stderr
@@ -97,7 +97,7 @@ async def test_files_are_linked_into_real_directories(dotfiles: Dotfiles) -> Non
     assert sorted(path.name for path in dotfiles.home.iterdir()) == [".bashrc", ".config", ".vim"]
 
 
-async def test_config_keeps_the_clone_and_the_session(dotfiles: Dotfiles) -> None:
+async def test_config_keeps_clone_and_session(dotfiles: Dotfiles) -> None:
     """Most repositories have a `.config`, and the clone lies in the home's."""
     (dotfiles.home / ".config/other.conf").write_text("mine")
     dotfiles.commit({".config/foo": "a", ".config/nvim/init.lua": "n"})
@@ -109,7 +109,7 @@ async def test_config_keeps_the_clone_and_the_session(dotfiles: Dotfiles) -> Non
     assert (dotfiles.home / ".config/coderv2/session").read_text() == "the session"
 
 
-async def test_config_directory_is_left_alone(dotfiles: Dotfiles) -> None:
+async def test_config_directory_is_kept(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".config/coderv2/session": "theirs", ".config/coderv2/dotfiles/x": "x", ".config/foo": "a"})
     result = await dotfiles.link()
     config = dotfiles.home / ".config/coderv2"
@@ -118,7 +118,7 @@ async def test_config_directory_is_left_alone(dotfiles: Dotfiles) -> None:
     assert (config / "session").read_text() == "the session"
 
 
-async def test_a_clone_outside_of_the_config_directory_is_left_alone(dotfiles: Dotfiles) -> None:
+async def test_clone_outside_config_is_unchanged(dotfiles: Dotfiles) -> None:
     clone = dotfiles.home / ".dots"
     dotfiles.commit({".dots/x": "x", ".bashrc": "b"})
     result = await dotfiles.link("--repo-dir", str(clone))
@@ -127,14 +127,14 @@ async def test_a_clone_outside_of_the_config_directory_is_left_alone(dotfiles: D
     assert (clone / ".dots/x").read_text() == "x" and not (clone / "x").exists()
 
 
-async def test_links_into_the_clone_itself_are_not_made(dotfiles: Dotfiles) -> None:
+async def test_skips_links_into_clone(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".bashrc": "b", ".vim/x": "v"})
     result = await dotfiles.link("--symlink-dir", str(dotfiles.clone))
     assert result.code == 0 and result.stderr.count("it belongs to the clone of the repository") == 2
     assert (dotfiles.clone / ".bashrc").read_text() == "b" and not (dotfiles.clone / ".bashrc").is_symlink()
 
 
-async def test_ssh_keeps_what_else_is_in_it(dotfiles: Dotfiles) -> None:
+async def test_ssh_keeps_other_files(dotfiles: Dotfiles) -> None:
     ssh = dotfiles.home / ".ssh"
     ssh.mkdir(0o700)
     (ssh / "id_ed25519").write_text("my key")
@@ -149,7 +149,7 @@ async def test_ssh_keeps_what_else_is_in_it(dotfiles: Dotfiles) -> None:
     assert f"Moved {ssh / 'authorized_keys'} to {kept}\n" in result.stdout
 
 
-async def test_a_file_in_the_way_is_kept(dotfiles: Dotfiles) -> None:
+async def test_conflicting_file_is_backed_up(dotfiles: Dotfiles) -> None:
     """In the place of a file, and in that of a directory."""
     for name in (".bashrc", ".vim"):
         (dotfiles.home / name).write_text(f"old {name}")
@@ -162,7 +162,7 @@ async def test_a_file_in_the_way_is_kept(dotfiles: Dotfiles) -> None:
         assert f"Moved {dotfiles.home / name} to {kept}\n" in result.stdout
 
 
-async def test_a_directory_in_the_place_of_a_file_is_left_alone(dotfiles: Dotfiles) -> None:
+async def test_conflicting_directory_is_kept(dotfiles: Dotfiles) -> None:
     (dotfiles.home / ".tool").mkdir()
     (dotfiles.home / ".tool/data").write_text("mine")
     dotfiles.commit({".tool": "t", ".config": "a file", ".zshrc": "z"})
@@ -187,7 +187,7 @@ async def test_a_linked_directory_is_followed(dotfiles: Dotfiles, tmp_path: Path
     assert (tmp_path / "disk/share/x").readlink() == dotfiles.clone / ".local/share/x"
 
 
-async def test_a_config_on_another_disk_is_followed(dotfiles: Dotfiles, tmp_path: Path) -> None:
+async def test_follows_config_on_another_disk(dotfiles: Dotfiles, tmp_path: Path) -> None:
     (dotfiles.home / ".config").rename(tmp_path / "disk")
     (dotfiles.home / ".config").symlink_to(tmp_path / "disk")
     dotfiles.commit({".config/foo": "a", ".config/coderv2/url": "theirs"})
@@ -197,7 +197,7 @@ async def test_a_config_on_another_disk_is_followed(dotfiles: Dotfiles, tmp_path
     assert not (tmp_path / "disk/coderv2/url").exists()
 
 
-async def test_a_link_on_the_way_to_the_clone_stays(dotfiles: Dotfiles, tmp_path: Path) -> None:
+async def test_keeps_link_to_clone(dotfiles: Dotfiles, tmp_path: Path) -> None:
     (dotfiles.home / ".config").rename(tmp_path / "disk")
     (dotfiles.home / ".config").symlink_to(tmp_path / "disk")
     dotfiles.commit({".config": "a file"})
@@ -207,7 +207,7 @@ async def test_a_link_on_the_way_to_the_clone_stays(dotfiles: Dotfiles, tmp_path
     assert (dotfiles.home / ".config").readlink() == tmp_path / "disk"
 
 
-async def test_a_directory_linked_whole_stays_so(dotfiles: Dotfiles) -> None:
+async def test_keeps_whole_directory_link(dotfiles: Dotfiles) -> None:
     """As former versions made them."""
     (dotfiles.home / ".vim").symlink_to(dotfiles.clone / ".vim")
     dotfiles.commit({".vim/x": "v"})
@@ -229,7 +229,7 @@ async def test_another_link_is_replaced(led_to: str, dotfiles: Dotfiles) -> None
     assert (dotfiles.home / "old-file").read_text() == "old"
 
 
-async def test_links_of_the_repository_are_linked(dotfiles: Dotfiles) -> None:
+async def test_links_repository_links(dotfiles: Dotfiles) -> None:
     """To a file, to a directory, to nothing, and outside of it: none is followed."""
     links = {".rc": "shared/rc", ".dir": "shared", ".gone": "nothing", ".out": "/etc", ".self": ".self", ".up": "."}
     dotfiles.commit({"shared/rc": "r", ".deep/link": LinkTo("../shared")})
@@ -240,14 +240,14 @@ async def test_links_of_the_repository_are_linked(dotfiles: Dotfiles) -> None:
     assert (dotfiles.home / ".rc").read_text() == (dotfiles.home / ".deep/link/rc").read_text() == "r"
 
 
-async def test_a_link_of_the_repository_back_to_its_place_is_skipped(dotfiles: Dotfiles) -> None:
+async def test_skips_repository_link_to_its_target(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".mine": LinkTo(str(dotfiles.home / ".mine")), ".rc": "r"})
     result = await dotfiles.link()
     assert f"Skipped {dotfiles.home / '.mine'}: the repository has a link to this place itself\n" in result.stderr
     assert result.code == 0 and dotfiles.leads_to_clone(".rc") and not (dotfiles.home / ".mine").is_symlink()
 
 
-async def test_a_link_of_the_repository_moves_no_directory(dotfiles: Dotfiles) -> None:
+async def test_repository_link_moves_no_directory(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".config": LinkTo("config"), "config/foo": "a"})
     result = await dotfiles.link()
     said = f"Skipped {dotfiles.home / '.config'}: a directory is there, where the repository has a link\n"
@@ -262,7 +262,7 @@ async def test_deep_directories_are_linked(dotfiles: Dotfiles) -> None:
     assert result.code == 0 and dotfiles.leads_to_clone(deep)
 
 
-async def test_a_read_only_place_is_named_and_the_rest_linked(dotfiles: Dotfiles) -> None:
+async def test_read_only_target_is_reported(dotfiles: Dotfiles) -> None:
     """A directory of the kernel's: not even root may write there."""
     (dotfiles.home / ".fixed").symlink_to("/proc/sys")
     dotfiles.commit({".fixed/a": "a", ".fixed/b/c": "c", ".zshrc": "z"})
@@ -273,14 +273,14 @@ async def test_a_read_only_place_is_named_and_the_rest_linked(dotfiles: Dotfiles
     assert "2 of the dot-files could not be linked" in result.stderr and DONE not in result.stdout
 
 
-async def test_files_of_git_are_not_linked(dotfiles: Dotfiles) -> None:
+async def test_git_files_are_skipped(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".gitconfig": "[user]", ".gitignore": "x", ".github/ci.yml": "c", ".gitmodules": ""})
     result = await dotfiles.link()
     assert result.code == 0
     assert sorted(path.name for path in dotfiles.home.iterdir()) == [".config", ".gitconfig"]
 
 
-async def test_new_files_are_linked_by_the_next_run(dotfiles: Dotfiles) -> None:
+async def test_next_run_links_new_files(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".config/one": "1"})
     await dotfiles.link()
     dotfiles.commit({".config/two": "2", ".config/one": "changed"})

@@ -40,7 +40,7 @@ EVERY = [spec(platform, system=system) for platform, system in product(("linux",
 
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
-def test_the_token_is_in_one_file_that_only_its_owner_reads(one: InstallSpec) -> None:
+def test_token_file_is_private(one: InstallSpec) -> None:
     files = [step for step in install_steps(one) if isinstance(step, WriteFile)]
     token = [step for step in files if step.text is None]
     assert [(step.mode, step.owner) for step in token] == [(0o600, "dev" if one.system else "")]
@@ -48,7 +48,7 @@ def test_the_token_is_in_one_file_that_only_its_owner_reads(one: InstallSpec) ->
 
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
-def test_what_was_installed_is_removed(one: InstallSpec) -> None:
+def test_uninstall_removes_installed(one: InstallSpec) -> None:
     made = {step.path for step in install_steps(one) if isinstance(step, WriteFile | CopyFile)}
     assert {step.path for step in uninstall_steps(one) if isinstance(step, RemoveFile)} == made
     assert all(step.may_fail for step in uninstall_steps(one) if isinstance(step, RunCommand))
@@ -58,7 +58,7 @@ def _text(one: InstallSpec) -> str:
     return next(step.text for step in install_steps(one) if isinstance(step, WriteFile) and step.text)
 
 
-def test_the_systemd_unit_starts_exactly_this_command() -> None:
+def test_systemd_unit_command() -> None:
     for system in (True, False):
         lines = _text(spec(system=system)).splitlines()
         start = next(line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart="))
@@ -71,18 +71,18 @@ def test_the_systemd_unit_starts_exactly_this_command() -> None:
     assert lingers in [step.argv for step in install_steps(spec()) if isinstance(step, RunCommand)]
 
 
-def test_the_launchd_definition_is_a_property_list() -> None:
+def test_launchd_property_list() -> None:
     found = plistlib.loads(_text(spec("darwin")).encode())
     assert found["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
     assert found["KeepAlive"] is True and "UserName" not in found
     assert plistlib.loads(_text(spec("darwin", system=True)).encode())["UserName"] == "dev"
 
 
-def test_words_are_quoted_as_each_reader_takes_them() -> None:
+def test_words_are_quoted() -> None:
     assert systemd_word(r'a "b" \c %h $X') == r'"a \"b\" \\c %%h $$X"'
 
 
-def test_a_program_that_stays_where_it_is_is_not_copied() -> None:
+def test_installed_program_is_not_copied() -> None:
     steps = install_steps(spec(copies_program=False, program="/usr/bin/coder"))
     assert not [step for step in steps if isinstance(step, CopyFile)]
     assert 'ExecStart="/usr/bin/coder"' in _text(spec(copies_program=False, program="/usr/bin/coder"))

@@ -55,12 +55,12 @@ def test_exit_codes(launcher: Launcher, code: int) -> None:
     assert _both(launcher, "exit", str(code), stdin=subprocess.DEVNULL).returncode == code & 0xFF
 
 
-def test_whose_command_it_is(launcher: Launcher) -> None:
+def test_owner_of_command(launcher: Launcher) -> None:
     """Editors find the log of their connection, and what it says of the network, by the number of their SSH client."""
     assert _both(launcher, "parent", stdin=subprocess.DEVNULL).stdout == f"{os.getpid()}\n".encode()
 
 
-def test_a_defect_is_shown(launcher: Launcher) -> None:
+def test_defect_text(launcher: Launcher) -> None:
     done = _both(launcher, "raise", stdin=subprocess.DEVNULL)
     assert done.returncode == 1
     assert b"a defect of this program: on purpose" in done.stderr and b"Traceback" not in done.stderr
@@ -69,7 +69,7 @@ def test_a_defect_is_shown(launcher: Launcher) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP, signal.SIGABRT])
-def test_a_command_that_dies_of_a_signal(launcher: Launcher, number: signal.Signals) -> None:
+def test_command_killed_by_signal(launcher: Launcher, number: signal.Signals) -> None:
     assert _both(launcher, "die", str(int(number)), stdin=subprocess.DEVNULL).returncode == -number
 
 
@@ -80,9 +80,7 @@ def _ignore_hangups() -> None:
 
 
 @pytest.mark.parametrize("prepare", [None, _ignore_hangups], ids=["plain", "nohup"])
-def test_directory_umask_signals_arguments_and_environment(
-    launcher: Launcher, tmp_path: Path, prepare: Callable[[], None] | None
-) -> None:
+def test_process_state_is_inherited(launcher: Launcher, tmp_path: Path, prepare: Callable[[], None] | None) -> None:
     words: list[str | bytes] = ["place", "a b", "--", b"\xff\xfe", "ü"]
     env = {
         "TZ": "Asia/Tokyo",
@@ -123,7 +121,7 @@ def _listen_again() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def test_a_reader_that_leaves_early(launcher: Launcher) -> None:
+def test_reader_closes_early(launcher: Launcher) -> None:
     codes = []
     for way in WAYS:
         argv: list[Path | str] = [launcher.path, "probe", "flood"]
@@ -226,7 +224,7 @@ def test_the_size_of_the_window(terminal: Shell) -> None:
     terminal.type("\x03")
 
 
-def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
+def test_background_command_runs_cold(launcher: Launcher) -> None:
     made = Shell({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
     made.type("coder-first probe exit 0 & wait; echo do''ne\n")
     made.expect(rb"done\r\n")
@@ -237,7 +235,7 @@ def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
 # ---- the server's own life
 
 
-def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -> None:
+def test_killed_server_keeps_commands(launcher: Launcher) -> None:
     argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None and it.stdin is not None
@@ -254,7 +252,7 @@ def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -
     launcher.until(lambda: _run(launcher, "warm", "exit", "0").returncode == 0 and launcher.ways() == ["warm"])
 
 
-def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -> None:
+def test_killed_launcher_kills_command(launcher: Launcher) -> None:
     argv: list[Path | str] = [launcher.path, "probe", "wait"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE) as it:
         assert it.stdout is not None
@@ -264,7 +262,7 @@ def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -
     assert launcher.ways() == ["warm"]
 
 
-def test_another_version_has_another_server(launcher: Launcher) -> None:
+def test_version_has_separate_server(launcher: Launcher) -> None:
     """An upgrade while a command runs: it goes on, the new program does not meet the old server."""
     argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
@@ -282,7 +280,7 @@ def test_another_version_has_another_server(launcher: Launcher) -> None:
 
 
 @pytest.mark.parametrize("change", ["configuration", "limits", "locale"])
-def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_path: Path) -> None:
+def test_other_identity_is_rejected(launcher: Launcher, change: str, tmp_path: Path) -> None:
     import resource
 
     def limit() -> None:
@@ -301,14 +299,14 @@ def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_p
     launcher.until(lambda: len(launcher.sockets()) == len(before) + 1)
 
 
-def test_a_directory_that_others_may_enter_is_not_used(launcher: Launcher, tmp_path: Path) -> None:
+def test_shared_directory_is_rejected(launcher: Launcher, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     _run(launcher, "warm", "exit", "0", env={"XDG_RUNTIME_DIR": str(tmp_path)})
     assert launcher.ways() == ["cold"]
     assert not (tmp_path / "coder").exists()
 
 
-def test_sockets_are_for_their_owner_alone(launcher: Launcher) -> None:
+def test_sockets_are_private(launcher: Launcher) -> None:
     for path in launcher.sockets():
         assert path.stat().st_mode & 0o777 == 0o600
 
@@ -320,7 +318,7 @@ def test_a_server_holds_no_token(launcher: Launcher) -> None:
     launcher.ways()
 
 
-def test_launcher_asks_server_for_all_but_unserved_commands(tmp_path: Path) -> None:
+def test_launcher_selects_served_commands(tmp_path: Path) -> None:
     launcher = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
     asks_all = launcher.program.read_text().replace("export ", "export PROBE_SERVE_ALL=1 ")
     launcher.program.write_text(asks_all)

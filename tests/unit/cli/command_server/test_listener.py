@@ -60,20 +60,20 @@ def said_to(place: Path) -> bytes:
             return b""
 
 
-def test_an_idle_server_ends_and_takes_its_socket_along() -> None:
+def test_idle_server_removes_socket() -> None:
     assert IDLE_SECONDS == 10 * 60
     with listening(idle=0.2) as (server, place):
         assert server.wait(PATIENCE) == 0
         assert not place.exists()
 
 
-def test_a_server_that_is_asked_stays() -> None:
+def test_requests_keep_server_alive() -> None:
     with listening(idle=IDLE_SECONDS) as (server, place):
         assert [said_to(place) for _ in range(3)] == [b"served"] * 3
         assert server.poll() is None
 
 
-def test_the_environment_says_how_long_a_server_may_be_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_time_from_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from coder.cli.command_server import listener
 
     asked: list[float] = []
@@ -102,7 +102,7 @@ def test_the_environment_says_how_long_a_server_may_be_idle(tmp_path: Path, monk
 
 
 @NEEDS_ROOT
-def test_another_user_is_not_served() -> None:
+def test_other_user_is_rejected() -> None:
     with listening(idle=IDLE_SECONDS) as (_, place):
         place.chmod(0o666)
         place.parent.chmod(0o755)
@@ -116,7 +116,7 @@ def test_another_user_is_not_served() -> None:
 
 @NEEDS_ROOT
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
-def test_a_launcher_tells_nothing_to_another_users_server() -> None:
+def test_launcher_checks_socket_owner() -> None:
     """Arguments and environment hold tokens: who listens is asked before anything is sent."""
     launcher = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
     try:

@@ -82,7 +82,7 @@ def played(number_of_error: int = 2) -> Iterator[Played]:
             channel.close()
 
 
-def test_what_arrives_on_the_channel_kills_nobody() -> None:
+def test_channel_data_does_not_kill() -> None:
     """The kernel tells of the launcher's last word when it is in the queue: by then it may have been read."""
     with played() as launcher:
         assert launcher.report() == (b"R", launcher.worker.pid)
@@ -96,7 +96,7 @@ def test_what_arrives_on_the_channel_kills_nobody() -> None:
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
-def test_it_ends_with_its_launcher(has_begun: bool) -> None:
+def test_exits_with_launcher(has_begun: bool) -> None:
     """From the moment it is ready: there is none at which a launcher that is killed leaves it behind."""
     with played() as launcher:
         assert launcher.report()[0] == b"R"
@@ -107,7 +107,7 @@ def test_it_ends_with_its_launcher(has_begun: bool) -> None:
         assert launcher.worker.wait(PATIENCE) == -signal.SIGKILL
 
 
-def test_files_with_numbers_of_its_own_make_a_command_run_cold() -> None:
+def test_high_descriptors_run_cold() -> None:
     with played(number_of_error=HIGH) as launcher:
         assert launcher.report() == (b"", 0)
         assert launcher.worker.wait(PATIENCE) == 0

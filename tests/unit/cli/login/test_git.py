@@ -35,7 +35,7 @@ async def run(words: list[str], home: Path, answers: dict[str, Any], path: str =
 
 
 @pytest.mark.parametrize("code", [0, 255])
-async def test_ssh_gets_the_owners_key_and_those_that_lie_here(tmp_path: Path, code: int) -> None:
+async def test_ssh_uses_owner_and_workspace_keys(tmp_path: Path, code: int) -> None:
     tools, seen = tmp_path / "tools", tmp_path / "seen"
     tools.mkdir()
     (tmp_path / ".ssh").mkdir()

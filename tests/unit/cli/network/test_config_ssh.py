@@ -59,7 +59,7 @@ async def test_previous_options_are_all_kept(server: OddServer, tmp_path: Path) 
     assert (tmp_path / "config").read_text() == written
 
 
-async def test_a_dry_run_has_the_difference_alone_on_stdout(server: OddServer, tmp_path: Path) -> None:
+async def test_dry_run_prints_diff_to_stdout(server: OddServer, tmp_path: Path) -> None:
     result = await config_ssh(server, tmp_path, "--dry-run")
     assert result.code == 0
     assert result.stdout.startswith(f"--- {tmp_path}/config\n+++ ")
@@ -68,7 +68,7 @@ async def test_a_dry_run_has_the_difference_alone_on_stdout(server: OddServer, t
     assert not (tmp_path / "config").exists()
 
 
-async def test_without_wildcard_each_workspace_has_its_hosts(server: OddServer, tmp_path: Path) -> None:
+async def test_no_wildcard_lists_hosts(server: OddServer, tmp_path: Path) -> None:
     assert (await config_ssh(server, tmp_path, "-y", "--no-wildcard")).code == 0
     written = (tmp_path / "config").read_text()
     assert "Host coder.bare coder.one coder.two coder.two.gpu coder.two.main\n" in written
@@ -81,9 +81,7 @@ OLD = "# ------------START-CODER-----------\nHost coder.*\n\tUser old\n# -------
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
-async def test_what_stands_outside_the_section_stays_byte_for_byte(
-    line_end: str, server: OddServer, tmp_path: Path
-) -> None:
+async def test_text_outside_section_is_unchanged(line_end: str, server: OddServer, tmp_path: Path) -> None:
     """Comments in another encoding and lines of another system's editor included."""
     path = tmp_path / "config"
     head = f"# caf\udce9{line_end}Host a{line_end}\tUser b{line_end}{line_end}".encode(errors="surrogateescape")
@@ -98,7 +96,7 @@ async def test_what_stands_outside_the_section_stays_byte_for_byte(
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-async def test_the_difference_is_of_the_section_alone(server: OddServer, tmp_path: Path) -> None:
+async def test_diff_covers_only_section(server: OddServer, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_bytes(b"# caf\xe9\nHost a\n\tUser b\n" + OLD.encode() + b"Host z\n")
     said = (await config_ssh(server, tmp_path, "--dry-run")).stdout.splitlines()
@@ -110,7 +108,7 @@ async def test_the_difference_is_of_the_section_alone(server: OddServer, tmp_pat
     assert asked.code == 1 and "-\tUser old" in asked.stderr and b"User old" in path.read_bytes()
 
 
-async def test_a_link_stays_one_and_damaged_marks_are_left_alone(server: OddServer, tmp_path: Path) -> None:
+async def test_keeps_link_and_damaged_marks(server: OddServer, tmp_path: Path) -> None:
     (tmp_path / "dotfiles").mkdir()
     real = tmp_path / "dotfiles/config"
     real.write_text("Host a\n")
@@ -126,9 +124,7 @@ async def test_a_link_stays_one_and_damaged_marks_are_left_alone(server: OddServ
 
 
 @pytest.mark.parametrize("option", ["", "=", "ForwardAgent", "User=x\nHost *"])
-async def test_what_is_no_setting_is_refused_wherever_it_comes_from(
-    option: str, server: OddServer, tmp_path: Path
-) -> None:
+async def test_invalid_setting_is_rejected(option: str, server: OddServer, tmp_path: Path) -> None:
     if option:  # an empty one is none
         refused = await config_ssh(server, tmp_path, "-y", "-o", option)
         assert refused.code == 1 and "--ssh-option: " in refused.stderr
@@ -148,9 +144,7 @@ def _says(server: OddServer, settings: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("value", ["", " ", "\t", "\n"])
-async def test_a_setting_of_the_server_without_a_value_is_left_out(
-    value: str, server: OddServer, tmp_path: Path
-) -> None:
+async def test_server_setting_without_value_is_skipped(value: str, server: OddServer, tmp_path: Path) -> None:
     """OpenSSH refuses a keyword without one, and everything else with it."""
     _says(server, {"ForwardAgent": value, "ServerAliveInterval": "30"})
     done = await config_ssh(server, tmp_path, "-y")

@@ -31,12 +31,12 @@ def test_specifications(text: str, wanted: list[Forward]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "65536", "a", "10-9", "1-3:1-2", "1:2:3:4", "[::1", "-5", "80:"])
-def test_what_is_no_specification_is_quoted(text: str) -> None:
+def test_invalid_specification_is_quoted(text: str) -> None:
     with pytest.raises(CoderError, match="failed to parse UDP port-forward specification"):
         parse_specs([text], "UDP")
 
 
-def test_nothing_and_the_same_port_twice_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_and_duplicate_ports_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["port-forward", "dev"]) == 1
     assert "no port-forwards requested" in capsys.readouterr().err
     assert main(["port-forward", "dev", "--tcp", "8080", "--tcp", "8080:9000"]) == 1

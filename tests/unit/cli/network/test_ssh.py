@@ -39,7 +39,7 @@ print(len(seen), gc.isenabled())
 """
 
 
-def test_the_garbage_collector_leaves_the_imports_of_a_session_alone() -> None:
+def test_imports_without_garbage_collection() -> None:
     found = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
     assert found.stdout.split() == ["0", "True"]  # 130 with Python's own thresholds
 
@@ -59,7 +59,7 @@ class _Chosen(Exception):  # noqa: N818 - ends the session where its link would 
         (["--log-dir=/nowhere"], {}, "own"),
     ],
 )
-async def test_whose_tunnel_a_session_takes(
+async def test_session_selects_tunnel(
     argv: list[str], env: dict[str, str], link: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opening(name: str) -> Any:
@@ -78,7 +78,7 @@ async def test_whose_tunnel_a_session_takes(
         await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
 
 
-async def test_words_and_variables_go_as_they_were_typed() -> None:
+async def test_undecodable_words_are_passed_unchanged() -> None:
     """A file's name may be in any encoding."""
     given: list[Any] = []
 
@@ -107,9 +107,7 @@ async def test_words_and_variables_go_as_they_were_typed() -> None:
         ("--remote-forward=/a.sock", "invalid"),
     ],
 )
-async def test_a_wrong_flag_is_refused_before_a_workspace_is_started_for_it(
-    flag: str, said: str, tmp_path: Path
-) -> None:
+async def test_invalid_flag_starts_no_workspace(flag: str, said: str, tmp_path: Path) -> None:
     with odd_server() as server:
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
         result = await run_cli(["ssh", flag, "dev", "true"], home=tmp_path, env=env)
@@ -132,7 +130,7 @@ os.write(2, b"read" if trio.run(main) else b"unread")
 """
 
 
-def test_a_command_that_says_nothing_ends_with_the_reader_of_its_output() -> None:
+def test_closed_output_ends_silent_command() -> None:
     with subprocess.Popen([sys.executable, "-c", SILENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as session:
         assert session.stdout is not None and session.stderr is not None
         assert session.stdout.readline() == b"ready\n"
@@ -141,7 +139,7 @@ def test_a_command_that_says_nothing_ends_with_the_reader_of_its_output() -> Non
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "file"])
-async def test_who_can_still_read_is_not_taken_for_gone(kind: str, tmp_path: Path) -> None:
+async def test_open_reader_is_detected(kind: str, tmp_path: Path) -> None:
     if kind == "file":
         near = far = os.open(tmp_path / "x", os.O_RDWR | os.O_CREAT)
     elif kind == "pipe":

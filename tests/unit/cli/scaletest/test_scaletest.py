@@ -35,7 +35,7 @@ async def names_of(world: World) -> tuple[set[str], set[str]]:
     return {one["name"] for one in workspaces}, {one["username"] for one in users}
 
 
-async def test_what_is_made_is_timed_and_exactly_that_is_taken_away(tmp_path: Path) -> None:
+async def test_cleanup_deletes_exactly_what_was_created(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         template = world.extra["template"]
         body = {"template_id": template["id"], "name": "scaletest-mine"}
@@ -102,7 +102,7 @@ async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
         ("create-workspaces -t x -c 0", "--count must be"),
         ("create-workspaces -t x --trace", "--trace is not supported"),
         ("workspace-traffic --ssh", "--ssh is not supported"),
-        ("dashboard --cleanup-timeout 1m", "makes nothing that is taken away"),
+        ("dashboard --cleanup-timeout 1m", "creates nothing to delete"),
         ("workspace-traffic --bytes-per-tick 100000", "bytes a tick"),
         ("dashboard --output csv", "neither text nor json"),
         ("dashboard --target-users three", "no range"),
@@ -110,13 +110,13 @@ async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
         ("dashboard --jitter 20s", "--jitter below it"),
     ],
 )
-async def test_what_is_not_done_is_refused_before_anything_is(words: str, said: str, tmp_path: Path) -> None:
+async def test_unsupported_options_are_rejected_first(words: str, said: str, tmp_path: Path) -> None:
     env = {"CODER_URL": "http://127.0.0.1:9", "CODER_SESSION_TOKEN": "x"}
     result = await run_cli(["exp", "scaletest", *words.split()], home=tmp_path, env=env)
     assert result.code == 1 and said in result.stderr
 
 
-async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_clock: trio.testing.MockClock) -> None:
+async def test_concurrency_and_timeouts(autojump_clock: trio.testing.MockClock) -> None:
     running, most = 0, 0
 
     async def work(seconds: float, _run: ScaletestRun) -> None:
@@ -146,7 +146,7 @@ async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_c
     ]
 
 
-def test_percentiles_are_of_what_was_measured() -> None:
+def test_percentiles_use_nearest_rank() -> None:
     assert spread([]) == {}
     assert spread([0.004, 0.001, 0.003, 0.002]) == {"p50_ms": 2, "p95_ms": 4, "p99_ms": 4, "max_ms": 4}
 

@@ -30,7 +30,7 @@ from tests.unit.cli.scaletest.test_scaletest import names_of, scaletest
 MAKE = "create-workspaces -t full --no-wait-for-agents"
 
 
-async def test_a_test_takes_away_its_own_and_leaves_what_is_kept(tmp_path: Path) -> None:
+async def test_cleanup_leaves_kept_resources(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         before = await names_of(world)
         await scaletest(world, tmp_path, f"{MAKE} --no-cleanup")
@@ -42,7 +42,7 @@ async def test_a_test_takes_away_its_own_and_leaves_what_is_kept(tmp_path: Path)
     assert (tmp_path / FILE).read_text() == ""
 
 
-async def test_a_delete_that_failed_is_asked_for_again(tmp_path: Path) -> None:
+async def test_failed_delete_is_retried(tmp_path: Path) -> None:
     broken = [True]
 
     def build(job: Any) -> Any:
@@ -60,7 +60,7 @@ async def test_a_delete_that_failed_is_asked_for_again(tmp_path: Path) -> None:
         assert await names_of(world) == before
 
 
-async def test_a_build_that_runs_is_waited_for(tmp_path: Path) -> None:
+async def test_waits_for_running_build(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         await without_daemon(world)
         words = f"{MAKE} --use-host-login --job-timeout 1s --cleanup-job-timeout 1s"
@@ -84,7 +84,7 @@ async def test_a_build_that_runs_is_waited_for(tmp_path: Path) -> None:
         ("me", "admin", 0, True, ""),
     ],
 )
-async def test_what_is_not_shown_is_forgotten_when_it_cannot_be_there(
+async def test_hidden_resource_is_kept_in_ledger(
     kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
 ) -> None:
     """`sees`: what the server says of things of others; None where it does not say."""
@@ -114,7 +114,7 @@ async def cleaned(url: str, home: Path, token: str = "", words: str = "") -> Res
     return await run_cli(["exp", "scaletest", "cleanup", *words.split()], home=home, env=env)
 
 
-async def test_who_lost_the_right_to_see_things_writes_none_off(tmp_path: Path) -> None:
+async def test_lost_permission_keeps_ledger(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         _, token = await world.member("before", roles=["owner"])
         world.token, admin = token, world.token
@@ -129,7 +129,7 @@ async def test_who_lost_the_right_to_see_things_writes_none_off(tmp_path: Path) 
         assert "2 removed, 0 could not be" in (await cleaned(world.url, tmp_path, admin)).stderr
 
 
-async def test_what_was_made_at_another_address_is_named(tmp_path: Path) -> None:
+async def test_resources_of_other_deployments_are_listed(tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"username": "admin"}')
         for url in ("http://other", "http://other", "http://third"):
@@ -154,7 +154,7 @@ async def test_what_was_made_at_another_address_is_named(tmp_path: Path) -> None
         ("--count 0", "--count must be from 1 to 2000"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_before_anything_is_asked(words: str, said: str, tmp_path: Path) -> None:
+async def test_impossible_options_are_rejected_first(words: str, said: str, tmp_path: Path) -> None:
     with odd_server() as server:
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
         given = ["exp", "scaletest", *MAKE.split(), *words.format(tmp=tmp_path).split()]
@@ -162,13 +162,13 @@ async def test_what_cannot_be_done_is_refused_before_anything_is_asked(words: st
     assert result.code == 1 and said in result.stderr and not server.asked
 
 
-async def test_cleanup_alone_refuses_such_numbers_too(tmp_path: Path) -> None:
+async def test_cleanup_rejects_concurrency(tmp_path: Path) -> None:
     result = await cleaned("http://127.0.0.1:9", tmp_path, words="--cleanup-concurrency 0")
     assert result.code == 1 and "--cleanup-concurrency 0 is not from 1" in result.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
-async def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_unwritable_report_still_cleans_up(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         before = await names_of(world)
         said = await scaletest(world, tmp_path, f"{MAKE} --output json:/dev/full,text", code=1)
@@ -179,7 +179,7 @@ async def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: P
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 @pytest.mark.parametrize("kept", [True, False])
-async def test_whatever_ends_the_runs_they_are_taken_away(
+async def test_any_end_of_runs_cleans_up(
     error: type[BaseException], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed = list[Any]()
@@ -213,7 +213,7 @@ async def test_whatever_ends_the_runs_they_are_taken_away(
         (b"", ["intended"]),
     ],
 )
-async def test_the_ledger_knows_what_the_server_answered(answer: bytes, states: list[str], tmp_path: Path) -> None:
+async def test_ledger_records_answers(answer: bytes, states: list[str], tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: answer
         ledger = Ledger(tmp_path, server.url)
@@ -224,7 +224,7 @@ async def test_the_ledger_knows_what_the_server_answered(answer: bytes, states: 
     assert [one.state for one in ledger.of("user")] == states
 
 
-async def test_more_may_be_taken_away_than_one_test_makes(tmp_path: Path) -> None:
+async def test_cleanup_of_several_tests(tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"username": "admin"}')
         names = [f"scaletest-00000000-{number}" for number in range(MOST_JOBS + 1)]
@@ -236,7 +236,7 @@ async def test_more_may_be_taken_away_than_one_test_makes(tmp_path: Path) -> Non
     assert f"{MOST_JOBS + 1} could not be" in result.stderr
 
 
-def test_a_ledger_with_foreign_lines_names_only_its_own(tmp_path: Path) -> None:
+def test_ledger_ignores_foreign_lines(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "http://a/", lambda: 7.0)
     (name,) = new_names(1)
     ledger.intend("workspace", "me", name)
@@ -250,7 +250,7 @@ def test_a_ledger_with_foreign_lines_names_only_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("half", ['{"url": "http://a", "ki', '{"url": "http://a"}', "\n", ""])
-def test_a_line_that_was_cut_swallows_no_other(half: str, tmp_path: Path) -> None:
+def test_cut_line_loses_no_other(half: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(half)
     ledger = Ledger(tmp_path, "http://a")
     names = new_names(2)
@@ -259,7 +259,7 @@ def test_a_line_that_was_cut_swallows_no_other(half: str, tmp_path: Path) -> Non
     assert [one.name for one in ledger.of("user")] == names
 
 
-def test_lines_of_older_versions_are_of_long_ago(tmp_path: Path) -> None:
+def test_old_version_lines_are_old(tmp_path: Path) -> None:
     (name,) = new_names(1)
     (tmp_path / FILE).write_text(json.dumps({"url": "http://a", "kind": "user", "owner": name, "name": name}) + "\n")
     ledger = Ledger(tmp_path, "http://a")
@@ -267,7 +267,7 @@ def test_lines_of_older_versions_are_of_long_ago(tmp_path: Path) -> None:
     assert not ledger.may_still_come(one) and one.by == ""
 
 
-def test_nothing_is_lost_when_several_write(tmp_path: Path) -> None:
+def test_concurrent_writes_are_kept(tmp_path: Path) -> None:
     gone, stay = new_names(100), new_names(100)
     for name in gone:
         Ledger(tmp_path, "http://a").intend("user", name, name)

@@ -48,7 +48,7 @@ def options_read(module: ModuleType, name: str, seen: set[tuple[str, str]]) -> s
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_options_are_read_or_refused_and_only_those_that_are_read_are_shown(words: str) -> None:
+def test_options_are_used_or_rejected(words: str) -> None:
     command = load(words)
     assert command.run is not None
     read = options_read(importlib.import_module(command.run.__module__), command.run.__name__, set())
@@ -57,12 +57,12 @@ def test_options_are_read_or_refused_and_only_those_that_are_read_are_shown(word
 
 
 @pytest.mark.parametrize(("words", "option"), CASES)
-def test_what_is_refused_is_hidden_and_the_other_way_round(words: str, option: Option) -> None:
+def test_rejected_options_are_hidden(words: str, option: Option) -> None:
     invocation = parse(load(words), [f"--{option.flag}={another_value(option)}"], {})
     assert bool(list(unsupported(invocation, UNSUPPORTED))) == option.hidden
 
 
 @pytest.mark.parametrize("words", [words for words in WORDS if words != "exp scaletest cleanup"])
-def test_variables_for_the_commands_that_clean_up_stop_no_other(words: str) -> None:
+def test_cleanup_variables_affect_only_cleanup(words: str) -> None:
     env = {option.env: another_value(option) for option in CLEANUP_OPTIONS}
     check_outputs(parse(load(words), [], env))

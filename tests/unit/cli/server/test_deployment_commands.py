@@ -67,7 +67,7 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         assert "holds no JSON" in await coder("org", "settings", "set", "organization-sync", stdin="no", code=1)
 
 
-def test_a_license_of_a_server_that_has_some() -> None:
+def test_license_of_upstream_server() -> None:
     claims = {"features": {"scim": 1, "audit_log": 1}, "license_expires": 1_800_000_000, "trial": True}
     at = datetime(2026, 1, 2, tzinfo=UTC)
     row = _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=claims))

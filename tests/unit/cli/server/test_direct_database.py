@@ -42,7 +42,7 @@ def _files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_the_table_has_every_direct_command() -> None:
+def test_table_has_every_direct_command() -> None:
     def touches(words: str) -> bool:
         options: tuple[Option, ...] = load(words).options
         return "builtin" in words or any(option.flag == "postgres-url" for option in options)
@@ -50,7 +50,7 @@ def test_the_table_has_every_direct_command() -> None:
     assert {words for words in COMMANDS if words != "server" and touches(words)} == DIRECT.keys()
 
 
-def test_only_the_server_may_make_a_database() -> None:
+def test_only_server_creates_database() -> None:
     """`run_postgres` makes one where there is none: commands reach it through what looks first."""
     sources = Path(direct_database.__file__).parents[1].rglob("*.py")
     callers = {path.name for path in sources if "run_postgres(" in path.read_text()}
@@ -58,9 +58,7 @@ def test_only_the_server_may_make_a_database() -> None:
 
 
 @each
-async def test_an_empty_home_is_refused_and_left_empty(
-    words: str, open_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_empty_home_is_rejected(words: str, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_database, "_UNITS", ())
     monkeypatch.setattr(direct_database, "_SERVICE_DATA", open_path / "no service")
     done = await run_cli([*words.split(), *DIRECT[words]], home=open_path)
@@ -71,7 +69,7 @@ async def test_an_empty_home_is_refused_and_left_empty(
 
 
 @pytest.mark.parametrize("words", sorted(DIRECT.keys() - {"server restore"}))
-async def test_a_named_empty_directory_is_refused(words: str, open_path: Path) -> None:
+async def test_named_empty_directory_is_rejected(words: str, open_path: Path) -> None:
     (open_path / "data").mkdir()
     done = await run_cli(["--global-config", str(open_path / "data"), *words.split(), *DIRECT[words]], home=open_path)
     assert done.code == 1 and f"there is no database in {open_path}/data" in done.stderr
@@ -81,7 +79,7 @@ async def test_a_named_empty_directory_is_refused(words: str, open_path: Path) -
 @pytest.mark.parametrize(
     "words", sorted(words for words in DIRECT if "builtin" not in words and words != "server restore")
 )
-async def test_an_external_database_without_tables_is_refused(words: str, open_path: Path) -> None:
+async def test_empty_external_database_is_rejected(words: str, open_path: Path) -> None:
     async with fresh_database(migrated=False) as url:
         env = {"CODER_PG_CONNECTION_URL": url, "CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL": url}
         typed = "SomeSecure123!\nSomeSecure123!\n"
@@ -92,7 +90,7 @@ async def test_an_external_database_without_tables_is_refused(words: str, open_p
             await migrate(database)
 
 
-async def test_the_place_of_the_service_is_named(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_error_names_service_directory(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = open_path / "coder.service"
     unit.write_text("[Service]\nEnvironment=CODER_CONFIG_DIR=/srv/coder CODER_CACHE_DIRECTORY=/var/cache/coder\n")
     monkeypatch.setattr(direct_database, "_UNITS", (open_path / "none", unit))
@@ -116,7 +114,7 @@ async def test_a_directory_of_another_user(open_path: Path, monkeypatch: pytest.
             find_cluster(open_path, Account(os.getuid(), os.getgid(), "", False))
 
 
-def test_a_half_made_database_is_none(open_path: Path) -> None:
+def test_incomplete_database_is_rejected(open_path: Path) -> None:
     """A first start that was killed leaves files, and a mark beside them."""
     account = Account(os.geteuid(), os.getegid(), "", False)
     assert find_cluster(open_path, account) is None
@@ -128,7 +126,7 @@ def test_a_half_made_database_is_none(open_path: Path) -> None:
     assert find_cluster(open_path, account) is None
 
 
-async def test_restoring_into_a_new_place_that_is_named(open_path: Path) -> None:
+async def test_restore_into_new_directory(open_path: Path) -> None:
     """After the loss of a machine: a backup and an empty directory."""
     place = open_path / "new"
     done = await run_cli(["server", "restore", str(KEPT), "-y"], home=open_path)

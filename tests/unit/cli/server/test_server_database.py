@@ -37,7 +37,7 @@ def key_id(key: str) -> str:
     return hashlib.sha256(base64.b64decode(key)).hexdigest()[:8]
 
 
-async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
+async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
     async with running_coderd(first_user=True, external_token_encryption_keys=(OLD, NEW)) as world:
         url = world.ctx.config.postgres_url.reveal()
         env = {"CODER_PG_CONNECTION_URL": url, "CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL": url}

@@ -36,7 +36,7 @@ def person(ident: int) -> tuple[str, Any]:
         ([], [("message_update", {"id": "x", "role": "user"}), ("status_change", {})], []),
     ],
 )
-def test_what_is_told(before: list[Report], events: list[tuple[str, Any]], told: list[str]) -> None:
+def test_reported_states(before: list[Report], events: list[tuple[str, Any]], told: list[str]) -> None:
     status = AppStatus()
     for report in before:
         assert status.reported(report) is report
@@ -46,7 +46,7 @@ def test_what_is_told(before: list[Report], events: list[tuple[str, Any]], told:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_events_come_in_any_pieces(size: int) -> None:
+def test_events_split_anywhere(size: int) -> None:
     text = b': hi\r\nevent: a\r\ndata: {"x":\r\ndata: 1}\r\n\r\nevent: b\ndata: [2]\n\nevent: c\n\ndata: 3'
     stream, found = EventStream(), []
     for start in range(0, len(text), size):
@@ -62,9 +62,7 @@ def events(*pairs: tuple[str, Any]) -> str:
     return "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in pairs)
 
 
-async def test_agentapi_is_asked_until_it_answers_and_again_when_it_ends(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_agentapi_is_retried(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(agentapi, "AGAIN", 0.0)
     answers = iter(
         [
@@ -97,4 +95,4 @@ async def test_agentapi_is_asked_until_it_answers_and_again_when_it_ends(
     assert set(server.asked) == {("GET", "/events")}
     said = capsys.readouterr().err
     assert said.count("AgentAPI is not watched (it answers /events with 503)") == 1
-    assert "AgentAPI's state was not told: not now" in said
+    assert "AgentAPI's state was not reported: not now" in said

@@ -64,13 +64,13 @@ def test_a_conversation() -> None:
         (call(1, "echo", text="a", more=1), -32602),
     ],
 )
-def test_odd_messages_are_told_so(message: Any, code: int) -> None:
+def test_invalid_messages_get_errors(message: Any, code: int) -> None:
     if message == {"id": 1, "method": "tools/call", "params": []}:
         message["params"] = ["x"]
     assert answer(message)["error"]["code"] == code
 
 
-def test_an_odd_answer_of_the_server_is_told_to_the_model() -> None:
+def test_invalid_server_answer_reaches_model() -> None:
     def odd(_: Any) -> Any:
         raise ValueError("Expected `object`, got `array`")
 
@@ -87,7 +87,7 @@ async def served(world: World, home: Path, *messages: dict[str, Any], words: str
     return [json.loads(line)["result"] for line in result.stdout.splitlines()]
 
 
-async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
+async def test_tools_use_permissions_of_user(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
         workspace = (await world.get(f"/api/v2/workspaces/{task['workspace_id']}")).json()
@@ -114,7 +114,7 @@ async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
         assert (await settled(world, workspace["id"]))["latest_build"]["transition"] == "stop"
 
 
-async def test_a_task_is_reported_with_the_agents_token(tmp_path: Path) -> None:
+async def test_task_report_uses_agent_token(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
         env = {"CODER_AGENT_TOKEN": TASK_TOKEN, "CODER_AGENT_URL": world.url, "CODER_SESSION_TOKEN": ""}
@@ -136,7 +136,7 @@ async def test_only_allowed_tools_are_served(tmp_path: Path) -> None:
     assert refused.code == 1 and "there is no tool to serve" in refused.stderr
 
 
-async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) -> None:
+async def test_configure_keeps_other_entries(tmp_path: Path) -> None:
     cursor = tmp_path / ".cursor/mcp.json"
     cursor.parent.mkdir()
     cursor.write_text('{"mcpServers": {"other": {}}, "more": 1}')
@@ -160,7 +160,7 @@ async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) ->
     assert cursor.read_text() == "[]"
 
 
-async def test_prompts_and_a_key_are_written_once_and_ones_own_words_stay(tmp_path: Path) -> None:
+async def test_configure_keeps_text_of_user(tmp_path: Path) -> None:
     told = tmp_path / ".claude" / "CLAUDE.md"
     told.parent.mkdir()
     told.write_bytes(b"Mine, caf\xe9.\r\n")

@@ -147,15 +147,13 @@ def told_of_all(server: Server) -> None:
 
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 @pytest.mark.parametrize("status", STATUSES)
-def test_a_deployment_and_an_agent_may_answer_anything(
-    status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_answer_is_handled(status: int, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     agent_says(response(status, body), monkeypatch)
     told_of_all(Server(status, body))
 
 
 @pytest.mark.parametrize("raw", RAW, ids=range(len(RAW)))
-def test_an_agent_may_speak_no_http(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_without_http(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     agent_says(raw, monkeypatch)
     told_of_all(Server(200, b"{}"))
 
@@ -169,7 +167,7 @@ def agent_says(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), TypeError("x"), RecursionError(), ExceptionGroup("x", [OSError()])])
-def test_a_tool_that_fails_does_not_end_the_session(error: Exception) -> None:
+def test_failed_tool_keeps_session(error: Exception) -> None:
     def odd(_: Any) -> Any:
         raise error
 
@@ -178,7 +176,7 @@ def test_a_tool_that_fails_does_not_end_the_session(error: Exception) -> None:
     assert found["result"]["isError"] and "the tool failed" in found["result"]["content"][0]["text"]
 
 
-def test_a_result_that_json_cannot_say_is_a_failure() -> None:
+def test_unserializable_result_fails() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd"}}
     found = json.loads(McpServer("v1", [Tool("odd", "", lambda _: {1j}, {})]).answer_line(json.dumps(call)) or "")
     assert found["result"]["isError"]
@@ -192,7 +190,7 @@ def test_a_result_that_json_cannot_say_is_a_failure() -> None:
         ('{"method": "ping", "id": [' + "[" * 900 + "]" * 900 + "]}", -32600),
     ],
 )
-def test_a_client_may_say_anything(line: str, code: int) -> None:
+def test_any_client_message_is_handled(line: str, code: int) -> None:
     assert json.loads(McpServer("v1", []).answer_line(line) or "")["error"]["code"] == code
 
 
@@ -223,7 +221,7 @@ STEPS = ["find", "wait_connected", "open_link_for_command"]
 
 
 @pytest.mark.parametrize("stuck", STEPS)
-async def test_the_way_to_an_agent_has_one_time_limit(
+async def test_agent_connection_timeout(
     stuck: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     @asynccontextmanager
@@ -240,7 +238,7 @@ async def test_the_way_to_an_agent_has_one_time_limit(
     assert trio.current_time() >= agent_api.OPEN_TIME
 
 
-async def test_an_open_way_has_none_and_its_failures_come_bare(
+async def test_open_connection_has_no_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     monkeypatch.setattr(Preparation, "find", at_once)
@@ -296,7 +294,7 @@ DONE, RUNNING = (json.dumps({"output": "o", "exit_code": 7, "running": running})
     ],
     ids=range(10),
 )
-async def test_a_command_is_followed_to_its_end_or_named(
+async def test_command_ends_or_is_reported(
     answers: Any, wanted: Any, signals: int, autojump_clock: trio.testing.MockClock
 ) -> None:
     api = Scripted(*answers)

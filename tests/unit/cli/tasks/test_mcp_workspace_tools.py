@@ -36,7 +36,7 @@ async def served(world: World, home: Path, *messages: dict[str, Any]) -> list[tu
     return found
 
 
-async def test_commands_files_and_ports_of_a_workspace(tmp_path: Path) -> None:
+async def test_commands_files_and_ports(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     path = str(folder / "file")
     content = base64.b64encode(b"one\ntwo\n").decode()
@@ -100,7 +100,7 @@ async def test_tasks(tmp_path: Path) -> None:
     assert answers[2] == answers[3] and answers[2]["status"] == task["status"]
 
 
-async def test_a_template_from_its_sources_to_its_end(tmp_path: Path) -> None:
+async def test_template_life_cycle(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         [(_, uploaded)] = await served(world, tmp_path, call("coder_upload_tar_file", files={"main.tf": "# nothing\n"}))
         [(bad, version)] = await served(world, tmp_path, call("coder_create_template_version", file_id=uploaded["id"]))

@@ -69,7 +69,7 @@ def resolve(
     return {one["name"]: one["value"] for one in found}
 
 
-def test_flags_beat_questions_and_defaults_are_left_to_the_server() -> None:
+def test_flags_override_prompts() -> None:
     form = FakeForm(parameter("a"), parameter("b", required=True))
     assert resolve(form, "-y --parameter b=1") == {"b": "1"}
     assert resolve(form, "--use-parameter-defaults --parameter b=1") == {"b": "1"}
@@ -78,19 +78,19 @@ def test_flags_beat_questions_and_defaults_are_left_to_the_server() -> None:
     assert resolve(form, "--parameter b=1 --parameter-default a=offered", answers="\n")["a"] == "offered"
 
 
-def test_answers_change_what_is_asked_next() -> None:
+def test_answers_change_next_prompts() -> None:
     form = FakeForm(parameter("more", type="bool", default_value="false"), swap=True)
     assert resolve(form, answers="yes\n4\n") == {"more": "true", "swap": "4"}
     assert resolve(form, answers="no\n") == {"more": "false"}
 
 
-def test_a_refused_answer_is_asked_for_again() -> None:
+def test_rejected_answer_prompts_again() -> None:
     assert resolve(FakeForm(parameter("a")), answers="wrong\nright\n") == {"a": "right"}
     with pytest.raises(CoderError, match="EOF"):
         resolve(FakeForm(parameter("a")), answers="wrong\n")
 
 
-def test_options_by_value_name_or_place() -> None:
+def test_options_by_value_name_or_number() -> None:
     options = (FormOption("Europe", "eu"), FormOption("America", "us", "far"))
     form = FakeForm(parameter("region", options=options))
     for answer in ("us", "America", "2"):
@@ -100,7 +100,7 @@ def test_options_by_value_name_or_place() -> None:
     assert resolve(many, answers='["x"]\n') == {"tools": '["x"]'}
 
 
-def test_presets_are_the_servers_and_nobody_is_asked_for_them() -> None:
+def test_preset_values_are_not_prompted() -> None:
     form = FakeForm(parameter("a", required=True))
     assert resolve(form, preset={"a": "p"}) == {}
     assert form.asked[-1] == {"a": "p"}
@@ -108,12 +108,12 @@ def test_presets_are_the_servers_and_nobody_is_asked_for_them() -> None:
     assert form.asked[-1] == {"a": "p"}
 
 
-def test_values_of_another_workspace_are_taken_where_they_still_fit() -> None:
+def test_copies_still_valid_values() -> None:
     form = FakeForm(parameter("a"), parameter("eph", ephemeral=True))
     assert resolve(form, copied={"a": "c", "gone": "x", "eph": "old"}) == {"a": "c"}
 
 
-def test_ephemeral_ones_only_when_meant() -> None:
+def test_ephemeral_parameters_require_flag() -> None:
     form = FakeForm(parameter("eph", ephemeral=True))
     assert resolve(form, "-y") == {}
     assert resolve(form, "-y --ephemeral-parameter eph=1") == {"eph": "1"}
@@ -123,7 +123,7 @@ def test_ephemeral_ones_only_when_meant() -> None:
         resolve(form, "-y --parameter eph=1")
 
 
-def test_later_builds_keep_what_they_have() -> None:
+def test_later_builds_keep_values() -> None:
     form = FakeForm(parameter("a"), parameter("fixed", mutable=False))
     had = {"a": "1", "fixed": "f"}
     assert resolve(form, command="start", previous=had) == {}
@@ -135,7 +135,7 @@ def test_later_builds_keep_what_they_have() -> None:
     assert resolve(new, answers="n\nx\n", command="update", previous={"a": "1"}) == {"new": "n", "also": "x"}
 
 
-def test_names_the_template_does_not_have() -> None:
+def test_unknown_parameter_names() -> None:
     form = FakeForm(parameter("region"))
     with pytest.raises(CoderError, match='parameter "regio" is not present') as caught:
         resolve(form, "-y --parameter regio=1")
