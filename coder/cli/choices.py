@@ -39,8 +39,8 @@ def select(question: str, choices: Sequence[Choice], *, default: str = "", searc
     """
     if choices and is_interactive():
         return _run(question, Chooser(choices, chosen=[default], many=False, searches=searches))[0]
-    write_list(choices, [default])
-    return picked(ask(question, default=default), choices)
+    print_choices(choices, [default])
+    return resolve_choice(ask(question, default=default), choices)
 
 
 def select_many(
@@ -50,12 +50,12 @@ def select_many(
     chosen = list(defaults)
     if choices and is_interactive():
         return _run(question, Chooser(choices, chosen=chosen, many=True, free=free))
-    write_list(choices, chosen)
+    print_choices(choices, chosen)
     answer = ask(f"{question} (separated by commas)", default=",".join(chosen))
-    return [picked(part.strip(), choices) for part in answer.split(",") if part.strip()]
+    return [resolve_choice(part.strip(), choices) for part in answer.split(",") if part.strip()]
 
 
-def picked(answer: str, choices: Sequence[Choice]) -> str:
+def resolve_choice(answer: str, choices: Sequence[Choice]) -> str:
     """Return the value of the choice with this value, label or number; else the answer itself."""
     if any(answer == choice.value for choice in choices):
         return answer
@@ -65,8 +65,8 @@ def picked(answer: str, choices: Sequence[Choice]) -> str:
     return answer
 
 
-def write_list(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
-    """Print the numbered list, for answers that `picked` resolves."""
+def print_choices(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
+    """Print the numbered list, for answers that `resolve_choice` reads."""
     for index, choice in enumerate(choices, 1):
         value = f" [{choice.value}]" if choice.value != choice.label else ""
         note = f" - {choice.note}" if choice.note else ""
@@ -86,21 +86,21 @@ class Chooser:
         free: bool = False,
         searches: bool = True,
     ) -> None:
-        wanted = list(chosen)
+        selected = list(chosen)
         self._choices = list(choices)
         self._free = free
         self.many = many
         self.searches = searches
         known = {choice.value for choice in choices}
-        self._choices += [Choice(value, value) for value in wanted if many and value not in known]
-        self._marked = {choice.value for choice in self._choices if choice.value in wanted} if many else set()
+        self._choices += [Choice(value, value) for value in selected if many and value not in known]
+        self._marked = {choice.value for choice in self._choices if choice.value in selected} if many else set()
         self.typed = ""
-        self._cursor = next((i for i, choice in enumerate(choices) if choice.value in wanted and not many), 0)
+        self._cursor = next((i for i, choice in enumerate(choices) if choice.value in selected and not many), 0)
 
     def shown(self) -> list[Choice]:
         """Return the choices that contain the typed text."""
-        sought = self.typed.casefold()
-        return [one for one in self._choices if sought in f"{one.label} {one.value}".casefold()]
+        needle = self.typed.casefold()
+        return [one for one in self._choices if needle in f"{one.label} {one.value}".casefold()]
 
     def type(self, text: str) -> None:
         if not self.searches:
@@ -112,14 +112,14 @@ class Chooser:
         self.typed = self.typed[:-1]
         self._cursor = 0
 
-    def move(self, by: int) -> None:
+    def move(self, step: int) -> None:
         """Move the cursor; it wraps around at both ends."""
         count = len(self.shown())
-        self._cursor = (self._cursor + by) % count if count else 0
+        self._cursor = (self._cursor + step) % count if count else 0
 
     def toggle(self) -> None:
-        if here := self.shown()[self._cursor : self._cursor + 1]:
-            self._marked ^= {here[0].value}
+        if current := self.shown()[self._cursor : self._cursor + 1]:
+            self._marked ^= {current[0].value}
 
     def mark_all(self, *, on: bool) -> None:
         values = {choice.value for choice in self.shown()}
@@ -127,15 +127,15 @@ class Chooser:
 
     def accept(self) -> list[str] | None:
         """Return the values that Enter selects; None if Enter selects nothing yet."""
-        shown = self.shown()
-        if self.many and self._free and self.typed and not shown:
+        visible = self.shown()
+        if self.many and self._free and self.typed and not visible:
             self._choices.append(Choice(self.typed, self.typed))
             self._marked.add(self.typed)
             self.typed = ""
             return None
         if self.many:
             return [choice.value for choice in self._choices if choice.value in self._marked]
-        return [shown[self._cursor].value] if shown else None
+        return [visible[self._cursor].value] if visible else None
 
     def labels(self, values: Iterable[str]) -> str:
         by_value = {choice.value: choice.label for choice in self._choices}
@@ -143,18 +143,18 @@ class Chooser:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return (style, text) of each line below the question; at most ROWS choices around the cursor."""
-        shown = self.shown()
-        first = max(0, min(self._cursor - ROWS // 2, len(shown) - ROWS))
+        visible = self.shown()
+        first = max(0, min(self._cursor - ROWS // 2, len(visible) - ROWS))
         rows = []
-        for index, choice in enumerate(shown[first : first + ROWS], first):
+        for index, choice in enumerate(visible[first : first + ROWS], first):
             is_here = index == self._cursor
             box = ("[x] " if choice.value in self._marked else "[ ] ") if self.many else ""
             text = f"{'> ' if is_here else '  '}{box}{choice.label}" + (f"  {choice.note}" if choice.note else "")
             rows.append(("bold fg:ansicyan" if is_here else "", text))
-        if not shown:
+        if not visible:
             rows.append(("fg:ansiyellow", "  nothing matches" + ("; Enter adds it" if self._free else "")))
-        if len(shown) > ROWS:
-            rows.append(("italic", f"  {self._cursor + 1} of {len(shown)}"))
+        if len(visible) > ROWS:
+            rows.append(("italic", f"  {self._cursor + 1} of {len(visible)}"))
         return rows
 
 
@@ -212,9 +212,9 @@ def _keys(chooser: Chooser) -> Any:
     from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()
-    for names, by in ((("up", "c-p"), -1), (("down", "c-n", "tab"), 1), (("pageup",), -ROWS), (("pagedown",), ROWS)):
+    for names, step in ((("up", "c-p"), -1), (("down", "c-n", "tab"), 1), (("pageup",), -ROWS), (("pagedown",), ROWS)):
         for name in names:
-            keys.add(name)(lambda _event, by=by: chooser.move(by))
+            keys.add(name)(lambda _event, step=step: chooser.move(step))
     keys.add("backspace")(lambda _event: chooser.erase())
     if chooser.many:
         keys.add("space")(lambda _event: chooser.toggle())

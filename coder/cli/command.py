@@ -240,28 +240,28 @@ def parse(
 
     `is_group`: the command has subcommands, so an extra word is an unknown subcommand.
     """
-    shown = [*command.words.split(), *argv] if typed is None else typed
-    flags, args = _split(command, list(argv), shown)
+    line = [*command.words.split(), *argv] if typed is None else typed
+    flags, args = _split(command, list(argv), line)
     own = {option.flag: flags[option.flag] for option in command.options if option.flag in flags}
     shared = {option.flag: flags[option.flag] for option in GLOBAL_OPTIONS if option.flag in flags}
     try:
         resolved = resolve(command.options, Inputs(flags=own, env=env))
         glob = resolve(GLOBAL_OPTIONS, Inputs(flags=shared, env=env))
     except CoderError as error:
-        raise usage_error(command, shown, error.message) from error
+        raise usage_error(command, line, error.message) from error
     low, high = command.min_args, command.max_args
     hint = f"Write it as: coder {command.words} {command.usage}".rstrip() if command.usage else ""
     if not low <= len(args) <= (len(args) if high is None else high):
-        raise CoderError("usage", _wanted(command, args, is_group=is_group), hint)
+        raise CoderError("usage", _count_message(command, args, is_group=is_group), hint)
     if (
         "" in args[: command.raw_after]
     ):  # an unset variable of a script: in a URL path an empty argument would name another resource
         raise CoderError("usage", f"argument {args.index('') + 1} is empty", hint)
     values, sources = resolved.values, resolved.sources
-    return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources, list(shown))
+    return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources, list(line))
 
 
-def _wanted(command: Command, args: Sequence[str], *, is_group: bool) -> str:
+def _count_message(command: Command, args: Sequence[str], *, is_group: bool) -> str:
     low, high, got = command.min_args, command.max_args, len(args)
     if low == high == 0:
         return f'unrecognized subcommand "{args[0]}"' if is_group else f"wanted no args but got {got} {_go_list(args)}"
@@ -278,9 +278,9 @@ def _go_list(words: Sequence[str]) -> str:
     return f"[{' '.join(words)}]"
 
 
-def usage_error(command: Command, typed: Sequence[str], what: str) -> UsageError:
+def usage_error(command: Command, typed: Sequence[str], message: str) -> UsageError:
     """Return the error of an invalid line, with the line as typed."""
-    return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {what}')
+    return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {message}')
 
 
 @dataclass(slots=True)
@@ -288,7 +288,7 @@ class CommandLine:
     """Words of a command line, split into flags and arguments without validation."""
 
     args: list[str] = field(default_factory=list)
-    flags: list[_Read] = field(default_factory=list)
+    flags: list[_ParsedFlag] = field(default_factory=list)
     "Flags in the order of the line; the value is None if the line ends before it."
     own: int = 0
     "Number of words before `--` or a remote command."
@@ -303,45 +303,47 @@ def scan(command: Command, argv: Sequence[str]) -> CommandLine:
     """Split `argv` (without program and command words) into flags with values and arguments."""
     options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
     shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
-    found, index = CommandLine(), 0
+    result, index = CommandLine(), 0
     while index < len(argv):
         word = argv[index]
         if word == "--":
-            found.args += argv[index + 1 :]
+            result.args += argv[index + 1 :]
             break
         if not word.startswith("-") or word == "-":
-            if command.raw_after is not None and len(found.args) >= command.raw_after:
-                found.args += argv[index:]
+            if command.raw_after is not None and len(result.args) >= command.raw_after:
+                result.args += argv[index:]
                 break
-            found.args.append(word)
+            result.args.append(word)
         else:
-            for option, value, said in _long_flag(word, options) if word[1] == "-" else _short_flags(word[1:], shorts):
-                taken = value
+            for option, value, message in (
+                _long_flag(word, options) if word[1] == "-" else _short_flags(word[1:], shorts)
+            ):
+                argument = value
                 if option is not None and value is None:
                     index += 1
-                    taken = argv[index] if index < len(argv) else None
-                found.flags.append((option, taken, said))
+                    argument = argv[index] if index < len(argv) else None
+                result.flags.append((option, argument, message))
         index += 1
-    found.own = min(index, len(argv))
-    return found
+    result.own = min(index, len(argv))
+    return result
 
 
 def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    found, flags = scan(command, argv), dict[str, Any]()
-    for option, value, said in found.flags:
+    result, flags = scan(command, argv), dict[str, Any]()
+    for option, value, message in result.flags:
         if option is None:
-            raise usage_error(command, typed, said)
+            raise usage_error(command, typed, message)
         if value is None:
-            raise usage_error(command, typed, f"flag needs an argument: {said}")
+            raise usage_error(command, typed, f"flag needs an argument: {message}")
         _store(command, typed, flags, option, value)
-    return flags, found.args
+    return flags, result.args
 
 
-_Read = tuple[Option | None, str | None, str]
+_ParsedFlag = tuple[Option | None, str | None, str]
 """Option (None on error); its value (None if that is the next word); the error text, or the flag."""
 
 
-def _long_flag(word: str, options: Mapping[str, Option]) -> list[_Read]:
+def _long_flag(word: str, options: Mapping[str, Option]) -> list[_ParsedFlag]:
     name, equals, value = word[2:].partition("=")
     if not name or name.startswith("-"):
         return [(None, None, f"bad flag syntax: {word}")]
@@ -351,30 +353,30 @@ def _long_flag(word: str, options: Mapping[str, Option]) -> list[_Read]:
     return [(option, value if equals else "true" if option.kind == "bool" else None, word)]
 
 
-def _short_flags(letters: str, shorts: Mapping[str, Option]) -> list[_Read]:
+def _short_flags(letters: str, shorts: Mapping[str, Option]) -> list[_ParsedFlag]:
     """Split short flags (`-ay`, `-n5`, `-n=5`): combined switches, of which the last can have a value."""
-    found: list[_Read] = []
+    results: list[_ParsedFlag] = []
     while letters:
         letter, tail = letters[0], letters[1:]
         option = shorts.get(letter)
         if option is None:
-            return [*found, (None, None, f"unknown shorthand flag: '{letter}' in -{letters}")]
+            return [*results, (None, None, f"unknown shorthand flag: '{letter}' in -{letters}")]
         if option.kind == "bool" and not (tail.startswith("=") and len(tail) > 1):
-            found.append((option, "true", ""))
+            results.append((option, "true", ""))
             letters = tail
             continue
         value = tail.removeprefix("=") if len(tail) > 1 else tail
-        return [*found, (option, value or None, f"'{letter}' in -{letters}")]
-    return found
+        return [*results, (option, value or None, f"'{letter}' in -{letters}")]
+    return results
 
 
 def _store(command: Command, typed: Sequence[str], flags: dict[str, Any], option: Option, value: str) -> None:
     from coder.cli import flag_values  # most lines have no flags
 
-    wrong = flag_values.fault(option, value)
-    if wrong:
+    message = flag_values.fault(option, value)
+    if message:
         label = f"-{option.short}, --{option.flag}" if option.short else f"--{option.flag}"
-        raise usage_error(command, typed, f'invalid argument "{value}" for "{label}" flag: {wrong}')
+        raise usage_error(command, typed, f'invalid argument "{value}" for "{label}" flag: {message}')
     if option.kind in LIST_KINDS:
         flags.setdefault(option.flag, []).append(value)
     else:
@@ -391,13 +393,13 @@ def option_report(invocation: Invocation) -> str:
     for options, values, sources in sides:
         for option in options:
             value = values[option.name]
-            shown = "***" if option.secret and value else shown_value(value)
-            rows.append((option.flag or option.name, shown, sources[option.name]))
+            text = "***" if option.secret and value else format_value(value)
+            rows.append((option.flag or option.name, text, sources[option.name]))
     widths = [max(len(row[index]) for row in rows) for index in range(2)]
     return "".join(f"{one.ljust(widths[0])}  {two.ljust(widths[1])}  {three}\n" for one, two, three in rows)
 
 
-def shown_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return an option's value as a user writes it."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -101,15 +101,15 @@ def _powershell_profile(home: Path) -> Path:
     from coder.base.child_env import child_env
 
     for program in ("pwsh", "powershell"):
-        if found := shutil.which(program):
-            asked = [found, "-NoProfile", "-NonInteractive", "-Command", "$PROFILE"]
+        if executable := shutil.which(program):
+            command = [executable, "-NoProfile", "-NonInteractive", "-Command", "$PROFILE"]
             try:
-                done = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True, env=child_env())
+                done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, env=child_env())
             except (OSError, ValueError, subprocess.SubprocessError):
                 continue
-            said = done.stdout.strip()
-            if said and Path(said).is_absolute():
-                return Path(said)
+            profile = done.stdout.strip()
+            if profile and Path(profile).is_absolute():
+                return Path(profile)
     folder = home / ("Documents/PowerShell" if os.name == "nt" else ".config/powershell")
     return folder / "Microsoft.PowerShell_profile.ps1"
 
@@ -122,23 +122,23 @@ def _words(invocation: Invocation) -> int:
 def complete(line: Sequence[str]) -> list[str]:
     """Return the completions of the last word of `line` (without the program)."""
     from coder.cli.command_table import COMMANDS
-    from coder.cli.completion_names import kind_of_place
+    from coder.cli.completion_names import argument_kind
     from coder.cli.main import children, choose, load, options_of_groups
 
     *before, last = joined = _joined(line)
     name, rest = choose(before)
     name = name or ""
     command = load(name) if name in COMMANDS else Command(name, "", lambda _: 0, options_of_groups(name))
-    found = scan(command, rest)
+    scanned = scan(command, rest)
     options = [option for option in (*command.options, *GLOBAL_OPTIONS) if option.flag and not option.hidden]
     flag, equals, value = last.partition("=")
-    if found.pending is not None:
-        offered = _values(found.pending, last, found)
-    elif found.own < len(rest) or not last.startswith("-"):
-        offered = [] if found.args else [word for word, _ in children(name)]
-        offered += _named(kind_of_place(command, len(found.args)), found)
+    if scanned.pending is not None:
+        offered = _values(scanned.pending, last, scanned)
+    elif scanned.own < len(rest) or not last.startswith("-"):
+        offered = [] if scanned.args else [word for word, _ in children(name)]
+        offered += _named(argument_kind(command, len(scanned.args)), scanned)
     elif equals:
-        values = [text for option in options if f"--{option.flag}" == flag for text in _values(option, value, found)]
+        values = [text for option in options if f"--{option.flag}" == flag for text in _values(option, value, scanned)]
         # Bash splits at "=" and replaces only the text after it.
         offered = values if len(joined) < len(line) else [f"{flag}={text}" for text in values]
         last = value if len(joined) < len(line) else last
@@ -159,25 +159,25 @@ def _joined(line: Sequence[str]) -> list[str]:
     return words
 
 
-def _values(option: Option, typed: str, found: CommandLine) -> list[str]:
+def _values(option: Option, typed: str, scanned: CommandLine) -> list[str]:
     """Return the possible values of an option; for a list, of its last item."""
     from coder.cli.completion_names import FLAGS
 
-    offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), found)
+    offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), scanned)
     head, comma, _ = typed.rpartition(",") if option.kind in LIST_KINDS else ("", "", "")
     return [f"{head}{comma}{text}" for text in offered]
 
 
-def _named(kind: str, found: CommandLine) -> list[str]:
+def _named(kind: str, scanned: CommandLine) -> list[str]:
     from coder.base.config import process_environment
-    from coder.cli.completion_names import named_things
+    from coder.cli.completion_names import names_of_kind
 
     if not kind:
         return []
-    given = [(option, value) for option, value, _ in found.flags if option is not None and value is not None]
-    flags = [f"--{option.flag}={value}" for option, value in given if option in GLOBAL_OPTIONS]
+    values = [(option, value) for option, value, _ in scanned.flags if option is not None and value is not None]
+    flags = [f"--{option.flag}={value}" for option, value in values if option in GLOBAL_OPTIONS]
     try:
-        return named_things(kind, parse(WORDS, flags, process_environment()), found.args)
+        return names_of_kind(kind, parse(WORDS, flags, process_environment()), scanned.args)
     except CoderError:
         return []  # flags or variables that are invalid for any command
 

@@ -1,6 +1,6 @@
 """Completion of names: the kinds of names that arguments and flags take, and the deployment's names of each kind.
 
-`ARGUMENT_KINDS` and `COMMAND_KINDS` map arguments to kinds, by the words of a command's usage; `FLAG_KINDS` maps flags.
+`PLACES` and `OF_COMMANDS` map arguments to kinds, by the words of a command's usage; `FLAGS` maps flags.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ def usage_words(usage: str) -> list[str]:
     return _WORD.findall(usage)
 
 
-def kind_of_place(command: Command, place: int) -> str:
+def argument_kind(command: Command, index: int) -> str:
     """Return the kind of names of the argument at this index (from 0); "" if unknown."""
     kinds = OF_COMMANDS.get(command.words)
     if kinds is None:
         kinds = tuple(f"{PLACES.get(word, '')}{'...' if '...' in word else ''}" for word in usage_words(command.usage))
     if not kinds:
         return ""
-    kind = kinds[place] if place < len(kinds) else kinds[-1] if kinds[-1].endswith("...") else ""
+    kind = kinds[index] if index < len(kinds) else kinds[-1] if kinds[-1].endswith("...") else ""
     return kind.removesuffix("...")
 
 
@@ -137,24 +137,24 @@ def _names(client: BlockingClient, kind: str) -> list[str]:
     from coder.api.base import names
     from coder.client.answers import read
 
-    answer = client.request("GET", _LISTED[kind])
+    answer = client.request("GET", _LIST_ROUTES[kind])
     match kind:
         case "workspaces":
-            found = read(answer, names.NamedWorkspaces).workspaces
+            items = read(answer, names.NamedWorkspaces).workspaces
         case "tasks":
-            found = read(answer, names.NamedTasks).tasks
+            items = read(answer, names.NamedTasks).tasks
         case "proxies":
-            found = read(answer, names.NamedRegions).regions
+            items = read(answer, names.NamedRegions).regions
         case "users":
             return [one.username for one in read(answer, names.NamedUsers).users]
         case "tokens":
             return [one.token_name for one in read(answer, list[names.NamedToken])]
         case _:
-            found = read(answer, list[names.Named])
-    return [one.name for one in found]
+            items = read(answer, list[names.Named])
+    return [one.name for one in items]
 
 
-_LISTED = {
+_LIST_ROUTES = {
     "workspaces": "/api/v2/workspaces?q=owner%3Ame",
     "users": "/api/v2/users",
     "templates": "/api/v2/templates",
@@ -168,7 +168,7 @@ _LISTED = {
 """Routes that list the names of a kind."""
 
 
-def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
+def names_of_kind(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
     """Return the deployment's names of a kind; empty if the request fails, since completion must not fail.
 
     `args`: the preceding arguments; the first is the workspace whose agents, apps and ports are listed.
@@ -177,10 +177,10 @@ def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list
     from coder.net.errors import NetError
 
     try:
-        if kind in _LISTED:
+        if kind in _LIST_ROUTES:
             return sorted(filter(None, _names(session.client(invocation), kind)))
-        if kind in _OF_WORKSPACES:
-            return _OF_WORKSPACES[kind](session.client(invocation), args[0]) if args else []
+        if kind in _WORKSPACE_LISTS:
+            return _WORKSPACE_LISTS[kind](session.client(invocation), args[0]) if args else []
     except (CoderError, NetError, ValueError):  # msgspec raises ValueError for an answer of another shape
         return []
     return kind.split()
@@ -189,8 +189,8 @@ def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list
 def _agents(client: BlockingClient, workspace: str) -> list[Any]:
     from coder.cli.workspaces.workspaces import find_workspace
 
-    found = find_workspace(client, workspace)
-    return [agent for one in found.latest_build.resources for agent in one.agents or ()]
+    workspace_details = find_workspace(client, workspace)
+    return [agent for one in workspace_details.latest_build.resources for agent in one.agents or ()]
 
 
 def _agent_names(client: BlockingClient, workspace: str) -> list[str]:
@@ -213,9 +213,9 @@ def _ports(client: BlockingClient, workspace: str) -> list[str]:
     return [str(one.port) for one in read(answer, WorkspaceAgentListeningPortsResponse).ports]
 
 
-_OF_WORKSPACES: dict[str, Callable[[BlockingClient, str], list[str]]] = {
+_WORKSPACE_LISTS: dict[str, Callable[[BlockingClient, str], list[str]]] = {
     "agents": _agent_names,
     "apps": _apps,
     "ports": _ports,
 }
-KINDS = frozenset({*_LISTED, *_OF_WORKSPACES})
+KINDS = frozenset({*_LIST_ROUTES, *_WORKSPACE_LISTS})

@@ -20,12 +20,12 @@ _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
 
 @contextmanager
-def doing(what: str) -> Iterator[None]:
+def doing(action: str) -> Iterator[None]:
     """Add the attempted action to errors of the server or the network."""
     try:
         yield
     except CoderError as error:
-        raise CoderError(error.code, what) from error
+        raise CoderError(error.code, action) from error
 
 
 def error_text(error: CoderError, *, is_terminal: bool) -> str:
@@ -54,24 +54,25 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     """Return the text after `error: ` for an unexpected exception: an unreadable answer or a defect."""
     from coder.net.request_log import REQUESTS
 
-    asked = REQUESTS.last
+    request = REQUESTS.last
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     elif isinstance(error, UnicodeEncodeError):
         # Omit the text, which may be a password. Python keeps bytes that are not UTF-8 as lone surrogates.
-        shown = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
+        undecodable = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
         is_bytes = "surrogates" in error.reason
         fault = "is not written in UTF-8" if is_bytes else f"cannot be written in {error.encoding}"
-        text = f"something of the command line, a variable, a file or an answer {fault}: {shown}"
-    elif asked is not None and not isinstance(error, NameError):  # an answer cannot cause an unbound name
-        path = path_of(asked.shown_url)
+        text = f"something of the command line, a variable, a file or an answer {fault}: {undecodable}"
+    elif request is not None and not isinstance(error, NameError):  # an answer cannot cause an unbound name
+        path = path_of(request.shown_url)
         text = (
-            f"the answer to {asked.method} {path} is not what this program understands: {slip(error)}\n"
+            f"the answer to {request.method} {path} is not what this program understands: {describe_exception(error)}\n"
             "Suggestion: Compare the versions (coder version, and the server's at /api/v2/buildinfo); a proxy may have "
             "answered instead."
         )
     else:
-        text = f"a defect of this program: {slip(error)}\nSuggestion: Run it again with --verbose and report it."
+        slip = describe_exception(error)
+        text = f"a defect of this program: {slip}\nSuggestion: Run it again with --verbose and report it."
     if verbose:
         import traceback
 
@@ -81,10 +82,10 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
 
 def unknown_subcommand(group: str, word: str) -> str:
     """Return the message for an unknown subcommand of a group ("" for the program itself)."""
-    shown = f"coder {group}".rstrip()
-    said = f'error: unrecognized subcommand "{word}"\n'
-    before = f"---\n{said}" if group else ""
-    return f'{before}Encountered an error running "{shown}", see "{shown} --help" for more information\n{said}'
+    command = f"coder {group}".rstrip()
+    message = f'error: unrecognized subcommand "{word}"\n'
+    before = f"---\n{message}" if group else ""
+    return f'{before}Encountered an error running "{command}", see "{command} --help" for more information\n{message}'
 
 
 def version_warning(own: str, server: str) -> str:
@@ -108,7 +109,7 @@ def path_of(url: str) -> str:
     return urlsplit(url).path
 
 
-def slip(error: Exception) -> str:
+def describe_exception(error: Exception) -> str:
     """Describe an unexpected exception briefly."""
     if isinstance(error, KeyError):
         return f"{quoted(error.args[0])} is missing" if error.args else "something is missing"

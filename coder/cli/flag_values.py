@@ -24,9 +24,9 @@ def fault(option: Option, value: str) -> str:
     if option.choices:
         words = value.split(",") if option.kind in LIST_KINDS else [value]
         known = {choice.lower() for choice in option.choices}
-        wrong = [word.strip() for word in words if word.strip().lower() not in known]
+        invalid = [word.strip() for word in words if word.strip().lower() not in known]
         listed = " ".join(option.choices)
-        return f"invalid choice: {wrong[0]}, should be one of [{listed}]" if wrong else ""
+        return f"invalid choice: {invalid[0]}, should be one of [{listed}]" if invalid else ""
     check = _FAULTS.get(option.kind)
     return check(value) if check else ""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from coder.base.config import LIST_KINDS, Option
-from coder.cli.command import Command, shown_value
+from coder.cli.command import Command, format_value
 
 
 def help_text(
@@ -32,17 +32,17 @@ def help_text(
     for row in command.long.splitlines():
         # An indented row is a command line and is not wrapped.
         lines += [f"  {row}"] if row.startswith(" ") or not row else _wrapped(row, 2, columns)
-    for what, line in EXAMPLES.get(command.words, ()):
-        lines += ["", *_wrapped(f"- {what}:", 2, columns), "", f"      $ {line}"]
+    for description, line in EXAMPLES.get(command.words, ()):
+        lines += ["", *_wrapped(f"- {description}:", 2, columns), "", f"      $ {line}"]
     if children:
         longest = max(len(word) for word, _ in children)
         lines += ["", "SUBCOMMANDS:"]
         for word, text in children:
             first, *rest = _wrapped(text, longest + 8, columns) or [""]
             lines += [f"    {word.ljust(longest)}    {first.strip()}".rstrip(), *rest]
-    shown = [option for option in command.options if not option.hidden and option.flag]
+    visible = [option for option in command.options if not option.hidden and option.flag]
     groups: dict[str, list[Option]] = {}
-    for option in shown:
+    for option in visible:
         groups.setdefault(option.group, []).append(option)
     for group, members in groups.items():
         lines += ["", f"{group.upper()} OPTIONS:" if group else "OPTIONS:"]
@@ -77,7 +77,7 @@ def _option_lines(option: Option, columns: int) -> list[str]:
     kind = f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind
     env = f", ${option.env}" if option.env else ""
     default = option.default
-    tail = f" (default: {shown_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
+    tail = f" (default: {format_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
     head = f"  {short}--{option.flag} {kind}{env}{tail}"
     return [*_wrapped_head(head, columns), *_wrapped(option.help, 10, columns), ""]
 

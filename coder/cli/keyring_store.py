@@ -23,7 +23,7 @@ MARK = "session-in-keyring"
 """Marker file; it contains the user name of the token in the keyring."""
 
 
-def is_kept(directory: Path) -> bool:
+def is_stored(directory: Path) -> bool:
     """Return whether the directory's session is in the keyring."""
     return (directory / MARK).exists()
 
@@ -34,14 +34,14 @@ def read_token(directory: Path) -> str:
     return _calling("read", lambda backend: backend.get_password(SERVICE, name)) or ""
 
 
-def keep_token(directory: Path, url: str, token: str) -> None:
+def store_token(directory: Path, url: str, token: str) -> None:
     """Store the token. Raise CoderError without a keyring, before writing anything."""
     _calling("write", lambda backend: backend.set_password(SERVICE, url, token))
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(directory / MARK, url)
 
 
-def forget_token(directory: Path) -> None:
+def delete_token(directory: Path) -> None:
     """Delete the token and the marker file; a missing token is not an error."""
     from keyring.errors import PasswordDeleteError
 
@@ -54,15 +54,15 @@ def forget_token(directory: Path) -> None:
     (directory / MARK).unlink()
 
 
-def _calling(what: str, call: Callable[[KeyringBackend], str | None]) -> str | None:
+def _calling(action: str, call: Callable[[KeyringBackend], str | None]) -> str | None:
     from keyring.errors import KeyringError
 
     backend = find_keyring()
     try:
         return call(backend)
     except KeyringError as error:
-        said = f"the system's keyring did not {what} the session token"
-        raise CoderError("keyring", said, f"Unlock the keyring and try again. {_WITHOUT}") from error
+        message = f"the system's keyring did not {action} the session token"
+        raise CoderError("keyring", message, f"Unlock the keyring and try again. {_WITHOUT}") from error
 
 
 _WITHOUT = "Without --use-keyring `coder login` keeps the token in a file that only you can read."
@@ -75,10 +75,10 @@ def find_keyring() -> KeyringBackend:
     """
     from keyring.core import load_env
 
-    found = load_env() or _of_this_system()
-    if found is None:
+    backend = load_env() or _of_this_system()
+    if backend is None:
         raise CoderError("keyring", "there is no keyring on this system that could hold the session token", _WITHOUT)
-    return found
+    return backend
 
 
 def _of_this_system() -> KeyringBackend | None:

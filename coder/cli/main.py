@@ -26,9 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _serve_sandbox(words[1:])
     if words == ["command-server"]:
         return _serve_commands()
-    _hold_standard_descriptors()
-    _guard_terminals()
-    if _completes():
+    _open_standard_descriptors()
+    _filter_terminals()
+    if _is_completion():
         return _invoke(load("completion words"), ["--", *words])
     if words and words[0] == "--version":
         words = ["version", *words[1:]]
@@ -72,11 +72,11 @@ def _serve_commands() -> int:
         return _run(["command-server"])
     from coder.cli.command_server.listener import serve
 
-    places = {name: f"coder.cli.{place.partition(':')[0]}" for name, (place, _) in COMMANDS.items()}
-    return serve(env, places, main, command_name)
+    modules = {name: f"coder.cli.{location.partition(':')[0]}" for name, (location, _) in COMMANDS.items()}
+    return serve(env, modules, main, command_name)
 
 
-def _hold_standard_descriptors() -> None:
+def _open_standard_descriptors() -> None:
     """Open /dev/null for closed standard streams: otherwise the next file or socket gets their descriptor."""
     import os
 
@@ -89,17 +89,17 @@ def _hold_standard_descriptors() -> None:
             setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
 
 
-def _guard_terminals() -> None:
+def _filter_terminals() -> None:
     """Filter the standard streams, so that text of other users cannot control the terminal."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
-            from coder.cli.terminal_text import guarded
+            from coder.cli.terminal_text import filtered
 
-            setattr(sys, name, guarded(stream))
+            setattr(sys, name, filtered(stream))
 
 
-def _completes() -> bool:
+def _is_completion() -> bool:
     """Return whether a shell requests completions: the original's completion scripts set this variable."""
     from coder.base.config import process_environment
 
@@ -109,19 +109,19 @@ def _completes() -> bool:
 def _run(words: list[str]) -> int:
     name, rest = choose(words)
     if name is None or name not in COMMANDS:
-        return _group(name or "", rest, words, _asks_help(rest[: rest.index("--")] if "--" in rest else rest))
+        return _group(name or "", rest, words, _requests_help(rest[: rest.index("--")] if "--" in rest else rest))
     from coder.cli.command import scan
 
     command = load(name)
-    if _asks_help(rest[: scan(command, rest).own]):
+    if _requests_help(rest[: scan(command, rest).own]):
         from coder.cli.help_text import help_text
 
-        sys.stdout.write(help_text(command, children(name), other_names(name)))
+        sys.stdout.write(help_text(command, children(name), aliases_of(name)))
         return 0
     return _invoke(command, rest, words)
 
 
-def _asks_help(words: list[str]) -> bool:
+def _requests_help(words: list[str]) -> bool:
     return any(word in {"-h", "--help"} for word in words)
 
 
@@ -179,43 +179,43 @@ def options_of_groups(name: str):  # type: ignore[no-untyped-def]
     """Return the `Option`s of a command's or group's parent groups, and of the group itself."""
     from importlib import import_module
 
-    found = []
-    for group, place in OPTIONS_OF_GROUPS.items():
+    options = []
+    for group, location in OPTIONS_OF_GROUPS.items():
         if f"{name} ".startswith(f"{group} "):
-            module, _, attribute = place.partition(":")
-            found.append(getattr(import_module(f"coder.cli.{module}"), attribute))
-    return tuple(found)
+            module, _, attribute = location.partition(":")
+            options.append(getattr(import_module(f"coder.cli.{module}"), attribute))
+    return tuple(options)
 
 
 def children(name: str) -> list[tuple[str, str]]:
     """Return (word, summary) of the commands directly below a name; "" is the top level."""
     prefix = f"{name} " if name else ""
-    found = {
+    summaries = {
         key[len(prefix) :]: text
         for key, (_, text) in COMMANDS.items()
         if key.startswith(prefix) and " " not in key[len(prefix) :]
     }
-    found |= {
+    summaries |= {
         key[len(prefix) :]: text
         for key, text in GROUPS.items()
         if key.startswith(prefix) and " " not in key[len(prefix) :]
     }
-    return sorted(found.items())
+    return sorted(summaries.items())
 
 
-def other_names(name: str) -> list[str]:
+def aliases_of(name: str) -> list[str]:
     """Return the aliases (last words) of a command or group."""
     return sorted(alias.rpartition(" ")[2] for alias, target in ALIASES.items() if target == name)
 
 
-def _group(name: str, rest: list[str], typed: list[str], asks_help: bool) -> int:
+def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) -> int:
     from coder.cli.command import GLOBAL_OPTIONS, Command, UsageError, parse
     from coder.cli.help_text import help_text
 
     options = options_of_groups(name) if name else GLOBAL_OPTIONS
     summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     command = Command(words=name, summary=summary, run=lambda _: 0, options=options, usage="[subcommand]")
-    if not asks_help:
+    if not requests_help:
         try:
             words = parse(Command(name, "", run=lambda _: 0, options=options_of_groups(name)), rest, {}, typed).args
         except UsageError as error:
@@ -226,7 +226,7 @@ def _group(name: str, rest: list[str], typed: list[str], asks_help: bool) -> int
 
             sys.stderr.write(unknown_subcommand(name, words[0]))
             return 1
-    sys.stdout.write(help_text(command, children(name), other_names(name)))
+    sys.stdout.write(help_text(command, children(name), aliases_of(name)))
     return 0
 
 
@@ -236,7 +236,7 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
     from coder.cli.command import UsageError, option_report, parse
     from coder.cli.failures import defect_text
 
-    _take_termination_for_interrupt()
+    _treat_sigterm_as_interrupt()
     verbose, invocation = False, None
     try:
         invocation = parse(command, words, process_environment(), typed, is_group=bool(children(command.words)))
@@ -254,7 +254,7 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
         _tell(command, [_text(command, error)])
         return 1
     except BaseExceptionGroup as group:
-        return _explain_group(command, group, verbose)
+        return _report_group(command, group, verbose)
     except (BrokenPipeError, ModuleNotFoundError):
         raise  # `main` handles these
     except Exception as error:
@@ -284,8 +284,8 @@ def _warn_of_version(invocation) -> None:  # type: ignore[no-untyped-def]
 
 
 def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
-    shown = f"coder {command.words}"
-    sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
+    name = f"coder {command.words}"
+    sys.stderr.write(f'Encountered an error running "{name}", see "{name} --help" for more information\n')
     for text in texts:
         sys.stderr.write(f"{_label()} {text}\n")
 
@@ -304,7 +304,7 @@ def _text(command, error) -> str:  # type: ignore[no-untyped-def]
     return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
 
 
-def _take_termination_for_interrupt() -> None:
+def _treat_sigterm_as_interrupt() -> None:
     """Handle SIGTERM like Ctrl-C: close connections and restore the terminal. Daemons install their own handlers."""
     import signal
     import threading
@@ -314,7 +314,7 @@ def _take_termination_for_interrupt() -> None:
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
 
 
-def _explain_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # type: ignore[no-untyped-def]
+def _report_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # type: ignore[no-untyped-def]
     """Print the errors that a nursery wrapped in a group and return the exit code; 130 for Ctrl-C."""
     from coder.base.errors import CoderError
     from coder.cli.failures import defect_text
@@ -325,16 +325,16 @@ def _explain_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  #
     if all(isinstance(error, BrokenPipeError) for error in inner):
         raise inner[0]
     known = [error for error in inner if isinstance(error, CoderError)]
-    others = [error for error in inner if isinstance(error, Exception) and error not in known]
-    if len(known) + len(others) != len(inner):
+    unexpected = [error for error in inner if isinstance(error, Exception) and error not in known]
+    if len(known) + len(unexpected) != len(inner):
         raise group
-    texts = [_text(command, error) for error in known] or [defect_text(error, verbose=verbose) for error in others]
+    texts = [_text(command, error) for error in known] or [defect_text(error, verbose=verbose) for error in unexpected]
     _tell(command, texts)
     return 1
 
 
 def _flatten(group: BaseExceptionGroup) -> list[BaseException]:
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
     for error in group.exceptions:
-        found += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
+        errors += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return errors

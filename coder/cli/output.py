@@ -34,9 +34,9 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
     """Print a table with upper-case headers and two blanks between columns."""
-    shown = _on_terminal if sys.stdout.isatty() else _cell
+    format_cell = _on_terminal if sys.stdout.isatty() else _cell
     table = [[column.upper() for column in columns]]
-    table += [[shown(row.get(column, "")) for column in columns] for row in rows]
+    table += [[format_cell(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(_width(line[index]) for line in table) for index in range(len(columns))]
     if sys.stdout.isatty():
         _print_fitting(columns, table, widths)
@@ -51,16 +51,16 @@ def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], width
     from coder.cli.colour import CELL_STYLES, paint
 
     room = _columns()
-    widths = fit(widths, [_width(column) for column in columns], room)
+    widths = fit_widths(widths, [_width(column) for column in columns], room)
     if _excess(widths, room) > 0:  # headers wrap to several lines if that saves width
-        widths = fit(widths, [max(map(_width, column.split())) for column in columns], room)
+        widths = fit_widths(widths, [max(map(_width, column.split())) for column in columns], room)
     lines = [[(cell, "bold") for cell in line] for line in _wrapped_headers(table[0], widths)]
     lines += [[(cell, CELL_STYLES.get(cell, "")) for cell in line] for line in table[1:]]
     for line in lines:
         cells = []
         for (text, style), width in zip(line, widths, strict=True):
-            shown = cut(text, width)
-            cells.append(paint(shown, style) + " " * (width - _width(shown)))
+            text_cut = cut(text, width)
+            cells.append(paint(text_cut, style) + " " * (width - _width(text_cut)))
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
@@ -94,20 +94,20 @@ def _on_terminal(value: object) -> str:
     return one_line(_cell(value))
 
 
-def fit(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
+def fit_widths(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
     """Shrink the widths of columns to fit `room`: the widest first, none below `least`.
 
     The result is wider if that is impossible.
     """
-    found = list(widths)
-    excess = _excess(found, columns)
+    fitted = list(widths)
+    excess = _excess(fitted, columns)
     while excess > 0:
-        givers = [index for index in range(len(found)) if found[index] > max(least[index], 5)]
+        givers = [index for index in range(len(fitted)) if fitted[index] > max(least[index], 5)]
         if not givers:
             break
-        found[max(givers, key=lambda index: found[index])] -= 1
+        fitted[max(givers, key=lambda index: fitted[index])] -= 1
         excess -= 1
-    return found
+    return fitted
 
 
 def _excess(widths: Sequence[int], columns: int) -> int:
@@ -194,12 +194,12 @@ def ask_until(question: str, check: Callable[[str], str], *, default: str = "") 
 
 def ask(question: str, *, default: str = "", secret: bool = False) -> str:
     """Prompt for one line. Raise CoderError at end of input."""
-    shown = f"> {question}" + (f" ({default})" if default else "") + " "
+    prompt = f"> {question}" + (f" ({default})" if default else "") + " "
     if secret and sys.stdin.isatty():
         import getpass
 
-        return getpass.getpass(shown) or default
-    sys.stdout.write(shown)
+        return getpass.getpass(prompt) or default
+    sys.stdout.write(prompt)
     sys.stdout.flush()
     line = sys.stdin.readline()
     if not line:
@@ -226,8 +226,8 @@ def fields_of(thing: Struct) -> dict[str, object]:
     from msgspec import UNSET
     from msgspec.structs import asdict
 
-    shown = {name: api_time(value) if isinstance(value, datetime) else value for name, value in asdict(thing).items()}
-    return {name: value for name, value in shown.items() if value is not UNSET}
+    fields = {name: api_time(value) if isinstance(value, datetime) else value for name, value in asdict(thing).items()}
+    return {name: value for name, value in fields.items() if value is not UNSET}
 
 
 def clock_time(text: Time) -> str:
@@ -238,8 +238,8 @@ def clock_time(text: Time) -> str:
 
 def api_time(at: datetime) -> str:
     """Format a time as the API does: RFC 3339 in UTC, with the fraction's significant digits."""
-    whole = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{whole}.{at.microsecond:06}".rstrip("0") + "Z" if at.microsecond else f"{whole}Z"
+    seconds = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{seconds}.{at.microsecond:06}".rstrip("0") + "Z" if at.microsecond else f"{seconds}Z"
 
 
 def go_time(text: Time) -> str:
@@ -256,8 +256,8 @@ def short_duration(value: timedelta) -> str:
     days, rest = divmod(total, 86400)
     hours, rest = divmod(rest, 3600)
     parts = [(days, "d"), (hours, "h"), (rest // 60, "m")]
-    kept = [f"{number}{unit}" for number, unit in parts if number][:2]
-    return "".join(kept)
+    largest = [f"{number}{unit}" for number, unit in parts if number][:2]
+    return "".join(largest)
 
 
 def since(text: Time, now: datetime | None = None) -> str:

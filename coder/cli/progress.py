@@ -159,10 +159,10 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
     return found
 
 
-def _job(found: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
+def _job(item: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
     from coder.api.provisioning.jobs import ProvisionerJob
 
-    return found if isinstance(found, ProvisionerJob) else found.job
+    return item if isinstance(item, ProvisionerJob) else item.job
 
 
 def _cancel(client: BlockingClient, path: str) -> None:

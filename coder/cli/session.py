@@ -60,22 +60,22 @@ def save_token(directory: Path, url: str, token: str, *, in_keyring: bool) -> No
     from coder.cli import keyring_store
 
     if in_keyring:
-        keyring_store.keep_token(directory, url, token)
+        keyring_store.store_token(directory, url, token)
         (directory / "session").unlink(missing_ok=True)
         return
     write_file(directory, "session", token)
-    if keyring_store.is_kept(directory):
-        keyring_store.forget_token(directory)
+    if keyring_store.is_stored(directory):
+        keyring_store.delete_token(directory)
 
 
-def forget_token(directory: Path) -> None:
+def delete_token(directory: Path) -> None:
     """Delete the token on this machine. Raise CoderError if the keyring does not answer."""
     from coder.cli import keyring_store
 
     for name in ("url", "session"):
         (directory / name).unlink(missing_ok=True)
-    if keyring_store.is_kept(directory):
-        keyring_store.forget_token(directory)
+    if keyring_store.is_stored(directory):
+        keyring_store.delete_token(directory)
 
 
 def write_file(directory: Path, name: str, value: str) -> None:
@@ -96,9 +96,9 @@ def program() -> str:
     own = os.environ.get("CODER_SELF")
     if own:
         return own
-    given = Path(sys.argv[0]).absolute() if sys.argv and sys.argv[0] else Path("coder")
-    if given.name != "__main__.py":
-        return str(given)
+    path = Path(sys.argv[0]).absolute() if sys.argv and sys.argv[0] else Path("coder")
+    if path.name != "__main__.py":
+        return str(path)
     return str(Path(sys.executable).with_name("coder"))
 
 
@@ -147,8 +147,8 @@ def normal_url(text: str) -> str:
     if not is_one:
         from coder.base.text_faults import url_fault
 
-        wrong = url_fault(address) or "not the address of a deployment"
-        raise CoderError("bad_url", f'parse raw url "{address}": {wrong}', "Write it like https://coder.example.com")
+        fault = url_fault(address) or "not the address of a deployment"
+        raise CoderError("bad_url", f'parse raw url "{address}": {fault}', "Write it like https://coder.example.com")
     return address
 
 
@@ -166,13 +166,13 @@ def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], .
                 "header_command", f"the header command ended with code {done.returncode}", done.stderr.strip()
             )
         lines += [line for line in done.stdout.splitlines() if line.strip()]
-    found = []
+    headers = []
     for line in lines:
         name, equals, value = line.partition("=")
         if not equals:
             raise CoderError("bad_header", f"header {quoted(name)} needs the form key=value")
-        found.append((name.strip(), value.strip()))
-    return tuple(found)
+        headers.append((name.strip(), value.strip()))
+    return tuple(headers)
 
 
 def client(invocation: Invocation) -> BlockingClient:

@@ -67,7 +67,7 @@ def command(sequence: str) -> None:
         stream.write(sequence)
 
 
-def guarded(stream: Any) -> Any:
+def filtered(stream: Any) -> Any:
     """Wrap a stream that is a terminal; return other streams unchanged. The underlying stream stays open."""
     if isinstance(stream, TerminalText):
         return stream

@@ -34,7 +34,7 @@ def unsupported(invocation: Invocation, reasons: Mapping[str, str]) -> Iterator[
             yield sentence, hint, invocation.sources[option.name]
 
 
-def judge_settings(invocation: Invocation, reasons: Mapping[str, str], logger: str) -> None:
+def check_settings(invocation: Invocation, reasons: Mapping[str, str], logger: str) -> None:
     """Log unsupported environment settings, after the log is open. Raise CoderError `bad_option` for the first flag."""
     for sentence, hint, source in unsupported(invocation, reasons):
         if source == "flag":

@@ -33,7 +33,7 @@ LONGEST = 330.0
 OPEN_TIME = 300.0
 """Timeout in seconds (our choice) for everything before the first request: a build, the agent's connection, a path to
 it."""
-_SAID = 1000
+_MAX_MESSAGE = 1000
 "Maximum characters of an agent's message that are passed on (our choice): the workspace's users control its text."
 _SILENCE = (h11.ProtocolError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError, OSError)
 
@@ -95,7 +95,7 @@ class AgentApi:
         except _SILENCE as error:
             raise CoderError("agent_api", "the workspace's agent did not answer") from error
         if answer.status >= 400:
-            raise AgentRefusedError(answer.status, _said(answer.status, answer.body))
+            raise AgentRefusedError(answer.status, _error_message(answer.status, answer.body))
         return answer.body
 
     async def ask_for(self, kind: type[T], method: str, path: str, body: Any = None, /, **query: Any) -> T:
@@ -108,12 +108,12 @@ class AgentApi:
             raise CoderError("agent_api", "the workspace's agent answered with something else than expected") from error
 
 
-def _said(status: int, body: bytes) -> str:
+def _error_message(status: int, body: bytes) -> str:
     try:
-        found = msgspec.json.decode(body, type=_Refusal)
+        refusal = msgspec.json.decode(body, type=_Refusal)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return f"the workspace's agent answered {status}"
-    return (f"{found.message}: {found.detail}" if found.detail else found.message)[:_SAID]
+    return (f"{refusal.message}: {refusal.detail}" if refusal.detail else refusal.message)[:_MAX_MESSAGE]
 
 
 @asynccontextmanager

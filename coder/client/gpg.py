@@ -34,7 +34,7 @@ class GpgWorkspace(Protocol):
     """Interface to the SSH connection; shell.py implements it with asyncssh. Both methods raise CoderError."""
 
     async def run(self, command: str, stdin: bytes) -> Finished: ...
-    async def forward_socket(self, there: str, here: str) -> None: ...
+    async def forward_socket(self, remote: str, local: str) -> None: ...
 
 
 async def forward_gpg(workspace: GpgWorkspace) -> None:
@@ -76,6 +76,6 @@ async def _there(workspace: GpgWorkspace, command: str, stdin: bytes = b"") -> b
     except trio.TooSlowError as error:
         raise CoderError("gpg", f"{tool} did not end in the workspace within {TIMEOUT:g} s") from error
     if done.status != 0:
-        said = done.err.decode(errors="replace").strip()
-        raise CoderError("gpg", f"{tool} failed in the workspace: {said}", "Install gnupg there.")
+        output = done.err.decode(errors="replace").strip()
+        raise CoderError("gpg", f"{tool} failed in the workspace: {output}", "Install gnupg there.")
     return done.out

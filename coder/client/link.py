@@ -166,8 +166,8 @@ async def join_agent(
     @asynccontextmanager
     async def session(resume_token: str) -> AsyncIterator[Session]:
         path = f"/api/v2/workspaceagents/{agent_id}/coordinate?version={API_VERSION}"
-        where, headers = show_resume_token(path, resume_token)
-        socket = await connect_websocket(policy, where, headers=headers)
+        resume_path, headers = show_resume_token(path, resume_token)
+        socket = await connect_websocket(policy, resume_path, headers=headers)
         facts.coordination = socket.transport
         try:
             async with open_session(socket, "client") as opened:
@@ -177,7 +177,7 @@ async def join_agent(
                 await trio.aclose_forcefully(socket)
 
     async def coordinate(controller: Controller) -> None:
-        is_lost = _is_lost_right if ends_when_refused else lambda _error: False
+        is_lost = _is_permission_lost if ends_when_refused else lambda _error: False
         await keep_coordinated(controller, session, is_final=_is_final, is_bad_token=_is_bad_token, is_lost=is_lost)
 
     node, direct = overlay.node, overlay.direct
@@ -197,22 +197,22 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Tr
     from coder.tailnet import verdicts
 
     facts, status = link.facts, link.node.status()
-    found = []
+    lines = []
     if facts.policy is not None:
         origin = facts.policy.origin
         proxy = shown_proxy(proxy_for(facts.policy, origin.hostname or "", origin.scheme))
-        found.append(verdicts.api(url=facts.policy.url, proxy=proxy, latency_s=None))
-    found.append(verdicts.links(facts.coordination))
+        lines.append(verdicts.api(url=facts.policy.url, proxy=proxy, latency_s=None))
+    lines.append(verdicts.links(facts.coordination))
     region = status.self_info.preferred_derp
     works = False
     for transport in facts.relay.transports(region) if facts.relay is not None else ():
-        found.append(verdicts.relay(transport.name, transport.verdict, is_needed=not works))
+        lines.append(verdicts.relay(transport.name, transport.verdict, is_needed=not works))
         works = works or transport.verdict == "works"
     seen = [str(endpoint) for endpoint in status.self_info.endpoints]
     servers = 0 if facts.is_disabled or facts.is_blocked else facts.stun_servers
     if not (facts.is_disabled or facts.is_blocked):
         address = seen[0] if seen else ""
-        found.append(
+        lines.append(
             verdicts.udp(
                 works=status.udp_works,
                 servers=servers,
@@ -223,7 +223,7 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Tr
         )
     key = link.controller.public_key_of(link.agent_id)
     direct = last.endpoint if last is not None and last.via == "direct" else ""
-    found.append(
+    lines.append(
         verdicts.direct(
             endpoint=direct,
             is_disabled=facts.is_disabled,
@@ -233,7 +233,7 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Tr
             peer_endpoints=None if key is None else link.node.candidates_of(key),
         )
     )
-    return found
+    return lines
 
 
 def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def _is_final(error: Exception) -> bool:
     return isinstance(error, HttpError) and error.status in FINAL_STATUSES
 
 
-def _is_lost_right(error: Exception) -> bool:
+def _is_permission_lost(error: Exception) -> bool:
     """Return whether the error is the API's own and final; a proxy's answer while the server restarts is not."""
     return isinstance(error, HttpError) and error.is_enveloped and error.status in {401, 403, 404}
 

@@ -32,7 +32,7 @@ _log = get_logger("overlay")
 
 
 @dataclass(slots=True)
-class _Kept:
+class _SharedEntry:
     """Node or tunnel with its number of users."""
 
     ready: trio.Event = field(default_factory=trio.Event)
@@ -76,7 +76,7 @@ class OverlayProcess:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
-        self._kept: dict[tuple[str, ...], _Kept] = {}
+        self._kept: dict[tuple[str, ...], _SharedEntry] = {}
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve a request; its failure does not affect others."""
@@ -112,57 +112,59 @@ class OverlayProcess:
     @asynccontextmanager
     async def _tunnel(self, policy: DialPolicy, direct: bool, agent: UUID) -> AsyncIterator[WorkspaceLink]:
         token = policy.token.reveal() if policy.token else ""
-        place = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
-        node = self._keep(place, lambda kept: self._hold(kept, place, open_overlay_node(policy, agent, direct=direct)))
-        name = (*place, str(agent))
-        tunnel = self._keep(name, lambda kept: self._join(kept, name, node, agent))
+        node_key = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
+        node = self._keep(
+            node_key, lambda entry: self._hold(entry, node_key, open_overlay_node(policy, agent, direct=direct))
+        )
+        name = (*node_key, str(agent))
+        tunnel = self._keep(name, lambda entry: self._join(entry, name, node, agent))
         async with tunnel.used() as link:
             yield link
 
-    def _keep(self, name: tuple[str, ...], begin: Any) -> _Kept:
-        found = self._kept.get(name)
-        if found is None:
-            found = self._kept[name] = _Kept()
-            self._nursery.start_soon(begin, found)
-        return found
+    def _keep(self, name: tuple[str, ...], begin: Any) -> _SharedEntry:
+        entry = self._kept.get(name)
+        if entry is None:
+            entry = self._kept[name] = _SharedEntry()
+            self._nursery.start_soon(begin, entry)
+        return entry
 
-    async def _join(self, kept: _Kept, name: tuple[str, ...], node: _Kept, agent: UUID) -> None:
+    async def _join(self, entry: _SharedEntry, name: tuple[str, ...], node: _SharedEntry, agent: UUID) -> None:
         async def join() -> None:
             async with node.used() as overlay:
-                await self._hold(kept, name, join_agent(overlay, agent, ends_when_refused=True))
+                await self._hold(entry, name, join_agent(overlay, agent, ends_when_refused=True))
 
         try:
             await join()
         except Exception as error:
-            self._fail(kept, name, error)
-        if not kept.ready.is_set():
-            self._fail(kept, name, CoderError("overlay", "the mesh node ended"))
+            self._fail(entry, name, error)
+        if not entry.ready.is_set():
+            self._fail(entry, name, CoderError("overlay", "the mesh node ended"))
 
-    async def _hold(self, kept: _Kept, name: tuple[str, ...], manager: Any) -> None:
+    async def _hold(self, entry: _SharedEntry, name: tuple[str, ...], manager: Any) -> None:
         """Open the value and keep it until it fails or is unused; then cancel its users."""
         try:
-            async with manager as kept.value:
-                kept.ready.set()
-                await kept.wait_unused()
+            async with manager as entry.value:
+                entry.ready.set()
+                await entry.wait_unused()
                 self._kept.pop(name, None)  # later users open a new one
         except Exception as error:
-            self._fail(kept, name, error)
+            self._fail(entry, name, error)
         finally:
-            if self._kept.get(name) is kept:
+            if self._kept.get(name) is entry:
                 del self._kept[name]
-            for scope in list(kept.users):
-                if kept.error is None or kept.value is not None:
+            for scope in list(entry.users):
+                if entry.error is None or entry.value is not None:
                     scope.cancel()
 
-    def _fail(self, kept: _Kept, name: tuple[str, ...], error: Exception) -> None:
-        found = error
-        while isinstance(found, ExceptionGroup):
-            found = found.exceptions[0]
-        kept.error = found if isinstance(found, CoderError) else CoderError("overlay", "the shared overlay failed")
-        kept.ready.set()
-        if self._kept.get(name) is kept:
+    def _fail(self, entry: _SharedEntry, name: tuple[str, ...], error: Exception) -> None:
+        cause = error
+        while isinstance(cause, ExceptionGroup):
+            cause = cause.exceptions[0]
+        entry.error = cause if isinstance(cause, CoderError) else CoderError("overlay", "the shared overlay failed")
+        entry.ready.set()
+        if self._kept.get(name) is entry:
             del self._kept[name]
-        _log.debug("a shared tunnel ended", error=found)
+        _log.debug("a shared tunnel ended", error=cause)
 
 
 def policy_of(request: dict[str, Any]) -> DialPolicy:

@@ -43,17 +43,17 @@ async def receive_frame(stream: trio.SocketStream) -> dict[str, Any]:
     (size,) = _LENGTH.unpack(await _exactly(stream, _LENGTH.size))
     if size > LIMIT:
         raise CoderError("overlay", "the shared overlay answered with too much")
-    found = json.loads(await _exactly(stream, size))
-    if not isinstance(found, dict):
+    message = json.loads(await _exactly(stream, size))
+    if not isinstance(message, dict):
         raise CoderError("overlay", "the shared overlay answered with something else")
-    return found
+    return message
 
 
 async def _exactly(stream: trio.SocketStream, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        part = await stream.receive_some(size - len(data))
-        if not part:
+        chunk = await stream.receive_some(size - len(data))
+        if not chunk:
             raise CoderError("overlay", "the shared overlay ended the conversation")
-        data += part
+        data += chunk
     return data

@@ -87,19 +87,19 @@ class Preparation:
 
     async def wait_connected(self, target: ReadyAgent) -> ReadyAgent:
         """Return when the agent is connected; report why it is not while waiting."""
-        said = ""
+        reported = ""
         while target.agent.status != "connected":
             if not target.agent.status:  # waiting for a status that this server never reports would never end
                 raise CoderError("odd_answer", "The server does not say whether the agent is connected.")
             status, hint = target.agent.status, target.agent.troubleshooting_url
-            if status != said:
+            if status != reported:
                 self._say(_waiting_text(target.agent, hint))
-                said = status
+                reported = status
             await trio.sleep(POLL)
             target = await self._refresh(target)
         return target
 
-    async def is_leaving(self, target: ReadyAgent) -> bool:
+    async def is_stopping(self, target: ReadyAgent) -> bool:
         """Return whether the workspace is stopped, stopping or deleted; False without an answer of the server."""
         try:
             build = (await self._again(target.workspace)).latest_build
@@ -109,20 +109,20 @@ class Preparation:
             return False
         return build.transition != "start"
 
-    async def may_enter(self, target: ReadyAgent) -> bool:
+    async def may_connect(self, target: ReadyAgent) -> bool:
         """Return whether the server permits connections to this workspace now; False without an answer.
 
         Shares of single workspaces are not checked here: their users open their own tunnel, which the server checks in
         full.
         """
         workspace = target.workspace
-        what = {
+        check = {
             "resource_type": "workspace_dormant" if workspace.dormant_at else "workspace",
             "resource_id": workspace.id,
             "owner_id": workspace.owner_id,
             "organization_id": workspace.organization_id,
         }
-        body = {"checks": {"enter": {"object": what, "action": "ssh"}}}
+        body = {"checks": {"enter": {"object": check, "action": "ssh"}}}
         try:
             answer = read(await self._http.request("POST", "/api/v2/authcheck", json=body), dict[str, bool])
         except (HttpError, NetError, msgspec.ValidationError):

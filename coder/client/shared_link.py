@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _place: Path | None = None
 
 
-def offer(place: Path) -> None:
+def offer(path: Path) -> None:
     """Descriptor or path of the overlay's socket, which a command server sets for its children."""
     global _place
-    _place = place
+    _place = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ async def open_link_for_command(
     agent = target.agent.id
     if not is_own:
         shared = await open_shared_link(
-            policy, directory, agent, direct=direct, may_enter=lambda: prepare.may_enter(target)
+            policy, directory, agent, direct=direct, may_connect=lambda: prepare.may_connect(target)
         )
         if shared is not None:
             yield shared
@@ -81,14 +81,14 @@ async def open_link_for_command(
 
 
 async def open_shared_link(
-    policy: DialPolicy, directory: Path, agent_id: UUID, *, direct: bool, may_enter: Callable[[], Awaitable[bool]]
+    policy: DialPolicy, directory: Path, agent_id: UUID, *, direct: bool, may_connect: Callable[[], Awaitable[bool]]
 ) -> SharedLink | None:
     """Return a link on the shared overlay after the agent answers; None if the caller must open a separate link.
 
     `may_enter` asks the server, as an open tunnel is no permission. Credentials of this command alone (a token,
     headers, a proxy's password) are never passed to a process that outlives it.
     """
-    if _place is None or policy.token is None or not _is_lendable(policy):
+    if _place is None or policy.token is None or not _is_shareable(policy):
         return None
     request = {
         "directory": str(directory.absolute()),
@@ -103,7 +103,7 @@ async def open_shared_link(
 
     async def ask_server() -> None:
         nonlocal is_allowed
-        is_allowed = await may_enter()
+        is_allowed = await may_connect()
 
     async def ask_overlay() -> None:
         nonlocal is_open
@@ -123,7 +123,7 @@ async def open_shared_link(
     return SharedLink(request, regions) if is_allowed and is_open else None
 
 
-def _is_lendable(policy: DialPolicy) -> bool:
+def _is_shareable(policy: DialPolicy) -> bool:
     """Return whether the policy has only settings of the configuration directory and the machine, none of this
     command."""
     files = policy.ca_file or policy.client_cert or policy.client_key

@@ -48,7 +48,7 @@ async def run_shell(stream: trio.abc.HalfCloseableStream, request: ShellRequest)
         for listen, target in request.remote_forwards:
             await _forward(connection, listen, target)
         if request.forward_gpg:
-            await forward_gpg(_GpgSide(connection))
+            await forward_gpg(_AsyncsshGpg(connection))
         return await _session(connection, request)
 
 
@@ -124,13 +124,13 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
 
 async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
     """Copy the command's output until it ends. Return False if the output's reader closed it earlier."""
-    gone = trio.Event()
+    closed = trio.Event()
     output, errors = StandardOutput(1), StandardOutput(2)
 
     def leave() -> None:
         """Request the end of the command without waiting, because the output's reader has closed it."""
         process.terminate()
-        gone.set()
+        closed.set()
         nursery.cancel_scope.cancel()
 
     async def copy(pipe: asyncssh.SSHReader[bytes], sink: StandardOutput) -> None:
@@ -158,7 +158,7 @@ async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
         with trio.CancelScope(shield=True):
             await output.aclose()
             await errors.aclose()
-    return not gone.is_set()
+    return not closed.is_set()
 
 
 async def _watch_size(process: asyncssh.SSHClientProcess[bytes]) -> None:
@@ -183,7 +183,7 @@ async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target
         raise CoderError("remote_forward", f"cannot forward {listen} from the workspace") from error
 
 
-class _GpgSide:
+class _AsyncsshGpg:
     """GPG forwarding over an asyncssh connection."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
@@ -196,8 +196,8 @@ class _GpgSide:
             raise CoderError("gpg", "a command for GPG could not be run in the workspace") from error
         return Finished(done.exit_status, bytes(done.stdout or b""), bytes(done.stderr or b""))
 
-    async def forward_socket(self, there: str, here: str) -> None:
-        await _forward(self._connection, there, here)
+    async def forward_socket(self, remote: str, local: str) -> None:
+        await _forward(self._connection, remote, local)
 
 
 async def _awaited(awaitable: Awaitable[object]) -> object:

@@ -35,10 +35,10 @@ def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
     if not agents:
         raise CoderError("no_agent", f"workspace {quoted(workspace.name)} has no agents")
     if name:
-        found = [agent for agent in agents if agent.name == name]
-        if not found:
+        matches = [agent for agent in agents if agent.name == name]
+        if not matches:
             raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
-        return found[0]
+        return matches[0]
     own = [agent for agent in agents if agent.parent_id is None]
     if len(own) == 1:
         return own[0]

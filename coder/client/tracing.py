@@ -22,11 +22,11 @@ _log = log.get_logger("mesh")
 def open_capture(path: str) -> Iterator[Tap]:
     """Return a tap that writes to a pcap file. Raise CoderError if the file cannot be created."""
     try:
-        out = Path(path).open("wb")  # noqa: SIM115 - closed below
+        file = Path(path).open("wb")  # noqa: SIM115 - closed below
     except OSError as error:
         raise CoderError("pcap", f"cannot write the capture file {path}", "Choose a writable place.") from error
-    with out:
-        yield PcapWriter(out, time.time)
+    with file:
+        yield PcapWriter(file, time.time)
 
 
 def logging_trace() -> Trace:
@@ -43,11 +43,11 @@ def log_to_directory(directory: str) -> Iterator[Path]:
     path = folder / f"coder-ssh-{stamp}-{secrets.token_hex(3)}-{parent_pid()}.log"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        out = path.open("x", encoding="utf-8")
+        file = path.open("x", encoding="utf-8")
     except OSError as error:
         raise CoderError("log_dir", f"cannot write a log in {folder}", "Choose a writable directory.") from error
-    with out:
-        log.configure(log.human_sink(out), level="debug")
+    with file:
+        log.configure(log.human_sink(file), level="debug")
         try:
             yield path
         finally:

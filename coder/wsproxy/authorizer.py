@@ -40,7 +40,7 @@ JUDGE_EVERY = 60.0
 """Seconds between checks of open streams: the lifetime of a ticket."""
 MOST_KNOWN = 4096
 """Maximum number of known tokens, 16 bytes each."""
-JUDGED_AT_ONCE = 8
+MAX_CONCURRENT_CHECKS = 8
 """Concurrent requests of a check: a hundred visitors take about a dozen round trips to a distant server."""
 AT_ONCE = 32
 """Concurrent requests of one visitor to a distant server: a hundred per second with a third of a second latency."""
@@ -72,16 +72,16 @@ class RemoteAppAuthorizer:
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tickets.find_ticket_untrusted(self._world.keys, self._world.clock.now(), tokens, request)
 
-    async def admit(self, request: AppRequest, shown: Credentials, user_agent: str = "") -> AppAdmission:
-        async with self._turn(shown, "admit"):
-            return await self._ask(request, shown)
+    async def admit(self, request: AppRequest, credentials: Credentials, user_agent: str = "") -> AppAdmission:
+        async with self._turn(credentials, "admit"):
+            return await self._ask(request, credentials)
 
     @asynccontextmanager
-    async def _turn(self, shown: Credentials, question: str) -> AsyncIterator[None]:
+    async def _turn(self, credentials: Credentials, question: str) -> AsyncIterator[None]:
         """Limit requests by address, unless the token is known: invented tokens must not count as separate users."""
-        digest = _digest(shown.token)
+        digest = _digest(credentials.token)
         if digest not in self._known:
-            count_admission(self._world.limits, shown.remote_ip, question)
+            count_admission(self._world.limits, credentials.remote_ip, question)
             yield
             return
         async with self._visitors.turn(digest.hex()):
@@ -94,19 +94,19 @@ class RemoteAppAuthorizer:
             if len(self._known) > MOST_KNOWN:
                 del self._known[next(iter(self._known))]
 
-    async def _ask(self, request: AppRequest, shown: Credentials) -> AppAdmission:
-        said = IssueTokenRequest(
+    async def _ask(self, request: AppRequest, credentials: Credentials) -> AppAdmission:
+        body = IssueTokenRequest(
             app_request=SignedAppRequest(**asdict(request)),
-            session_token=shown.token,
+            session_token=credentials.token,
             path_app_base_url=self.settings.own_url,
             app_hostname=self.settings.wildcard,
         )
         try:
-            token = await self._world.primary.issue_ticket(said)
+            token = await self._world.primary.issue_ticket(body)
         except CoderError as error:
             refusal = self._refusal(error)
             if refusal.reason == "sign_in":
-                self._note(shown.token, False)
+                self._note(credentials.token, False)
             raise refusal from error
         try:
             ticket, ends = await app_tickets.read_ticket_untrusted(self._world.keys, self._world.clock.now(), token)
@@ -114,7 +114,7 @@ class RemoteAppAuthorizer:
             _log.warn("a ticket of the server cannot be checked", error=error)
             raise AppRefusedError("primary_away", "Its keys could not be had, or the clocks disagree.") from error
         if ticket.user_id != NIL:
-            self._note(shown.token, True)
+            self._note(credentials.token, True)
         return AppAdmission(ticket, token, datetime.fromtimestamp(ends, UTC))
 
     def _refusal(self, error: CoderError) -> AppRefusedError:
@@ -125,9 +125,9 @@ class RemoteAppAuthorizer:
             _log.warn("the server could not be asked about a visitor", reason=str(error))
             return AppRefusedError("primary_away", "The server cannot be reached.")
         fields = {str(item.get("field")): str(item.get("detail")) for item in error.validations}
-        told = from_fields(fields)
-        if told is not None:
-            return told
+        refusal = from_fields(fields)
+        if refusal is not None:
+            return refusal
         if error.status in {303, 307, 401}:  # the session expired; some servers redirect to their login page
             return AppRefusedError("sign_in")
         if error.is_enveloped and error.status in {403, 404}:
@@ -180,7 +180,7 @@ class RemoteAppAuthorizer:
             finally:
                 del self._open[scope]
 
-    async def keep_judging(self) -> None:
+    async def keep_checking(self) -> None:
         while True:
             await trio.sleep(JUDGE_EVERY)
             await self.judge(JUDGE_EVERY)
@@ -188,36 +188,36 @@ class RemoteAppAuthorizer:
     async def judge(self, older_than: float = 0.0) -> None:
         """Check streams that are open for at least `older_than` seconds, unless the server is unreachable."""
         since = trio.current_time() - older_than
-        alike: dict[tuple[Visitor, AppRequest, UUID], list[trio.CancelScope]] = {}
+        groups: dict[tuple[Visitor, AppRequest, UUID], list[trio.CancelScope]] = {}
         tickets = dict[tuple[Visitor, AppRequest, UUID], Ticket]()
-        for scope, (began, visitor, ticket) in self._open.items():
-            if began <= since:
-                what = (visitor, ticket.request, ticket.workspace_id)
-                alike.setdefault(what, []).append(scope)
-                tickets[what] = ticket
-        left, asked = iter(alike.items()), list[list[trio.CancelScope]]()
+        for scope, (opened_at, visitor, ticket) in self._open.items():
+            if opened_at <= since:
+                key = (visitor, ticket.request, ticket.workspace_id)
+                groups.setdefault(key, []).append(scope)
+                tickets[key] = ticket
+        remaining, pending = iter(groups.items()), list[list[trio.CancelScope]]()
         async with trio.open_nursery() as nursery:
 
             async def ask() -> None:
-                for what, scopes in left:
-                    asked.append(scopes)
+                for key, scopes in remaining:
+                    pending.append(scopes)
                     try:
-                        may_stay = await self._may_stay(what[0], tickets[what])
+                        may_stay = await self._may_stay(key[0], tickets[key])
                     except NetError as error:
                         _log.debug("the server is unreachable; open streams are checked later", reason=str(error))
-                        self._put_back(asked)
+                        self._move_last(pending)
                         nursery.cancel_scope.cancel()
                         return
-                    asked.remove(scopes)
+                    pending.remove(scopes)
                     for scope in scopes if not may_stay else ():
                         scope.cancel()
 
-            for _ in range(min(JUDGED_AT_ONCE, len(alike))):
+            for _ in range(min(MAX_CONCURRENT_CHECKS, len(groups))):
                 nursery.start_soon(ask)
 
-    def _put_back(self, asked: list[list[trio.CancelScope]]) -> None:
+    def _move_last(self, pending: list[list[trio.CancelScope]]) -> None:
         """Move streams to the end of the next check, so that failing requests do not block the other checks."""
-        for scope in chain.from_iterable(asked):
+        for scope in chain.from_iterable(pending):
             if scope in self._open:
                 self._open[scope] = self._open.pop(scope)
 
@@ -226,19 +226,19 @@ class RemoteAppAuthorizer:
         if not visitor.shown.token and visitor.user_id != NIL:
             return await self._may_stay_by_ticket(ticket)
         try:
-            found = (await self._ask(ticket.request, visitor.shown)).ticket
+            current = (await self._ask(ticket.request, visitor.shown)).ticket
         except AppRefusedError as refused:
             if _is_away(refused.__cause__):
                 raise refused.__cause__ from None
             return refused.reason not in _OUTSIDE
         # Names can be reused: permission for the current workspace of this name is not permission for the former one.
-        return found.workspace_id == ticket.workspace_id
+        return current.workspace_id == ticket.workspace_id
 
     async def _may_stay_by_ticket(self, ticket: Ticket) -> bool:
-        asked = SignedAppRequest(**asdict(ticket.request))
-        said = MayStayRequest(asked, ticket.user_id, ticket.workspace_id, ticket.agent_id)
+        app_request = SignedAppRequest(**asdict(ticket.request))
+        body = MayStayRequest(app_request, ticket.user_id, ticket.workspace_id, ticket.agent_id)
         try:
-            return await self._world.primary.may_stay(said)
+            return await self._world.primary.may_stay(body)
         except CoderError as error:
             if _is_away(error):
                 raise

@@ -45,10 +45,10 @@ def handlers(
     world: ProxyWorld, authorizer: RemoteAppAuthorizer
 ) -> list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]]:
     """Return path patterns with their handlers and rate limits."""
-    found: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]] = [("/derp", _relay, RELAY)]
+    routes: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]] = [("/derp", _relay, RELAY)]
     if not world.config.derp_only:
-        found.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer), API))
-    return found
+        routes.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer), API))
+    return routes
 
 
 async def _relay(world: ProxyWorld, upgrade: Upgrade) -> None:
@@ -90,15 +90,15 @@ async def _visitor(
     ticket = await opens_terminal_untrusted(world.keys, world.clock.now(), token, agent_id) if token else None
     if ticket is not None:
         return Visitor(Credentials(), ticket.user_id), ticket
-    shown = request.credentials
-    if not shown.token:
-        shown = Credentials(
+    credentials = request.credentials
+    if not credentials.token:
+        credentials = Credentials(
             cookie_value(request.headers.get("cookie", ""), PATH_SESSION_COOKIE), True, request.remote_ip
         )
-    if not shown.token or foreign_origin(request.headers, world.access_url):
+    if not credentials.token or foreign_origin(request.headers, world.access_url):
         raise AppRefusedError("sign_in")
-    admission = await authorizer.admit(terminal_request(agent_id), shown)
-    return Visitor(shown, admission.ticket.user_id), admission.ticket
+    admission = await authorizer.admit(terminal_request(agent_id), credentials)
+    return Visitor(credentials, admission.ticket.user_id), admission.ticket
 
 
 async def _attach(world: ProxyWorld, socket: WebSocketStream, agent_id: UUID, spec: terminals.TerminalSpec) -> None:

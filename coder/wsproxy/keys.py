@@ -38,18 +38,18 @@ class KeyRing:
     async def find(self, feature: str, key_id: str) -> SigningKey:
         """Return the key that a token names, or another, with which the token fails to verify. Raise TokenRefused
         without any key."""
-        found = self._known(feature, key_id)
-        if found is None:
+        key = self._known(feature, key_id)
+        if key is None:
             async with self._lock:  # a running fetch, perhaps the first, can bring the key
-                if self._may_look(feature) and self._known(feature, key_id) is None:
+                if self._may_fetch(feature) and self._known(feature, key_id) is None:
                     await self._look(feature)
-            found = self._known(feature, key_id)
-        if found is not None:
-            return found
-        others = self._keys.get(feature)
-        if not others:
+            key = self._known(feature, key_id)
+        if key is not None:
+            return key
+        keys = self._keys.get(feature)
+        if not keys:
             raise TokenRefused("this proxy has no keys of its server yet")
-        return _signing_key(others[0])
+        return _signing_key(keys[0])
 
     def _known(self, feature: str, key_id: str) -> SigningKey | None:
         now = self._now()
@@ -58,7 +58,7 @@ class KeyRing:
                 return _signing_key(key)
         return None
 
-    def _may_look(self, feature: str) -> bool:
+    def _may_fetch(self, feature: str) -> bool:
         return trio.current_time() - self._read_at.get(feature, -_PAUSE) >= _PAUSE
 
     async def _look(self, feature: str) -> None:

@@ -50,15 +50,15 @@ class ProxyMetrics:
 
     def exposition(self, *, sessions: int, streams: int, is_registered: bool, relay: DerpServer | None) -> str:
         """Return the text of a scrape."""
-        found = self.families
-        found["coderd_api_concurrent_websockets"].replace(
+        families = self.families
+        families["coderd_api_concurrent_websockets"].replace(
             ((path,), count) for path, count in self.links.by_route().items()
         )
-        found["coderd_wsproxy_app_sessions"].set(sessions)
-        found["coderd_wsproxy_app_streams"].set(streams)
-        found["coderd_wsproxy_registered"].set(is_registered)
-        set_process(found)
-        set_relay(found, relay)
-        found["promhttp_metric_handler_requests_in_flight"].set(1)  # this request
-        found["promhttp_metric_handler_requests_total"].add("200")
-        return exposition(found.values())
+        families["coderd_wsproxy_app_sessions"].set(sessions)
+        families["coderd_wsproxy_app_streams"].set(streams)
+        families["coderd_wsproxy_registered"].set(is_registered)
+        set_process(families)
+        set_relay(families, relay)
+        families["promhttp_metric_handler_requests_in_flight"].set(1)  # this request
+        families["promhttp_metric_handler_requests_total"].add("200")
+        return exposition(families.values())

@@ -67,11 +67,11 @@ class Primary:
 
     async def is_direct_blocked(self) -> bool:
         """Return whether the deployment restricts peers to relays."""
-        found = await self._get("/api/v2/workspaceagents/connection", AgentConnectionInfo)
-        return found.disable_direct_connections
+        info = await self._get("/api/v2/workspaceagents/connection", AgentConnectionInfo)
+        return info.disable_direct_connections
 
-    async def register(self, said: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
-        return self._read(await self._post("register", said), RegisterWorkspaceProxyResponse)
+    async def register(self, body: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
+        return self._read(await self._post("register", body), RegisterWorkspaceProxyResponse)
 
     async def deregister(self, replica_id: UUID) -> None:
         await self._post("deregister", DeregisterWorkspaceProxyRequest(replica_id=replica_id))
@@ -83,8 +83,8 @@ class Primary:
         body = await self._post("issue-signed-app-token", said)
         return self._read(body, IssueSignedAppTokenResponse).signed_token_str
 
-    async def may_stay(self, said: MayStayRequest) -> bool:
-        return self._read(await self._post("may-stay", said), MayStayResponse).may_stay
+    async def may_stay(self, body: MayStayRequest) -> bool:
+        return self._read(await self._post("may-stay", body), MayStayResponse).may_stay
 
     async def report_stats(self, stats: list[AppStat]) -> None:
         await self._post("app-stats", ReportAppStatsRequest(stats=stats))

@@ -51,7 +51,7 @@ class Registration:
         """Check the proxy's token immediately, because a call with it was rejected."""
         self._doubted.set()
 
-    def explain_unwell(self) -> str:
+    def unhealthy_reason(self) -> str:
         """Return why the proxy is not registered; empty if it is."""
         if self._last_success is None:
             return f"this proxy is not registered: {self.problem or 'it has just started'}"
@@ -74,7 +74,7 @@ class Registration:
                 refusal = _final(error, self._primary.url)
                 if refusal is not None:
                     raise refusal from error
-                self.problem = _in_words(error)
+                self.problem = _describe_error(error)
                 delay = backoff.next_delay()
                 _log.warn("the proxy could not be registered, retrying", reason=self.problem)
             with trio.move_on_after(delay):
@@ -90,9 +90,9 @@ class Registration:
                     f"Give the server's own address by --primary-access-url; it says it is {info.dashboard_url}.",
                 )
             self.primary_info = info
-        return await self._primary.register(self._introduction())
+        return await self._primary.register(self._registration_body())
 
-    def _introduction(self) -> RegisterWorkspaceProxyRequest:
+    def _registration_body(self) -> RegisterWorkspaceProxyRequest:
         server = self._config.server
         return RegisterWorkspaceProxyRequest(
             access_url=server.access_url,
@@ -106,7 +106,7 @@ class Registration:
             version=BUILD_VERSION,
         )
 
-    async def say_goodbye(self) -> None:
+    async def deregister_proxy(self) -> None:
         """Deregister from the server, which otherwise notices the missing registrations."""
         if not self.registered.is_set():
             return
@@ -116,7 +116,7 @@ class Registration:
             _log.debug("the proxy could not be deregistered", reason=error.message)
 
 
-def _in_words(error: CoderError) -> str:
+def _describe_error(error: CoderError) -> str:
     """Return the error with its hint; hints about rejected tokens are for terminals."""
     return f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
 
@@ -131,10 +131,10 @@ def _final(error: CoderError, primary: str) -> CoderError | None:
             "new one for --proxy-session-token.",
         )
     if isinstance(error, HttpError) and error.status == 400:
-        wrong = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
+        validations = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
         return CoderError(
             "proxy_refused",
-            f"{primary} does not accept what this workspace proxy says of itself ({wrong or error.message})",
+            f"{primary} does not accept what this workspace proxy says of itself ({validations or error.message})",
             "Correct --access-url, --wildcard-access-url and the options of the relay.",
         )
     return error if error.code == "primary_is_proxy" else None

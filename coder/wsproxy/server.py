@@ -53,7 +53,7 @@ from coder.wsproxy.registration import Registration
 from coder.wsproxy.site import ProxySite, response_headers
 from coder.wsproxy.world import ProxyWorld
 
-GOODBYE = 2.0
+DEREGISTER_SECONDS = 2.0
 """Seconds to deregister and to report the last usage."""
 
 
@@ -107,7 +107,7 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
                 if not config.derp_only:
                     nursery.start_soon(world.keys.keep_fresh)
                     nursery.start_soon(keep_tidy, world.pool, world.stopping)
-                    nursery.start_soon(authorizer.keep_judging)
+                    nursery.start_soon(authorizer.keep_checking)
                     nursery.start_soon(authorizer.keep_reporting)
                 try:
                     yield RunningProxy(tuple(url for url, _ in listeners), world, authorizer, _port(scrapes))
@@ -126,7 +126,7 @@ def _exposition(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> Expositio
         return world.metrics.exposition(
             sessions=authorizer.sessions,
             streams=authorizer.open_streams,
-            is_registered=not world.registration.explain_unwell(),
+            is_registered=not world.registration.unhealthy_reason(),
             relay=world.relay,
         )
 
@@ -156,28 +156,30 @@ def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorl
 async def _close(world: ProxyWorld, authorizer: RemoteAppAuthorizer, http: HttpServer) -> None:
     world.stopping.set()
     with trio.CancelScope(shield=True):
-        with trio.move_on_after(GOODBYE):
-            await world.registration.say_goodbye()
+        with trio.move_on_after(DEREGISTER_SECONDS):
+            await world.registration.deregister_proxy()
         if world.relay is not None:
             world.relay.disconnect_all()
         await http.drained()
-        with trio.move_on_after(GOODBYE):
+        with trio.move_on_after(DEREGISTER_SECONDS):
             await authorizer.report()
 
 
 async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
     mesh = RelayMesh()
 
-    def on_answer(told: RegisterWorkspaceProxyResponse) -> None:
+    def on_answer(registration: RegisterWorkspaceProxyResponse) -> None:
         if not world.registration.registered.is_set():
             if world.config.server.derp_server_enable:
                 rate = max(0, world.config.server.derp_server_bytes_per_second)
-                world.relay = DerpServer(PrivateKey.generate(os.urandom), mesh_key=told.derp_mesh_key, rate=rate)
+                world.relay = DerpServer(
+                    PrivateKey.generate(os.urandom), mesh_key=registration.derp_mesh_key, rate=rate
+                )
             if not world.config.derp_only:
-                nursery.start_soon(run_node, world, told)
-        if world.relay is not None and told.derp_mesh_key:
-            addresses = {one.id: one.relay_address for one in told.sibling_replicas if one.relay_address}
-            mesh.set_others(world.relay, told.derp_mesh_key, addresses, nursery)
+                nursery.start_soon(run_node, world, registration)
+        if world.relay is not None and registration.derp_mesh_key:
+            addresses = {one.id: one.relay_address for one in registration.sibling_replicas if one.relay_address}
+            mesh.set_others(world.relay, registration.derp_mesh_key, addresses, nursery)
 
     await world.registration.keep(on_answer)
 
@@ -205,14 +207,16 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, list(head.headers)))
-        ours = response_headers(world)
+        own_headers = response_headers(world)
         if apps is not None and takes(head):
-            return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
-        found = table.find(request.path)
-        if found is None:  # the HTTP server has just checked the same table
+            return await apps.serve(
+                head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=own_headers
+            )
+        route = table.find(request.path)
+        if route is None:  # the HTTP server has just checked the same table
             raise LookupError(request.path)
-        endpoint, params = found
-        upgrade = Upgrade(request, params, stream, trailing, ours)
+        endpoint, params = route
+        upgrade = Upgrade(request, params, stream, trailing, own_headers)
         with world.metrics.links.counted(request.method, endpoint.pattern) as upgrade.on_answer:
             draw_on(world.limits, endpoint, upgrade)
             await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)

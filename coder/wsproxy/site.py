@@ -36,7 +36,7 @@ _ANY_ORIGIN: Fields = (
 
 def response_headers(world: ProxyWorld) -> list[tuple[str, str]]:
     """Return the headers of every answer of this process."""
-    found = [
+    headers = [
         ("x-content-type-options", "nosniff"),
         ("x-coder-build-version", BUILD_VERSION),
         ("x-coder-request-id", str(uuid4())),
@@ -44,8 +44,8 @@ def response_headers(world: ProxyWorld) -> list[tuple[str, str]]:
     server = world.config.server
     if server.strict_transport_security > 0:
         parts = (f"max-age={server.strict_transport_security}", *server.strict_transport_security_options)
-        found.append(("strict-transport-security", "; ".join(parts)))
-    return found
+        headers.append(("strict-transport-security", "; ".join(parts)))
+    return headers
 
 
 class ProxySite:
@@ -96,7 +96,7 @@ class ProxySite:
 
     def report(self) -> ProxyHealthReport:
         """Return the health of this process, for its server."""
-        errors, warnings = [self._world.registration.explain_unwell()], list[str]()
+        errors, warnings = [self._world.registration.unhealthy_reason()], list[str]()
         dialer = self._world.agent_dialer
         if dialer is not None and not dialer.controller.is_coordinated:
             warnings.append("not connected to the server's coordinator: new connections to workspaces have to wait")

@@ -27,10 +27,10 @@ from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
-MADE_FOR_US = "CODER_AGENT_REMOVE_PROGRAM"
+SCRIPT_FOLDER_VARIABLE = "CODER_AGENT_REMOVE_PROGRAM"
 """Environment variable with the program's path in the temporary folder of the start script
 (`domain/agents/init_scripts.py`)."""
-_MADE = re.compile(r"\.?coder\.[\w.]{6,}")
+_SCRIPT_FOLDER = re.compile(r"\.?coder\.[\w.]{6,}")
 "Prefix of that folder's name; mktemp on macOS appends more characters."
 
 
@@ -45,9 +45,9 @@ def _run(invocation: Invocation) -> int:
     if invocation["can_take_over"]:
         return 0 if invocation["can_take_over"] == FORMAT else 1
     reap_if_first(no_reap=bool(invocation["no_reap"]))
-    kept, env = take_over(os.environ), child_env()
-    ours = os.environ.pop(
-        MADE_FOR_US, ""
+    handover, env = take_over(os.environ), child_env()
+    script_program = os.environ.pop(
+        SCRIPT_FOLDER_VARIABLE, ""
     )  # a program that replaces this one has it in `env`; children must not inherit it
     try:
         paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
@@ -56,20 +56,20 @@ def _run(invocation: Invocation) -> int:
         config = _config(invocation)
         # Children get the token in use, not the one this process started with.
         os.environ.pop("CODER_AGENT_TOKEN", None)
-        restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
+        restart = Restart(tuple(sys.argv[1:]), env, _handle_inherited_ignored_signals())
         raise_open_files()
         with held_outside_of_receivers():
-            while (left := run_trio(_main, config, kept)) is not None:
-                kept = replace_program(left, restart)
+            while (left := run_trio(_main, config, handover)) is not None:
+                handover = replace_program(left, restart)
     finally:
-        if ours:
-            remove_program(Path(ours))
+        if script_program:
+            remove_script_folder(Path(script_program))
     return 0
 
 
-def remove_program(program: Path) -> None:
+def remove_script_folder(program: Path) -> None:
     """Remove the file and its folder, if the script created them. Other files stay and keep the folder."""
-    if not program.is_absolute() or program.name != "coder" or not _MADE.fullmatch(program.parent.name):
+    if not program.is_absolute() or program.name != "coder" or not _SCRIPT_FOLDER.fullmatch(program.parent.name):
         return
     with contextlib.suppress(OSError):
         os.chdir("/")  # it is the working directory
@@ -77,7 +77,7 @@ def remove_program(program: Path) -> None:
         program.parent.rmdir()
 
 
-def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
+def _handle_inherited_ignored_signals() -> tuple[signal.Signals, ...]:
     """Handle signals that the agent inherited as ignored, under nohup or `&` in a script; its shells would ignore them
     too.
 
@@ -93,22 +93,22 @@ def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
     return tuple(caught)
 
 
-async def _main(config: Any, kept: Any) -> Any:
+async def _main(config: Any, handover: Any) -> Any:
     """Run the agent. Return the handover to a newer program in this process; None if the agent ended."""
     import trio
 
     from coder.agent.agent import AgentRole
     from coder.agent.upgrade.signals import ENDING, hold, release
 
-    agent, asked = AgentRole(config, kept), False
+    agent, stopping = AgentRole(config, handover), False
 
     async def watch_signals(*, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
-        nonlocal asked
+        nonlocal stopping
         with trio.open_signal_receiver(*ENDING) as signals:
             release()
             task_status.started()
             async for _ in signals:
-                asked = True
+                stopping = True
                 agent.stop()
                 break
             async for _ in signals:
@@ -117,14 +117,14 @@ async def _main(config: Any, kept: Any) -> Any:
     async with trio.open_nursery() as nursery:
         await nursery.start(watch_signals)
         while True:
-            given = await agent.run()
-            if given:
+            claimed = await agent.run()
+            if claimed:
                 agent = AgentRole(config)  # the workspace has a new owner
-            elif agent.handover is not None and asked:
+            elif agent.handover is not None and stopping:
                 agent = AgentRole(config, agent.handover)  # too late to stop: the new program runs the stop scripts
             else:
                 break
-            if asked:
+            if stopping:
                 agent.stop()
         if agent.handover is not None:
             hold()  # for the new program, until its receiver is open

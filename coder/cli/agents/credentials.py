@@ -44,7 +44,7 @@ _URL = Option(
 CREDENTIALS = (_URL, _TOKEN, _TOKEN_FILE)
 
 
-def given_token(invocation: Invocation) -> str:
+def read_token_option(invocation: Invocation) -> str:
     """Return the token of the option or of the file; "" without one. Raise CoderError if the file is unreadable."""
     token, path = str(invocation["agent_token"]), invocation["agent_token_file"]
     if token or not path:
@@ -57,7 +57,7 @@ def given_token(invocation: Invocation) -> str:
 
 def require_token(invocation: Invocation) -> str:
     """Return the token of `given_token`. Raise CoderError without one."""
-    token = given_token(invocation)
+    token = read_token_option(invocation)
     if not token:
         raise CoderError(
             "agent_token",

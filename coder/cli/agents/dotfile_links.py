@@ -69,83 +69,85 @@ class _Linker:
         refused = 0
         waiting = [(path, self._target / path.name) for path in entries]
         while waiting:  # not by recursion: the author of a repository controls its depth
-            path, place = waiting.pop(0)
+            path, target = waiting.pop(0)
             try:
                 if path.is_dir() and not path.is_symlink():
-                    waiting[:0] = self._enter(path, place)
+                    waiting[:0] = self._enter(path, target)
                 else:
-                    self._put(path, place)
+                    self._put(path, target)
             except OSError as error:
                 refused += 1
-                say(f"Not linked: {place}: {error.strerror or error}")
+                say(f"Not linked: {target}: {error.strerror or error}")
         return refused
 
-    def _enter(self, path: Path, place: Path) -> list[tuple[Path, Path]]:
+    def _enter(self, path: Path, target: Path) -> list[tuple[Path, Path]]:
         """Create the directory `place`. Return the entries of `path` to link in it, with their locations."""
-        if place.is_symlink() and place.is_dir():
-            inside = Path(os.path.realpath(place))
+        if target.is_symlink() and target.is_dir():
+            inside = Path(os.path.realpath(target))
             if inside == Path(os.path.realpath(path)):
                 return []  # a link to the whole directory, by an earlier version or by hand
-            if self._is_kept(inside, place):
+            if self._is_kept(inside, target):
                 return []
-            say(f"{place} is a link: linking into {inside}")
-        elif self._is_kept(_real(place), place):
+            say(f"{target} is a link: linking into {inside}")
+        elif self._is_kept(_real(target), target):
             return []
-        elif not place.is_dir():
-            self._clear(place)
-            place.mkdir(_PRIVATE)
-        return [(child, place / child.name) for child in sorted(path.iterdir()) if child.name != ".git"]
+        elif not target.is_dir():
+            self._clear(target)
+            target.mkdir(_PRIVATE)
+        return [(child, target / child.name) for child in sorted(path.iterdir()) if child.name != ".git"]
 
-    def _put(self, path: Path, place: Path) -> None:
+    def _put(self, path: Path, target: Path) -> None:
         """Make `place` a link to `path`."""
-        real = _real(place)
-        if self._is_kept(real, place):
+        real = _real(target)
+        if self._is_kept(real, target):
             return
-        if place.is_symlink() and place.readlink() == path:
+        if target.is_symlink() and target.readlink() == path:
             return
         if Path(os.path.realpath(path)) == real:
-            say(f"Skipped {place}: the repository has a link to this place itself")
-        elif place.is_dir() and not place.is_symlink():
-            say(f"Skipped {place}: a directory is there, where the repository has {_kind(path)}")
-        elif not self._leads_to_kept(place):
-            self._clear(place)
-            place.symlink_to(path)
+            say(f"Skipped {target}: the repository has a link to this place itself")
+        elif target.is_dir() and not target.is_symlink():
+            say(f"Skipped {target}: a directory is there, where the repository has {_kind(path)}")
+        elif not self._leads_to_kept(target):
+            self._clear(target)
+            target.symlink_to(path)
 
-    def _is_kept(self, real: Path, place: Path) -> bool:
+    def _is_kept(self, real: Path, target: Path) -> bool:
         """Return whether `real`, the target of `place`, is in the clone or the configuration directory."""
-        for kept, name in self._kept.items():
-            if real == kept or kept in real.parents:
-                say(f"Skipped {place}: it belongs to {name}")
+        for protected, name in self._kept.items():
+            if real == protected or protected in real.parents:
+                say(f"Skipped {target}: it belongs to {name}")
                 return True
         return False
 
-    def _leads_to_kept(self, place: Path) -> bool:
+    def _leads_to_kept(self, target: Path) -> bool:
         """Return whether a link to replace is on the path to the clone or the configuration directory."""
-        inside = Path(os.path.realpath(place))
-        for kept, name in self._kept.items():
-            if place.is_symlink() and (inside == kept or inside in kept.parents):
-                say(f"Skipped {place}: it is a link that leads to {name}")
+        inside = Path(os.path.realpath(target))
+        for protected, name in self._kept.items():
+            if target.is_symlink() and (inside == protected or inside in protected.parents):
+                say(f"Skipped {target}: it is a link that leads to {name}")
                 return True
         return False
 
-    def _clear(self, place: Path) -> None:
+    def _clear(self, target: Path) -> None:
         """Remove a link, or rename a file as a backup."""
-        if place.is_symlink():
-            led_to = place.readlink()
-            place.unlink()
-            _tell(f"Replaced {place}, a link to {led_to}")
-        elif os.path.lexists(place):
-            kept = move_aside(place, place.with_name(f"{place.name}.bak-{datetime.now().strftime('%Y%m%d%H%M%S')}"))
-            _tell(f"Moved {place} to {kept}")
+        if target.is_symlink():
+            led_to = target.readlink()
+            target.unlink()
+            _tell(f"Replaced {target}, a link to {led_to}")
+        elif os.path.lexists(target):
+            backup = move_aside(
+                target, target.with_name(f"{target.name}.bak-{datetime.now().strftime('%Y%m%d%H%M%S')}")
+            )
+            _tell(f"Moved {target} to {backup}")
 
 
 def _tell(text: str) -> None:
     sys.stdout.write(shown(text) + "\n")
 
 
-def _real(place: Path) -> Path:
+def _real(target: Path) -> Path:
     """Return the real path of `place`, resolving its parents but not a final link."""
-    return Path(os.path.realpath(place.parent)) / place.name
+    return Path(os.path.realpath(target.parent)) / target.name
 
 
 def _kind(path: Path) -> str:

@@ -42,8 +42,8 @@ def _dotfiles(invocation: Invocation) -> int:
     repository = invocation.args[0]
     folder = session.config_dir(invocation) / invocation["repo_dir"]
     _refuse_change(folder, repository)
-    where = "Updating" if folder.is_dir() else "Cloning"
-    confirm(invocation, f"{where} {repository} into directory {folder}.\n\n  Continue?", default=True)
+    action = "Updating" if folder.is_dir() else "Cloning"
+    confirm(invocation, f"{action} {repository} into directory {folder}.\n\n  Continue?", default=True)
     _fetch(folder, repository, invocation["branch"])
     script = next((folder / name for name in SCRIPTS if (folder / name).is_file()), None)
     if script is not None:

@@ -75,28 +75,28 @@ class _Places:
 
 def install_steps(spec: InstallSpec) -> list[Step]:
     """Return the steps in order; repeating them applies a new token, address or program."""
-    places = _places(spec)
-    program = places.program if spec.copies_program else spec.program
-    argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={places.token}"]
+    paths = _outputs(spec)
+    program = paths.program if spec.copies_program else spec.program
+    argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={paths.token}"]
     argv += ["--self-upgrade"] if spec.self_upgrade else []
     steps: list[Step] = [CopyFile(spec.program, program)] if spec.copies_program else []
     owner = spec.user if spec.system else ""
-    steps.append(WriteFile(places.token, 0o600, None, owner))
-    steps.append(WriteFile(places.unit, 0o644, _definition(spec, argv)))
-    return steps + [RunCommand(words, may_fail) for words, may_fail in _start_commands(spec, places)]
+    steps.append(WriteFile(paths.token, 0o600, None, owner))
+    steps.append(WriteFile(paths.unit, 0o644, _definition(spec, argv)))
+    return steps + [RunCommand(words, may_fail) for words, may_fail in _start_commands(spec, paths)]
 
 
 def uninstall_steps(spec: InstallSpec) -> list[Step]:
     """Return the steps that undo `install_steps`, complete or partial."""
-    places = _places(spec)
+    paths = _outputs(spec)
     stop: list[Step] = [RunCommand(words, may_fail=True) for words in _stop_commands(spec)]
-    steps = [*stop, *(RemoveFile(path) for path in (places.unit, places.token, places.program))]
+    steps = [*stop, *(RemoveFile(path) for path in (paths.unit, paths.token, paths.program))]
     if spec.platform == "linux":
         steps.append(RunCommand((*_systemctl(spec), "daemon-reload"), may_fail=True))
     return steps
 
 
-def _places(spec: InstallSpec) -> _Places:
+def _outputs(spec: InstallSpec) -> _Places:
     name, home = spec.name, spec.home
     if spec.platform == "darwin":
         base = "/Library/LaunchDaemons" if spec.system else f"{home}/Library/LaunchAgents"
@@ -116,17 +116,17 @@ def _systemctl(spec: InstallSpec) -> tuple[str, ...]:
     return ("systemctl",) if spec.system else ("systemctl", "--user")
 
 
-def _start_commands(spec: InstallSpec, places: _Places) -> list[tuple[tuple[str, ...], bool]]:
+def _start_commands(spec: InstallSpec, paths: _Places) -> list[tuple[tuple[str, ...], bool]]:
     """Return (words, may fail) of each command."""
     if spec.platform == "linux":
         ctl = _systemctl(spec)
-        found = [((*ctl, "daemon-reload"), False), ((*ctl, "enable", spec.name), False)]
-        found.append(((*ctl, "restart", spec.name), False))
+        commands = [((*ctl, "daemon-reload"), False), ((*ctl, "enable", spec.name), False)]
+        commands.append(((*ctl, "restart", spec.name), False))
         # Without lingering, a user's services stop with the last session.
-        return found if spec.system else [*found, (("loginctl", "enable-linger", spec.user), True)]
+        return commands if spec.system else [*commands, (("loginctl", "enable-linger", spec.user), True)]
     domain = "system" if spec.system else f"gui/{spec.uid}"
-    out = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
-    return [(out, True), (("launchctl", "bootstrap", domain, places.unit), False)]
+    bootout = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
+    return [(bootout, True), (("launchctl", "bootstrap", domain, paths.unit), False)]
 
 
 def _stop_commands(spec: InstallSpec) -> list[tuple[str, ...]]:
@@ -161,7 +161,7 @@ def systemd_word(word: str) -> str:
 
 
 def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
-    found: dict[str, object] = {
+    properties: dict[str, object] = {
         "Label": _label(spec.name),
         "ProgramArguments": list(argv),
         "RunAtLoad": True,
@@ -170,5 +170,5 @@ def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
         "ProcessType": "Interactive",
     }
     if spec.system:
-        found["UserName"] = spec.user
-    return plistlib.dumps(found, sort_keys=True).decode()
+        properties["UserName"] = spec.user
+    return plistlib.dumps(properties, sort_keys=True).decode()

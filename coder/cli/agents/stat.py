@@ -74,11 +74,11 @@ def _cpu_ticks() -> tuple[int, int]:
 
 def disk(path: str) -> Measure:
     try:
-        found = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError as error:
         raise CoderError("disk", f"cannot read the disk usage of {path}") from error
-    total = found.f_blocks * found.f_frsize
-    return Measure(total - found.f_bfree * found.f_frsize, total, "B")
+    total = status.f_blocks * status.f_frsize
+    return Measure(total - status.f_bfree * status.f_frsize, total, "B")
 
 
 def container_cpu() -> Measure | None:
@@ -120,8 +120,8 @@ def _is_container() -> bool:
     return all((_CGROUP / name).is_file() for name in ("cpu.stat", "cpu.max", "memory.current", "memory.max"))
 
 
-def _unsupported(what: str) -> CoderError:
-    return CoderError("unsupported", f"{what} cannot be measured on this system", "Linux with /proc is needed.")
+def _unsupported(resource: str) -> CoderError:
+    return CoderError("unsupported", f"{resource} cannot be measured on this system", "Linux with /proc is needed.")
 
 
 # ---- commands
@@ -137,8 +137,8 @@ def _all(invocation: Invocation) -> int:
     }
     chosen = [column.strip().lower() for column in invocation["column"]]
     if invocation["output"] == "json":
-        taken = {column: measure() for column, (measure, _, _) in measures.items()}
-        print_json([{column.replace(" ", "_"): one.json() if one else None for column, one in taken.items()}])
+        measured = {column: measure() for column, (measure, _, _) in measures.items()}
+        print_json([{column.replace(" ", "_"): one.json() if one else None for column, one in measured.items()}])
         return 0
     row = {}
     for column in chosen:

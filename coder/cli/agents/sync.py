@@ -24,8 +24,8 @@ def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **mo
     unreachable."""
     path = invocation["socket_path"]
     if not path:
-        said = "no agent's socket is known here"
-        raise CoderError("sync", said, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH names it.")
+        message = "no agent's socket is known here"
+        raise CoderError("sync", message, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH names it.")
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(patience + GRACE)
@@ -34,8 +34,8 @@ def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **mo
             with connection.makefile("rb") as lines:
                 answer = json.loads(lines.readline())
     except (OSError, ValueError) as error:
-        said = f"the agent does not answer at {path}"
-        raise CoderError("sync", said, "Is the agent running, and is this its workspace?") from error
+        message = f"the agent does not answer at {path}"
+        raise CoderError("sync", message, "Is the agent running, and is this its workspace?") from error
     if not isinstance(answer, dict) or answer.get("error"):
         raise CoderError("sync", str(answer["error"] if isinstance(answer, dict) else "an answer that is none"))
     return answer
@@ -68,20 +68,20 @@ def _complete(invocation: Invocation) -> int:
 
 
 def _status(invocation: Invocation) -> int:
-    found = ask_agent(invocation, "status", unit=invocation.args[0])
-    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in found["dependencies"]]
+    unit = ask_agent(invocation, "status", unit=invocation.args[0])
+    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in unit["dependencies"]]
     if invocation["output"] == "json":
         print_json(
             {
-                "unit_name": found["unit"],
-                "status": found["status"],
-                "is_ready": found["ready"],
-                "dependencies": found["dependencies"],
+                "unit_name": unit["unit"],
+                "status": unit["status"],
+                "is_ready": unit["ready"],
+                "dependencies": unit["dependencies"],
             }
         )
         return 0
-    shown = found["status"] or "not registered"
-    sys.stdout.write(f"Unit: {found['unit']}\nStatus: {shown}\nReady: {str(found['ready']).lower()}\n")
+    status = unit["status"] or "not registered"
+    sys.stdout.write(f"Unit: {unit['unit']}\nStatus: {status}\nReady: {str(unit['ready']).lower()}\n")
     if rows:
         sys.stdout.write("\nDependencies:\n")
         print_table([column.strip().lower() for column in invocation["column"]], rows)

@@ -18,8 +18,8 @@ HEADER = struct.Struct("<8s6I2Q")
 MAGIC = b"CODERCS2"
 _CREDENTIALS = struct.Struct("3i")
 REPORT = struct.Struct("<c3xi")
-MOST_DESCRIPTORS = 64
-MOST_BYTES = 64 << 20
+MAX_DESCRIPTORS = 64
+MAX_BYTES = 64 << 20
 "Maximum size of arguments and environment in bytes; Linux limits them to a quarter of the stack."
 HIGH = 200
 "First descriptor number for this process's own files; lower ones are the caller's."
@@ -48,16 +48,16 @@ class Request:
 
 def receive(channel: socket.socket) -> Request:
     """Read one request. Raise BadRequestError or OSError."""
-    room = socket.CMSG_SPACE((MOST_DESCRIPTORS + 2) * array.array("i").itemsize)
-    head, control, flags, _ = channel.recvmsg(HEADER.size, room, socket.MSG_CMSG_CLOEXEC)
-    found = array.array("i")
+    ancillary_size = socket.CMSG_SPACE((MAX_DESCRIPTORS + 2) * array.array("i").itemsize)
+    head, control, flags, _ = channel.recvmsg(HEADER.size, ancillary_size, socket.MSG_CMSG_CLOEXEC)
+    received = array.array("i")
     for level, kind, data in control:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found.frombytes(data[: len(data) - len(data) % found.itemsize])
+            received.frombytes(data[: len(data) - len(data) % received.itemsize])
     if len(head) != HEADER.size or flags & socket.MSG_CTRUNC:
         raise BadRequestError
     magic, size, mask, count, arguments, variables, _, ignored, blocked = HEADER.unpack(head)
-    if magic != MAGIC or len(found) != count + 2 or size > MOST_BYTES:
+    if magic != MAGIC or len(received) != count + 2 or size > MAX_BYTES:
         raise BadRequestError
     body = _read(channel, size)
     identity, zero, rest = body.partition(b"\0")
@@ -69,17 +69,17 @@ def receive(channel: socket.socket) -> Request:
         raise BadRequestError
     env = dict(text.split(b"=", 1) for text in texts[arguments:-1] if b"=" in text)
     argv = [os.fsdecode(text) for text in texts[:arguments]]
-    pairs = list(zip(numbers, found, strict=False))
-    return Request(os.fsdecode(identity), argv, env, mask, ignored, blocked, pairs, *found[-2:])
+    pairs = list(zip(numbers, received, strict=False))
+    return Request(os.fsdecode(identity), argv, env, mask, ignored, blocked, pairs, *received[-2:])
 
 
 def _read(channel: socket.socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
-        part = channel.recv(size - len(data))
-        if not part:
+        chunk = channel.recv(size - len(data))
+        if not chunk:
             raise BadRequestError
-        data += part
+        data += chunk
     return bytes(data)
 
 
@@ -95,14 +95,14 @@ def raised(descriptor: int) -> int:
     return high
 
 
-def take_place(request: Request) -> None:
+def take_over(request: Request) -> None:
     """Take over the caller's files, directory, umask, signals and environment. Raise OSError."""
-    moved = [(number, raised(here)) for number, here in request.descriptors]
+    moved = [(number, raised(descriptor)) for number, descriptor in request.descriptors]
     folder = raised(request.folder)
     _die_with(raised(request.life))
-    for number, here in moved:
-        os.dup2(here, number, inheritable=True)
-        os.close(here)
+    for number, descriptor in moved:
+        os.dup2(descriptor, number, inheritable=True)
+        os.close(descriptor)
     os.fchdir(folder)
     os.close(folder)
     os.umask(request.mask)
@@ -114,15 +114,15 @@ def take_place(request: Request) -> None:
     _take_signals(request)
 
 
-def _die_with(life: int) -> None:
+def _die_with(life_pipe: int) -> None:
     """Request SIGKILL when the peer closes: a killed launcher must not leave its command running.
 
     The channel itself cannot serve: incoming data raises the signal as well, and the signal of the launcher's last
     message can arrive after the message has been read.
     """
-    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    fcntl.fcntl(life_pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life_pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(life_pipe, fcntl.F_SETFL, fcntl.fcntl(life_pipe, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _open_standard_streams() -> None:

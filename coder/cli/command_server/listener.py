@@ -61,7 +61,7 @@ class Listener:
                 if self._overlay is not None and descriptor in (self._overlay.socket.fileno(), self._overlay.process):
                     self._watch_overlay(self._overlay, descriptor)
                 elif descriptor != self._server.fileno():
-                    self._bury(descriptor)
+                    self._reap(descriptor)
                 elif self._is_current():
                     self._accept(main, name_of)
                 else:
@@ -96,7 +96,7 @@ class Listener:
                 channel.close()  # the process limit is reached: the launcher already has a process
                 continue
             if not pid:
-                self._forget_everything()
+                self._close_inherited()
                 if self._overlay is not None:
                     self._overlay.socket.close()  # an unaccepted connection would wait for this process
                     shared_link.offer(self._overlay.path)
@@ -109,16 +109,16 @@ class Listener:
         """Fork the overlay process on demand; forget it after it exits, so that the next request forks another."""
         if descriptor == overlay.process:
             self._poll.unregister(descriptor)
-            overlay.bury()
+            overlay.reap()
             self._poll.register(overlay.socket, select.POLLIN)
             return
         self._poll.unregister(overlay.socket)
-        if not overlay.fork(self._forget_everything):
+        if not overlay.fork(self._close_inherited):
             self._poll.register(overlay.socket, select.POLLIN)
             return
         self._poll.register(overlay.process, select.POLLIN)
 
-    def _forget_everything(self) -> None:
+    def _close_inherited(self) -> None:
         """Close all listener files in a child, so that none outlives the listener."""
         self._server.close()
         os.close(LOCK)
@@ -126,7 +126,7 @@ class Listener:
             os.close(descriptor)
             channel.close()
 
-    def _bury(self, descriptor: int) -> None:
+    def _reap(self, descriptor: int) -> None:
         pid, channel = self._workers.pop(descriptor)
         self._poll.unregister(descriptor)
         os.close(descriptor)
@@ -140,13 +140,13 @@ class Listener:
 
 
 def _identity_of(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def serve(
     env: Mapping[str, str],
-    places: Mapping[str, str],
+    modules: Mapping[str, str],
     main: worker.Main,
     name_of: Callable[[Sequence[str]], str | None],
 ) -> int:
@@ -158,8 +158,8 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     os.set_inheritable(LOCK, False)
-    keep = _hold_program()
-    load_everything(places)
+    keep = _lock_program()
+    load_everything(modules)
     gc.collect()
     gc.freeze()  # children share these pages until they are modified
     Listener(path, identity, idle, OverlayChild(path.with_suffix(".overlay"))).serve(main, name_of)
@@ -168,7 +168,7 @@ def serve(
     return 0
 
 
-def _hold_program() -> int | None:
+def _lock_program() -> int | None:
     """Lock the unpacked program, so that it is not cleaned up as unused (see build/launcher.c)."""
     try:
         held = os.open(Path(sys.executable).with_name(".lock"), os.O_RDONLY | os.O_CLOEXEC)

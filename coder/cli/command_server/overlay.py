@@ -32,8 +32,8 @@ class OverlayChild:
         self.process = -1
         "pidfd of the process while it runs."
         self._pid = 0
-        ours, theirs = os.pipe()
-        self._watched, self._kept = raised(ours), raised(theirs)
+        read_end, write_end = os.pipe()
+        self._watched, self._kept = raised(read_end), raised(write_end)
         """Read end of a pipe. The process exits when all write ends are closed: by the command server and by its
         commands, which inherit it."""
 
@@ -67,7 +67,7 @@ class OverlayChild:
         sys.stderr.flush()
         os._exit(code)
 
-    def bury(self) -> None:
+    def reap(self) -> None:
         os.waitpid(self._pid, 0)
         os.close(self.process)
         self.process = -1

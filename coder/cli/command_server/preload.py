@@ -57,26 +57,26 @@ LATE = (
     "zoneinfo",
 )
 """Modules that commands import inside functions."""
-IF_THERE = ("prompt_toolkit", "rich.console", "rich.table", "rich.progress")
+OPTIONAL_MODULES = ("prompt_toolkit", "rich.console", "rich.table", "rich.progress")
 
 
-def load_everything(places: Mapping[str, str]) -> None:
+def load_everything(modules_of_commands: Mapping[str, str]) -> None:
     """Import every module that commands use.
 
     A module that fails to import (the slim edition lacks some) raises again in the command that requires it.
     """
     from coder.cli.command_server.served import NEVER_SERVED
 
-    wanted = [place for name, place in places.items() if name.split(" ")[0] not in NEVER_SERVED]
-    wanted += LATE
-    wanted += [module for module in IF_THERE if find_spec(module.partition(".")[0]) is not None]
-    for module in dict.fromkeys(wanted):
+    served = [place for name, place in modules_of_commands.items() if name.split(" ")[0] not in NEVER_SERVED]
+    served += LATE
+    served += [module for module in OPTIONAL_MODULES if find_spec(module.partition(".")[0]) is not None]
+    for module in dict.fromkeys(served):
         with suppress(ImportError):
             import_module(module)
-    _take_shapes_in()
+    _analyse_shapes()
 
 
-def _take_shapes_in() -> None:
+def _analyse_shapes() -> None:
     """Let msgspec analyse the largest shapes now, as it does at first use; it caches the result with the class."""
     import msgspec
 

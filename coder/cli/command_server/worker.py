@@ -31,7 +31,7 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
         if request.identity != identity or not is_served(name_of(words), words, env):
             channel.send(REPORT.pack(b"C", 0))
             return 0
-        handover.take_place(request)
+        handover.take_over(request)
         caller.stand_in_for(handover.peer_of(channel))
         channel.send(REPORT.pack(b"R", os.getpid()))
         if channel.recv(1) != b"G":

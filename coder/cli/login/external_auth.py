@@ -12,7 +12,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
-from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, given_token
+from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, read_token_option
 from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import say
@@ -23,9 +23,9 @@ from coder.net.policy import DialPolicy
 
 def agent_client(invocation: Invocation) -> BlockingClient:
     """Return a client with the agent's token. Raise CoderError outside workspaces."""
-    url, token = invocation["agent_url"], given_token(invocation)
-    for name, given in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
-        if not given:
+    url, token = invocation["agent_url"], read_token_option(invocation)
+    for name, value in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
+        if not value:
             raise CoderError("agent_client", f"create agent client: {name} must be set")
     if invocation["auth"] != "token":
         raise CoderError("agent_auth", f"the agent's authentication {quoted(invocation['auth'])} is not supported here")
@@ -39,34 +39,34 @@ def _access_token(invocation: Invocation) -> int:
     provider = quote(invocation.args[0], safe="")
     with doing("get external auth token"):
         answer = client.request("GET", f"/api/v2/workspaceagents/me/external-auth?id={provider}")
-    found = read(answer, AgentAuth)
-    if not found.access_token and not found.url:
+    auth = read(answer, AgentAuth)
+    if not auth.access_token and not auth.url:
         raise CoderError("no_token", "the server gave neither a token nor an address to log in at")
-    if not found.access_token:
-        said = json.dumps(answer.json()) if invocation["output"] == "json" else found.url
-        sys.stdout.write(f"{said}\n")
+    if not auth.access_token:
+        output = json.dumps(answer.json()) if invocation["output"] == "json" else auth.url
+        sys.stdout.write(f"{output}\n")
         if sys.stderr.isatty():
             say("Log in at the address above, then try again.")
         return 1
     if invocation["extra"]:
-        sys.stdout.write(_extra(found, invocation["extra"]) + "\n")
+        sys.stdout.write(_extra(auth, invocation["extra"]) + "\n")
     elif invocation["output"] == "json":
         sys.stdout.write(json.dumps(answer.json()) + "\n")
     else:
-        sys.stdout.write(f"{found.access_token}\n")
+        sys.stdout.write(f"{auth.access_token}\n")
     return 0
 
 
-def _extra(found: AgentAuth, path: str) -> str:
+def _extra(auth: AgentAuth, path: str) -> str:
     """Return one field of the provider's token response; dots separate nested fields."""
-    value: object = found.token_extra
-    for part in path.split("."):
-        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
+    value: object = auth.token_extra
+    for key in path.split("."):
+        if isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
             continue
-        if not isinstance(value, dict) or part not in value:
+        if not isinstance(value, dict) or key not in value:
             raise CoderError("no_extra", f"the provider gave no {quoted(path)} with its token")
-        value = value[part]
+        value = value[key]
     return value if isinstance(value, str) else json.dumps(value)
 
 

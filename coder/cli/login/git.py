@@ -43,8 +43,8 @@ def _gitssh(invocation: Invocation) -> int:
     with tempfile.TemporaryDirectory(prefix="coder-gitssh-") as folder:
         path = Path(folder) / "key"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(key.private_key)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as key_file:
+            key_file.write(key.private_key)
         # -i replaces ssh's default list, so add the keys of the workspace.
         identities = [word for one in (path, *own) if one.is_file() for word in ("-i", str(one))]
         try:
@@ -64,10 +64,10 @@ def _gitssh(invocation: Invocation) -> int:
 
 def _askpass(invocation: Invocation) -> int:
     """Answer git's prompt; wait while the owner logs in at the provider."""
-    found = _QUESTION.fullmatch(invocation.args[0])
-    if found is None:
+    question = _QUESTION.fullmatch(invocation.args[0])
+    if question is None:
         raise CoderError("question", f"this is no question of git: {quoted(invocation.args[0])}")
-    wanted, url = found[1], _without_user(found[2])
+    field, url = question[1], _without_user(question[2])
     client = agent_client(invocation)
     path = f"/api/v2/workspaceagents/me/external-auth?match={quote(url, safe='')}"
     try:
@@ -81,7 +81,7 @@ def _askpass(invocation: Invocation) -> int:
                 "no_provider", f"Coder has no provider of tokens for {url}; git asks you itself"
             ) from error
         raise
-    sys.stdout.write(f"{_answer(token, wanted)}\n")
+    sys.stdout.write(f"{_answer(token, field)}\n")
     return 0
 
 
@@ -91,8 +91,8 @@ def _without_user(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _answer(token: AgentAuth, wanted: str) -> str:
-    if wanted == "Username":
+def _answer(token: AgentAuth, field: str) -> str:
+    if field == "Username":
         return token.username or token.access_token
     return token.password or (token.access_token if token.username else "")
 

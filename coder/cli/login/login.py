@@ -133,7 +133,7 @@ def _logout(invocation: Invocation) -> int:
         if not (isinstance(error, HttpError) and error.status == 401):
             problems.append(str(error))
     try:
-        session.forget_token(directory)
+        session.delete_token(directory)
     except CoderError as error:
         raise CoderError("logout", "logged out at the server, but the keyring still has the token") from error
     if problems:

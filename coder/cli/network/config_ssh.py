@@ -54,15 +54,15 @@ class HostOptions:
 
 def previous_options(text: str) -> HostOptions:
     """Return the options stored in the section of an earlier run."""
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     section = text.partition(START)[2].partition(END)[0]
     for line in section.splitlines():
         if line.startswith("# :") and "=" in line:
             name, _, value = line[3:].partition("=")
-            found.setdefault(name, []).append(value)
-    single = {name: values[-1] for name, values in found.items()}
+            options.setdefault(name, []).append(value)
+    single = {name: values[-1] for name, values in options.items()}
     return HostOptions(
-        ssh_options=tuple(found.get("ssh-option", ())),
+        ssh_options=tuple(options.get("ssh-option", ())),
         prefix=single.get("ssh-host-prefix", ""),
         suffix=single.get("hostname-suffix", ""),
         wait=single.get("wait", "auto"),
@@ -116,12 +116,12 @@ def _given_options(invocation: Invocation) -> HostOptions:
 
 def _host_names(client: BlockingClient) -> list[str]:
     """Return the names of the user's workspaces, with the agent if there are several: `w1`, `w2.main`, `w2.gpu`."""
-    found: list[str] = []
+    host_names: list[str] = []
     for workspace in fetch(client, "owner:me"):
         agents = [agent.name for resource in workspace.latest_build.resources for agent in resource.agents or ()]
-        found.append(workspace.name)
-        found += [f"{workspace.name}.{agent}" for agent in agents] if len(agents) > 1 else []
-    return sorted(found)
+        host_names.append(workspace.name)
+        host_names += [f"{workspace.name}.{agent}" for agent in agents] if len(agents) > 1 else []
+    return sorted(host_names)
 
 
 def _prefix(options: HostOptions, server: SSHConfigResponse) -> str:
@@ -139,25 +139,25 @@ def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptio
     proxy += f" --wait={options.wait}" if options.wait != "auto" else ""
     proxy += " --disable-autostart=true" if options.disable_autostart else ""
     from_server = _with_values(server.ssh_config_options or {})
-    taken: set[str] = set()
+    seen: set[str] = set()
     own = [_setting(line, "--ssh-option") for line in options.ssh_options]
-    theirs = [_setting(line, _THEIRS) for line in from_server]
-    kept = [line for line in [*own, *theirs, *FIXED] if _first(line, taken)]
+    server_lines = [_setting(line, _THEIRS) for line in from_server]
+    lines_of_host = [line for line in [*own, *server_lines, *FIXED] if _first(line, seen)]
     prefix, suffix = _prefix(options, server), _suffix(options, server)
     lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
     if options.lines():
         lines += [OPTIONS_MARK, *options.lines(), "#"]
     if prefix:
         hosts = f"{prefix}*" if names is None else " ".join(prefix + name for name in names)
-        lines += _host(hosts, kept, f"{proxy} --ssh-host-prefix {prefix} %h")
+        lines += _host(hosts, lines_of_host, f"{proxy} --ssh-host-prefix {prefix} %h")
     if suffix and names is None:
-        lines += [f"Host *.{suffix}", *(f"\t{line}" for line in kept), ""]
+        lines += [f"Host *.{suffix}", *(f"\t{line}" for line in lines_of_host), ""]
         lines += [f'Match host *.{suffix} !exec "{program} connect exists %h"']
         lines += [f"\tProxyCommand {proxy} --hostname-suffix {suffix} %h"]
     elif suffix:
         # Names for the desktop app start with the agent; `coder ssh` parses names with a suffix the same way.
         hosts = " ".join(".".join(reversed(name.split("."))) + f".{suffix}" for name in names or ())
-        lines += _host(hosts, kept, f"{proxy} --hostname-suffix {suffix} %h")
+        lines += _host(hosts, lines_of_host, f"{proxy} --hostname-suffix {suffix} %h")
     return "\n".join([*lines, END, ""])
 
 
@@ -188,12 +188,12 @@ def _setting(line: str, whose: str) -> str:
     return line
 
 
-def _first(line: str, taken: set[str]) -> bool:
+def _first(line: str, seen: set[str]) -> bool:
     """Return the first value of each option, as ssh does; the user's options precede the defaults."""
     name = line.replace("=", " ").split()[0].lower()
-    if name in taken:
+    if name in seen:
         return False
-    taken.add(name)
+    seen.add(name)
     return True
 
 

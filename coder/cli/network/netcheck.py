@@ -27,12 +27,12 @@ async def _main(invocation: Invocation) -> int:
 
     policy = session.dial_policy(invocation)
     sys.stderr.write("Gathering a network report. This may take a few seconds...\n")
-    found = await check_network(policy, direct=not invocation.globals["disable_direct"])
-    words = "\n".join(lines_of(found.transports)) + "\n"
+    report = await check_network(policy, direct=not invocation.globals["disable_direct"])
+    words = "\n".join(lines_of(report.transports)) + "\n"
     if invocation["output"] == "text":
         sys.stdout.write(words)
         return 0
-    sys.stdout.write(json.dumps(to_json(found), indent=4) + "\n")
+    sys.stdout.write(json.dumps(to_json(report), indent=4) + "\n")
     sys.stdout.flush()
     sys.stderr.write(words)
     return 0

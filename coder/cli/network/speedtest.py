@@ -61,7 +61,7 @@ async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
 
     from coder.base.errors import CoderError
 
-    said = ""
+    last_reported = ""
     while True:
         try:
             ping = await link.ping()
@@ -69,9 +69,9 @@ async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
             ping = None
         if ping is not None:
             via = f"direct via {ping.endpoint}" if ping.via == "direct" else f"relayed via DERP({ping.region_code})"
-            if via != said:
+            if via != last_reported:
                 say(f"{ping.latency_s * 1000:.2f}ms {via}")
-                said = via
+                last_reported = via
             if ping.via == "direct" or not wait_direct:
                 return
         elif not wait_direct:
@@ -83,17 +83,17 @@ def _print(invocation: Invocation, columns: list[str], intervals: list[Any]) -> 
     if invocation["output"] == "json":
         *parts, overall = [
             {
-                "start_time_seconds": round(part.start, 6),
-                "end_time_seconds": round(part.end, 6),
-                "throughput_mbits": part.mbits,
+                "start_time_seconds": round(interval.start, 6),
+                "end_time_seconds": round(interval.end, 6),
+                "throughput_mbits": interval.mbits,
             }
-            for part in intervals
+            for interval in intervals
         ]
         print_json({"overall": overall, "intervals": parts})
         return
     rows = [
-        {"interval": f"{part.start:.2f}-{part.end:.2f} sec", "throughput": f"{part.mbits:.4f} Mbits/sec"}
-        for part in intervals
+        {"interval": f"{interval.start:.2f}-{interval.end:.2f} sec", "throughput": f"{interval.mbits:.4f} Mbits/sec"}
+        for interval in intervals
     ]
     rows.insert(-1, dict.fromkeys(COLUMNS, "-" * 25))
     print_table(columns, rows)

@@ -128,7 +128,7 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
         async with await link.connect(1) as stream:
             with trio.CancelScope() as session_scope:
                 nursery.start_soon(
-                    _leave_when_stopped, prepare, target, invocation["poll"].total_seconds(), session_scope
+                    _end_when_stopped, prepare, target, invocation["poll"].total_seconds(), session_scope
                 )
                 code = await _session(invocation, stream)
             if session_scope.cancelled_caught:
@@ -154,14 +154,14 @@ async def _session(invocation: Invocation, stream: Any) -> int:
     return await run_shell(stream, _request(invocation))
 
 
-async def _leave_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
+async def _end_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
     """End the session when a stop or delete build begins: the machine will vanish, perhaps without closing
     connections."""
     import trio
 
     while interval > 0:
         await trio.sleep(interval)
-        if await prepare.is_leaving(target):
+        if await prepare.is_stopping(target):
             scope.cancel()
             return
 

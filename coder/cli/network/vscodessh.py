@@ -20,8 +20,8 @@ def target(host: str) -> str:
     """Return `owner/workspace[.agent]` of the extension's host name. Raise CoderError."""
     parts = host.split("--")
     if len(parts) not in (3, 4) or not all(parts):
-        said = f"invalid argument format: {quoted(host)}; expected <prefix>--<owner>--<workspace>[--<agent>]"
-        raise CoderError("usage", said)
+        message = f"invalid argument format: {quoted(host)}; expected <prefix>--<owner>--<workspace>[--<agent>]"
+        raise CoderError("usage", message)
     return f"{parts[1]}/{'.'.join(parts[2:])}"
 
 
@@ -46,9 +46,9 @@ def _run(invocation: Invocation) -> int:
         "usage_app": "vscode",
         "network_info_interval": invocation["network_info_interval"],
     }
-    found = {"url": _read(invocation["url_file"], "url-file")}
-    found["token"] = _read(invocation["session_token_file"], "session-token-file")
-    return SSH.run(replace(session, options=options, globals={**invocation.globals, **found})) or 0
+    session_values = {"url": _read(invocation["url_file"], "url-file")}
+    session_values["token"] = _read(invocation["session_token_file"], "session-token-file")
+    return SSH.run(replace(session, options=options, globals={**invocation.globals, **session_values})) or 0
 
 
 VSCODESSH = Command(

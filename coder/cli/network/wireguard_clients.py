@@ -76,10 +76,10 @@ def _add(invocation: Invocation) -> int:
     if server.enabled:  # otherwise the server's error explains what to do
         _check_server(server)
     answer = client.request("POST", _path(invocation), json=body)
-    made, raw = read(answer, CreateWireguardClientResponse), answer.json()
+    created, raw = read(answer, CreateWireguardClientResponse), answer.json()
     if server.enabled:
-        made.server, raw["server"] = server, raw_server  # resolved before the client was created
-    text = config_text(made, key)
+        created.server, raw["server"] = server, raw_server  # resolved before the client was created
+    text = config_text(created, key)
     if invocation["output"] == "json":
         print_json({**raw, "config": text})
         return 0
@@ -91,7 +91,7 @@ def _add(invocation: Invocation) -> int:
         sys.stdout.flush()
         if not invocation["no_qr"]:
             _show_qr(text)
-    _explain(made)
+    _explain(created)
     return 0
 
 
@@ -132,12 +132,12 @@ def _workspace_id(client: BlockingClient, name: str) -> UUID:
     return read(client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}"), Workspace).id
 
 
-def config_text(made: CreateWireguardClientResponse, key: object) -> str:
+def config_text(created: CreateWireguardClientResponse, key: object) -> str:
     """Return the wg-quick configuration of a new client.
 
     Not written by `wireguard_tools`, which omits the brackets of an IPv6 endpoint.
     """
-    server, client = made.server, made.client
+    server, client = created.server, created.client
     # A client limited to some workspaces routes only those; any other routes future ones too.
     limited = [f"{target.address}/128" for target in client.targets] if client.workspace_ids else []
     lines = [
@@ -169,8 +169,8 @@ def _show_qr(text: str) -> None:
     segno.make(bare, error="l", boost_error=False).terminal(sys.stderr, compact=True)
 
 
-def _explain(made: CreateWireguardClientResponse) -> None:
-    client = made.client
+def _explain(created: CreateWireguardClientResponse) -> None:
+    client = created.client
     say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
     reached = _count(len(client.targets), "workspace agent")
     say(f"Client {quoted(client.name)} reaches {reached} now; addresses stay the same over builds.")
@@ -184,10 +184,10 @@ def _count(number: int, noun: str) -> str:
 
 
 def _list(invocation: Invocation) -> int:
-    found = read_rows(session.client(invocation).request("GET", _path(invocation)), WireguardClient)
-    print_rows(invocation, lambda: [_row(item) for item, _ in found], lambda: [raw for _, raw in found])
+    clients = read_rows(session.client(invocation).request("GET", _path(invocation)), WireguardClient)
+    print_rows(invocation, lambda: [_row(item) for item, _ in clients], lambda: [raw for _, raw in clients])
     if invocation["output"] == "table":
-        targets = {target.address: _target_name(target) for item, _ in found for target in item.targets}
+        targets = {target.address: _target_name(target) for item, _ in clients for target in item.targets}
         for address, name in targets.items():
             say(f"{address}  {name}")
     return 0

@@ -80,8 +80,8 @@ def _user_id(client: BlockingClient, name: str) -> str:
     """Return the id of the user with this name, id or e-mail address."""
     if "@" not in name:
         return str(read(client.request("GET", f"/api/v2/users/{quote(name, safe='')}"), User).id)
-    found = read(client.request("GET", f"/api/v2/users?q={quote(name)}"), GetUsersResponse).users
-    match = next((user for user in found if user.email.lower() == name.lower()), None)
+    users = read(client.request("GET", f"/api/v2/users?q={quote(name)}"), GetUsersResponse).users
+    match = next((user for user in users if user.email.lower() == name.lower()), None)
     return str(match.id) if match else name
 
 

@@ -68,28 +68,30 @@ def _row(organization: Organization) -> Row:
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found = read_rows(client.request("GET", "/api/v2/organizations"), Organization)
-    print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+    organizations = read_rows(client.request("GET", "/api/v2/organizations"), Organization)
+    print_rows(invocation, lambda: [_row(one) for one, _ in organizations], lambda: [raw for _, raw in organizations])
     return 0
 
 
 def _show(invocation: Invocation) -> int:
     client = session.client(invocation)
-    wanted = invocation.args[0] if invocation.args else "selected"
-    if wanted in {"selected", "current"}:
-        found = [find_organization(invocation, client)]
-    elif wanted == "me":
-        found = read_rows(client.request("GET", "/api/v2/users/me/organizations"), Organization)
+    selector = invocation.args[0] if invocation.args else "selected"
+    if selector in {"selected", "current"}:
+        organizations = [find_organization(invocation, client)]
+    elif selector == "me":
+        organizations = read_rows(client.request("GET", "/api/v2/users/me/organizations"), Organization)
     else:
-        found = [named_organization(client, wanted)]
+        organizations = [named_organization(client, selector)]
     if invocation["only_id"]:
-        sys.stdout.write("".join(f"{one.id}\n" for one, _ in found))
+        sys.stdout.write("".join(f"{one.id}\n" for one, _ in organizations))
     elif invocation["output"] == "text":
-        for one, _ in found:
-            label = "Current CLI Organization" if wanted in {"selected", "current"} else "Organization"
+        for one, _ in organizations:
+            label = "Current CLI Organization" if selector in {"selected", "current"} else "Organization"
             sys.stdout.write(f"{label}: {one.name} ({one.id})\n")
     else:
-        print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+        print_rows(
+            invocation, lambda: [_row(one) for one, _ in organizations], lambda: [raw for _, raw in organizations]
+        )
     return 0
 
 
@@ -99,18 +101,20 @@ def _create(invocation: Invocation) -> int:
     if sys.stdin.isatty():  # no data is lost, so no confirmation is required
         confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
     with doing("failed to create organization"):
-        made = read(client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)), Organization)
-    sys.stdout.write(f"Organization {made.name} ({made.id}) created.\n")
+        created = read(
+            client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)), Organization
+        )
+    sys.stdout.write(f"Organization {created.name} ({created.id}) created.\n")
     return 0
 
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found, _ = named_organization(client, invocation.args[0])
-    confirm(invocation, f"Are you sure you want to delete the organization {found.name}?")
+    organization, _ = named_organization(client, invocation.args[0])
+    confirm(invocation, f"Are you sure you want to delete the organization {organization.name}?")
     with doing("delete organization"):
-        client.request("DELETE", f"/api/v2/organizations/{found.id}")
-    sys.stdout.write(f"Organization {found.name} ({found.id}) deleted.\n")
+        client.request("DELETE", f"/api/v2/organizations/{organization.id}")
+    sys.stdout.write(f"Organization {organization.name} ({organization.id}) deleted.\n")
     return 0
 
 
@@ -121,8 +125,8 @@ def _members(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members")
-    found = read_rows(answer, OrganizationMemberWithUserData)
-    rows, raw = [one for one, _ in found], [raw for _, raw in found]
+    members = read_rows(answer, OrganizationMemberWithUserData)
+    rows, raw = [one for one, _ in members], [raw for _, raw in members]
     print_rows(invocation, lambda: [_member_row(one) for one in rows], lambda: raw)
     return 0
 
@@ -184,8 +188,8 @@ def _roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members/roles")
-    found = [one for one in read_rows(answer, AssignableRoles) if not invocation.args or one[0].name in invocation.args]
-    print_rows(invocation, lambda: [_role_row(role) for role, _ in found], lambda: [raw for _, raw in found])
+    roles = [one for one in read_rows(answer, AssignableRoles) if not invocation.args or one[0].name in invocation.args]
+    print_rows(invocation, lambda: [_role_row(role) for role, _ in roles], lambda: [raw for _, raw in roles])
     return 0
 
 

@@ -85,13 +85,13 @@ def _list(invocation: Invocation) -> int:
     with doing("list secrets"):
         if invocation.args:
             one = client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}")
-            found = [(read(one, UserSecret), one.json())]
+            secrets = [(read(one, UserSecret), one.json())]
         else:
-            found = read_rows(client.request("GET", _ROOT), UserSecret)
-    if not found and invocation["output"] != "json":
+            secrets = read_rows(client.request("GET", _ROOT), UserSecret)
+    if not secrets and invocation["output"] != "json":
         say("No secrets found.")
         return 0
-    print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+    print_rows(invocation, lambda: [_row(one) for one, _ in secrets], lambda: [raw for _, raw in secrets])
     return 0
 
 
@@ -118,10 +118,10 @@ def _import(invocation: Invocation) -> int:
         raise CoderError("no_file", f"cannot read {source}") from error
     client = session.client(invocation)
     with doing("import secrets"):
-        made = read(
+        created = read(
             client.request("POST", f"{_ROOT}/batch", json={"format": form, "content": content}), list[UserSecret]
         )
-    sys.stdout.write(f"Imported {len(made)} secrets.\n")
+    sys.stdout.write(f"Imported {len(created)} secrets.\n")
     return 0
 
 

@@ -35,8 +35,8 @@ def _create(invocation: Invocation) -> int:
     if invocation["allow"]:
         body["allow_list"] = list(invocation["allow"])
     with doing("create tokens"):
-        made = read(client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body), GenerateAPIKeyResponse)
-    sys.stdout.write(made.key + "\n")
+        created = read(client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body), GenerateAPIKeyResponse)
+    sys.stdout.write(created.key + "\n")
     return 0
 
 
@@ -48,16 +48,16 @@ def _lifetime(invocation: Invocation, client: BlockingClient, user: str) -> time
     if not text:
         return longest
     try:
-        wanted = parse_duration(text)
+        requested = parse_duration(text)
     except CoderError as error:
         raise CoderError("lifetime", f'parse lifetime: invalid duration format: "{text}"') from error.__cause__
-    if wanted > longest:
+    if requested > longest:
         raise CoderError(
             "lifetime",
-            f"lifetime ({format_duration(wanted)}) is greater than the maximum allowed lifetime "
+            f"lifetime ({format_duration(requested)}) is greater than the maximum allowed lifetime "
             f"({format_duration(longest)})",
         )
-    return wanted
+    return requested
 
 
 def _list(invocation: Invocation) -> int:
@@ -103,15 +103,15 @@ def _row(token: APIKeyWithOwner) -> Row:
     }
 
 
-def _find(client: BlockingClient, given: str) -> HttpAnswer:
+def _find(client: BlockingClient, reference: str) -> HttpAnswer:
     """Return the token (APIKey) with this name, id or value."""
     with doing("fetch api key by name or id"):
         try:
-            return client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(given, safe='')}")
+            return client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(reference, safe='')}")
         except HttpError as error:
             if error.status != 404:
                 raise
-            ident = given.partition("-")[0] if len(given) == 33 else given
+            ident = reference.partition("-")[0] if len(reference) == 33 else reference
             return client.request("GET", f"/api/v2/users/me/keys/{quote(ident, safe='')}")
 
 

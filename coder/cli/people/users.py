@@ -132,9 +132,9 @@ def _password(invocation: Invocation, login_type: str) -> tuple[str, bool]:
     """Return the password and whether it was generated."""
     if login_type != "password":
         return "", False
-    given = invocation["password"]
-    if given:
-        return given, False
+    password = invocation["password"]
+    if password:
+        return password, False
     import secrets
 
     return secrets.token_urlsafe(15), True
@@ -170,22 +170,22 @@ def _edit_roles(invocation: Invocation) -> int:
         user = read(_fetch(client, invocation.args[0]), User)
     assignable = [role.name for role in read(client.request("GET", "/api/v2/users/roles"), list[AssignableRoles])]
     if invocation.given("roles"):
-        wanted = [role for role in invocation["roles"] if role]
+        requested = [role for role in invocation["roles"] if role]
     else:
         from coder.cli.choices import Choice, select_many
 
         choices = [Choice(name, name) for name in assignable]
-        wanted = select_many("Roles:", choices, defaults=[role.name for role in user.roles])
-    for role in wanted:
+        requested = select_many("Roles:", choices, defaults=[role.name for role in user.roles])
+    for role in requested:
         if role not in assignable:
             listed = ", ".join(name for name in assignable if name != "member")
             raise CoderError(
                 "role", f"The role {role} is not valid. Please use one or more of the following roles: {listed}"
             )
     if not invocation["yes"]:
-        confirm(invocation, f"Give {user.username} the roles {', '.join(wanted) or 'of a plain member'}?")
+        confirm(invocation, f"Give {user.username} the roles {', '.join(requested) or 'of a plain member'}?")
     with doing("update user roles"):
-        client.request("PUT", f"/api/v2/users/{user.id}/roles", json={"roles": wanted})
+        client.request("PUT", f"/api/v2/users/{user.id}/roles", json={"roles": requested})
     return 0
 
 

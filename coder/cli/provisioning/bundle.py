@@ -35,13 +35,13 @@ def _run(invocation: Invocation) -> int:
             releases=invocation.env.get(RELEASES_VARIABLE) or RELEASES,
         )
 
-    made = run_trio(main)
-    sys.stdout.writelines(f"{line}\n" for line in made.providers)
+    result = run_trio(main)
+    sys.stdout.writelines(f"{line}\n" for line in result.providers)
     sys.stdout.write(
-        f"Terraform and {len(made.providers)} providers for {', '.join(made.platforms)} are in {target}.\n"
+        f"Terraform and {len(result.providers)} providers for {', '.join(result.platforms)} are in {target}.\n"
         f"Where it will lie, start server and provisioners with:\n\n"
         f"  export TF_CLI_CONFIG_FILE={installed_at.rstrip('/')}/terraform.rc\n"
-        f"  export PATH={installed_at.rstrip('/')}/terraform/{made.platforms[0]}:$PATH\n"
+        f"  export PATH={installed_at.rstrip('/')}/terraform/{result.platforms[0]}:$PATH\n"
     )
     return 0
 

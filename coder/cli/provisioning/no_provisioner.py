@@ -38,15 +38,15 @@ _LOOK = 0.5
 _AWAY = "The provisioners that may run this were not seen lately; the job waits for one."
 
 
-def settle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
+def handle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
     """Apply `settle_no_provisioner` to a workspace build; with `--no-wait`, only print the warning."""
-    settle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
+    handle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
 
 
-def settle_no_provisioner(
+def handle_no_provisioner(
     invocation: Invocation,
     client: BlockingClient,
-    made: WorkspaceBuild | TemplateVersion,
+    created: WorkspaceBuild | TemplateVersion,
     cancel_path: str,
     *,
     waits: bool = True,
@@ -55,30 +55,30 @@ def settle_no_provisioner(
 
     Return if a daemon can run it, or if it stays pending. Raise CoderError `no_provisioner` after canceling it.
     """
-    matched = made.matched_provisioners or None
-    if made.job.status != "pending" or (matched and matched.available):
+    matched = created.matched_provisioners or None
+    if created.job.status != "pending" or (matched and matched.available):
         return
-    why = _why(client, made.job)
-    verdict = why.verdict if why else "all_offline" if matched and matched.count else "nobody"
+    explanation = _why(client, created.job)
+    verdict = explanation.verdict if explanation else "all_offline" if matched and matched.count else "nobody"
     if verdict == "all_offline":
-        say(f"warning: {why.summary if why else _AWAY}")
+        say(f"warning: {explanation.summary if explanation else _AWAY}")
     if verdict != "nobody":
         return
-    say(f"No provisioner can run this job: {_wants(made.job)}")
-    for line in _advice(why, made.job):
+    say(f"No provisioner can run this job: {_wants(created.job)}")
+    for line in _advice(explanation, created.job):
         say(f"  {line}")
     if invocation.options.get("wait_for_provisioner"):
-        _park(client, made.job)
+        _park(client, created.job)
         say("The job is parked: it waits for such a provisioner without limit.")
         return
     if not waits:
         return
     say(f"Looking for {GRACE:.0f} seconds whether one comes (--wait-for-provisioner waits without limit) …")
-    if _comes(client, made.job):
+    if _daemon_connects(client, created.job):
         return
     client.request("PATCH", cancel_path, expect=(200, 400, 403))
-    hint = "; ".join(_advice(why, made.job)) + "; or use --wait-for-provisioner"
-    raise CoderError("no_provisioner", f"no provisioner can run this job: {_wants(made.job)}", hint)
+    hint = "; ".join(_advice(explanation, created.job)) + "; or use --wait-for-provisioner"
+    raise CoderError("no_provisioner", f"no provisioner can run this job: {_wants(created.job)}", hint)
 
 
 def _path(job: ProvisionerJob) -> str:
@@ -103,8 +103,8 @@ def _wants(job: ProvisionerJob) -> str:
     return f"it requires a provisioner with {' '.join(tags)}"
 
 
-def _advice(why: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[str]:
-    remedy = why.remedy if why else None
+def _advice(explanation: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[str]:
+    remedy = explanation.remedy if explanation else None
     if not remedy:
         flags = [f"--tag {key}={value}" for key, value in sorted(job.tags.items()) if _is_own(key, value)]
         return [" ".join(["start one: coder provisioner start", *flags])]
@@ -118,12 +118,12 @@ def _is_own(key: str, value: str) -> bool:
     return bool(value) and key != "owner" and (key, value) != ("scope", "organization")
 
 
-def _comes(client: BlockingClient, job: ProvisionerJob) -> bool:
+def _daemon_connects(client: BlockingClient, job: ProvisionerJob) -> bool:
     """Return whether a matching daemon connects in time."""
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
-        why = _why(client, job)
-        if why is not None and why.verdict != "nobody":
+        explanation = _why(client, job)
+        if explanation is not None and explanation.verdict != "nobody":
             return True
         time.sleep(_LOOK)
     return False

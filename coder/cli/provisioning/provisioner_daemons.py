@@ -39,11 +39,11 @@ def _start(invocation: Invocation) -> int:
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
-    from coder.cli.unsupported import DAEMON, judge_settings
+    from coder.cli.unsupported import DAEMON, check_settings
 
     paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
     open_logs(*paths, verbose=bool(invocation["verbose"]), debug=invocation["log_filter"])
-    judge_settings(invocation, DAEMON, "provisionerd")
+    check_settings(invocation, DAEMON, "provisionerd")
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
     raise_open_files()

@@ -139,21 +139,21 @@ def _why(invocation: Invocation) -> int:
     return 0
 
 
-def print_why(why: ProvisionerJobWhy) -> None:
+def print_why(explanation: ProvisionerJobWhy) -> None:
     """Print the explanation: the verdict, the expected start, each daemon's reason, and the fix."""
-    sys.stdout.write(f"{why.summary}\n")
-    if why.verdict == "not_waiting":
+    sys.stdout.write(f"{explanation.summary}\n")
+    if explanation.verdict == "not_waiting":
         return
-    tags = " ".join(f"{key}={value}" for key, value in sorted(why.tags.items()) if value)
-    sys.stdout.write(f"It is a {why.provisioner} job and requires: {tags}\n")
-    sys.stdout.write(f"Expected start: {_expected(why)}\n")
-    if why.parked:
+    tags = " ".join(f"{key}={value}" for key, value in sorted(explanation.tags.items()) if value)
+    sys.stdout.write(f"It is a {explanation.provisioner} job and requires: {tags}\n")
+    sys.stdout.write(f"Expected start: {_expected(explanation)}\n")
+    if explanation.parked:
         sys.stdout.write("It is parked: it waits without limit.\n")
-    if why.daemons:
+    if explanation.daemons:
         sys.stdout.write("\n")
-        rows = [{"provisioner": one.daemon_name, "reason": one.message} for one in why.daemons]
+        rows = [{"provisioner": one.daemon_name, "reason": one.message} for one in explanation.daemons]
         print_table(("provisioner", "reason"), rows)
-    remedy = why.remedy
+    remedy = explanation.remedy
     if remedy:
         sys.stdout.write("\nWhat helps:\n")
         sys.stdout.write(f"  {remedy.command}\n")
@@ -163,17 +163,17 @@ def print_why(why: ProvisionerJobWhy) -> None:
             sys.stdout.write(f"  {note}\n")
 
 
-def _expected(why: ProvisionerJobWhy) -> str:
-    start = why.expected_start
+def _expected(explanation: ProvisionerJobWhy) -> str:
+    start = explanation.expected_start
     if start is None:
-        return f"unknown, {why.no_expected_start}"
-    if why.verdict == "starts_now":
+        return f"unknown, {explanation.no_expected_start}"
+    if explanation.verdict == "starts_now":
         return "now"
     first, last = parse_time(start.earliest), parse_time(start.latest)
     if first is None or last is None:
         return "unknown"
-    shown = [f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (first, last)]
-    between = shown[0] if shown[0] == shown[1] else f"between {shown[0]} and {shown[1]}"
+    times = [f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (first, last)]
+    between = times[0] if times[0] == times[1] else f"between {times[0]} and {times[1]}"
     return f"{between} (from {start.samples} finished jobs)"
 
 

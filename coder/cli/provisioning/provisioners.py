@@ -79,13 +79,13 @@ def _list_health(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     path = f"/api/v2/organizations/{organization.id}/provisionerdaemons/health"
-    found = read_rows(client.request("GET", path), ProvisionerDaemonHealth)
+    daemons = read_rows(client.request("GET", path), ProvisionerDaemonHealth)
     if not invocation["show_offline"]:
-        found = [one for one in found if one[0].status != "offline"]
+        daemons = [one for one in daemons if one[0].status != "offline"]
     if invocation["output"] == "json":
-        print_json([raw for _, raw in found])
+        print_json([raw for _, raw in daemons])
     else:
-        print_table(HEALTH_COLUMNS, [_health_row(one) for one, _ in found])
+        print_table(HEALTH_COLUMNS, [_health_row(one) for one, _ in daemons])
     return 0
 
 

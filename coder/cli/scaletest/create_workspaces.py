@@ -16,17 +16,17 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
 from coder.cli.scaletest.cleanup import POLL, now, remove_all, username
-from coder.cli.scaletest.ledger import Ledger, Made, new_names
+from coder.cli.scaletest.ledger import Ledger, LedgerEntry, new_names
 from coder.cli.scaletest.runs import (
     CLEANUP_OPTIONS,
-    MOST_JOBS,
+    MAX_JOBS,
     RUN_OPTIONS,
     Job,
     ScaletestRun,
-    check_at_once,
+    announce_runs,
+    check_concurrency,
     check_outputs,
     run_all,
-    say_what_runs,
     with_client,
     write_report,
 )
@@ -46,10 +46,10 @@ def _run(invocation: Invocation) -> int:
     check_outputs(invocation)
     if not invocation["template"]:
         raise CoderError("scaletest", "--template is required", "List the templates with `coder templates list`.")
-    if not 1 <= invocation["count"] <= MOST_JOBS:
-        raise CoderError("scaletest", f"--count must be from 1 to {MOST_JOBS}")
+    if not 1 <= invocation["count"] <= MAX_JOBS:
+        raise CoderError("scaletest", f"--count must be from 1 to {MAX_JOBS}")
     if not invocation["no_cleanup"]:
-        check_at_once(invocation["cleanup_concurrency"], "cleanup-concurrency")
+        check_concurrency(invocation["cleanup_concurrency"], "cleanup-concurrency")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
@@ -62,13 +62,13 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     me = await username(http)
     names = new_names(invocation["count"])
     began = now()
-    say_what_runs(invocation["count"], "workspaces", invocation["concurrency"])
+    announce_runs(invocation["count"], "workspaces", invocation["concurrency"])
     jobs: list[Job] = [(name, partial(_make, invocation, http, ledger, template, values, me, name)) for name in names]
     cleaned = 0
     try:
         runs = await run_all(
             jobs,
-            at_once=invocation["concurrency"],
+            concurrency=invocation["concurrency"],
             timeout=invocation["timeout"].total_seconds(),
             job_timeout=invocation["job_timeout"].total_seconds(),
         )
@@ -90,14 +90,14 @@ async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names
         return 1
 
 
-async def _template(http: HttpClient, wanted: str) -> Template:
+async def _template(http: HttpClient, name: str) -> Template:
     from coder.api.templates.templates import Template
     from coder.client.answers import read
 
     for one in read(await http.request("GET", "/api/v2/templates"), list[Template]):
-        if wanted in (one.name, str(one.id)):
+        if name in (one.name, str(one.id)):
             return one
-    raise CoderError("no_template", f'no template found with the name "{wanted}"')
+    raise CoderError("no_template", f'no template found with the name "{name}"')
 
 
 async def _make(
@@ -117,10 +117,10 @@ async def _make(
 
     owner = (me or "me") if invocation["use_host_login"] else await _new_user(http, ledger, template, me, name)
     began = trio.current_time()
-    made = ledger.intend("workspace", owner, name, me)
+    entry = ledger.record("workspace", owner, name, me)
     body = {"name": name, "template_id": template.id, "rich_parameter_values": values}
     path = f"/api/v2/users/{quote(owner, safe='')}/workspaces"
-    workspace = await _built(http, read(await _ask_for(http, ledger, made, path, body), Workspace))
+    workspace = await _built(http, read(await _ask_for(http, ledger, entry, path, body), Workspace))
     run.figures["build_ms"] = round((trio.current_time() - began) * 1000, 3)
     if not invocation["no_wait_for_agents"]:
         await _wait_agents(http, workspace)
@@ -130,27 +130,27 @@ async def _make(
 
 
 async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: str, name: str) -> str:
-    made = ledger.intend("user", name, name, me)
+    entry = ledger.record("user", name, name, me)
     body = {
         "email": f"{name}@scaletest.invalid",
         "username": name,
         "password": f"Aa1!{secrets.token_urlsafe(24)}",
         "organization_ids": [template.organization_id],
     }
-    await _ask_for(http, ledger, made, "/api/v2/users", body)
+    await _ask_for(http, ledger, entry, "/api/v2/users", body)
     return name
 
 
-async def _ask_for(http: HttpClient, ledger: Ledger, made: Made, path: str, body: dict[str, Any]) -> Answer:
+async def _ask_for(http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]) -> Answer:
     """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:
         answer = await http.request("POST", path, json=body)
     except HttpError as error:
         # Any other error can come from a proxy in between, while the server still processes the request.
         if error.is_enveloped and 400 <= error.status < 500:
-            ledger.forget(made)
+            ledger.forget(entry)
         raise
-    ledger.answered(made)
+    ledger.answered(entry)
     return answer
 
 
@@ -194,14 +194,14 @@ async def _run_command(invocation: Invocation, http: HttpClient, workspace: Work
     from coder.cli.scaletest.terminal import open_terminal
     from coder.client.target import choose_agent
 
-    said = b""
+    output = b""
     limit = invocation["run_timeout"].total_seconds()
     with trio.move_on_after(limit) as waiting:
         agent = choose_agent(workspace, "")
         async with open_terminal(http.policy, agent.id, invocation["run_command"]) as terminal:
             while (message := await terminal.receive_message()) is not None:
-                said = (said + (message if isinstance(message, bytes) else message.encode()))[-(64 << 10) :]
-    text = said.decode("utf-8", "replace")
+                output = (output + (message if isinstance(message, bytes) else message.encode()))[-(64 << 10) :]
+    text = output.decode("utf-8", "replace")
     if waiting.cancelled_caught:
         raise CoderError("scaletest", f"the command did not end within {limit:g} s")
     if invocation["run_expect_output"] not in text:

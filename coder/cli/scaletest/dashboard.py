@@ -12,17 +12,17 @@ from coder.base.errors import CoderError
 from coder.cli.command import Command, Invocation
 from coder.cli.scaletest.cleanup import now
 from coder.cli.scaletest.runs import (
-    MOST_JOBS,
+    MAX_JOBS,
     PROMETHEUS_OPTIONS,
     RUN_OPTIONS,
     UNUSED_CLEANUP_OPTIONS,
     Job,
     ScaletestRun,
+    announce_runs,
     check_outputs,
     chosen_range,
+    percentiles,
     run_all,
-    say_what_runs,
-    spread,
     with_client,
     write_report,
 )
@@ -57,15 +57,15 @@ def _run(invocation: Invocation) -> int:
 
 
 async def _test(invocation: Invocation, http: HttpClient) -> int:
-    wanted = invocation["target_users"]
-    visitors = chosen_range(wanted, "target-users", MOST_JOBS) if wanted else range(1)
+    target_users = invocation["target_users"]
+    visitors = chosen_range(target_users, "target-users", MAX_JOBS) if target_users else range(1)
     began = now()
-    say_what_runs(len(visitors), "visitors", invocation["concurrency"])
+    announce_runs(len(visitors), "visitors", invocation["concurrency"])
     seconds = min(invocation["job_timeout"], invocation["timeout"]).total_seconds()
     jobs: list[Job] = [(f"visitor-{number}", partial(_visit, invocation, http, number, seconds)) for number in visitors]
     runs = await run_all(
         jobs,
-        at_once=invocation["concurrency"],
+        concurrency=invocation["concurrency"],
         timeout=invocation["timeout"].total_seconds() + 60,
         job_timeout=seconds + 60,
     )
@@ -90,7 +90,9 @@ async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds:
         if trio.current_time() + pause >= end:
             break
         await trio.sleep(pause)
-    run.figures["pages"] = {page: {"count": len(found), **spread(found)} for page, found in sorted(times.items())}
+    run.figures["pages"] = {
+        page: {"count": len(durations), **percentiles(durations)} for page, durations in sorted(times.items())
+    }
 
 
 async def _open_page(http: HttpClient, page: str) -> None:

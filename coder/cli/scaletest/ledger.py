@@ -34,7 +34,7 @@ _NAME = re.compile(r"scaletest-[0-9a-f]{8}-[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class LedgerEntry:
     """Created resource and its state."""
 
     url: str
@@ -59,21 +59,21 @@ class Ledger:
         self._directory, self._url, self._now = directory, url.rstrip("/"), now
         self._path = directory / FILE
 
-    def intend(self, kind: str, owner: str, name: str, by: str = "") -> Made:
+    def record(self, kind: str, owner: str, name: str, creator: str = "") -> LedgerEntry:
         """Record a resource to delete later. Raise OSError: then it must not be created."""
-        made = Made(self._url, kind, owner, name, by, self._now())
-        self._append(made)
-        return made
+        entry = LedgerEntry(self._url, kind, owner, name, creator, self._now())
+        self._append(entry)
+        return entry
 
-    def answered(self, made: Made) -> None:
+    def answered(self, entry: LedgerEntry) -> None:
         """Record that the server confirmed the resource."""
-        self._append(replace(made, state="made"))
+        self._append(replace(entry, state="made"))
 
-    def forget(self, gone: Made) -> None:
+    def forget(self, entry: LedgerEntry) -> None:
         """Record that the resource does not exist and will not be created."""
-        self._append(replace(gone, state="gone"))
+        self._append(replace(entry, state="gone"))
 
-    def of(self, kind: str, names: Collection[str] | None = None) -> list[Made]:
+    def of(self, kind: str, names: Collection[str] | None = None) -> list[LedgerEntry]:
         """Return the resources of this deployment (and of these names), the oldest first."""
         mine = (one for one in self._all() if one.url == self._url and one.kind == kind)
         return [one for one in mine if names is None or one.name in names]
@@ -82,9 +82,9 @@ class Ledger:
         """Return the number of resources at other deployments, by URL."""
         return dict(Counter(one.url for one in self._all() if one.url != self._url))
 
-    def may_still_come(self, made: Made) -> bool:
+    def may_be_pending(self, entry: LedgerEntry) -> bool:
         """Return whether the server can still be creating the resource: it was requested recently without an answer."""
-        return made.state == "intended" and self._now() - made.at < UNANSWERED_FOR
+        return entry.state == "intended" and self._now() - entry.at < UNANSWERED_FOR
 
     def compact(self) -> None:
         """Rewrite the file without deleted resources."""
@@ -94,7 +94,7 @@ class Ledger:
             if held:
                 write_whole(self._path, "".join(_line(one) for one in self._all()))
 
-    def _append(self, made: Made) -> None:
+    def _append(self, entry: LedgerEntry) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked():
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -103,7 +103,7 @@ class Ledger:
                     file.seek(-1, os.SEEK_END)
                     # A full disk can have cut the previous line, which must not merge with this one.
                     file.write(b"" if file.read(1) == b"\n" else b"\n")
-                file.write(_line(made).encode())
+                file.write(_line(entry).encode())
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
@@ -116,26 +116,26 @@ class Ledger:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield True
 
-    def _all(self) -> list[Made]:
+    def _all(self) -> list[LedgerEntry]:
         import msgspec
 
         try:
             lines = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return []
-        found: dict[tuple[str, str, str, str], Made] = {}
+        entries: dict[tuple[str, str, str, str], LedgerEntry] = {}
         for line in lines:
             try:
-                one = msgspec.json.decode(line, type=Made)
+                one = msgspec.json.decode(line, type=LedgerEntry)
             except msgspec.DecodeError:
                 continue  # cut by a crash or a full disk, before its request was sent
             if _NAME.fullmatch(one.name):
-                found[one.url, one.kind, one.owner, one.name] = one
-        return [one for one in found.values() if one.state != "gone"]
+                entries[one.url, one.kind, one.owner, one.name] = one
+        return [one for one in entries.values() if one.state != "gone"]
 
 
-def _line(made: Made) -> str:
-    return json.dumps(asdict(made)) + "\n"
+def _line(entry: LedgerEntry) -> str:
+    return json.dumps(asdict(entry)) + "\n"
 
 
 def new_names(count: int) -> list[str]:

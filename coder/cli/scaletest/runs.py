@@ -23,8 +23,8 @@ from coder.cli.unsupported import unsupported
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
 
-MOST_JOBS = 2000
-MOST_AT_ONCE = 200
+MAX_JOBS = 2000
+MAX_CONCURRENCY = 200
 """Limits (our choice) of a test's jobs and of their concurrency; above them, this program is the bottleneck."""
 UNSUPPORTED = {
     "trace": "there is no tracing of the test; the server's is --trace there",
@@ -68,16 +68,16 @@ Job = tuple[str, Callable[[ScaletestRun], Awaitable[None]]]
 
 
 async def run_all(
-    jobs: Sequence[Job], *, at_once: int, timeout: float, job_timeout: float, most: int = MOST_JOBS
+    jobs: Sequence[Job], *, concurrency: int, timeout: float, job_timeout: float, max_jobs: int = MAX_JOBS
 ) -> list[ScaletestRun]:
-    """Run all jobs in order, `at_once` concurrently. An exception becomes the error of its run; times are in
+    """Run all jobs in order, `concurrency` at a time. An exception becomes the error of its run; times are in
     seconds."""
     import trio
 
-    if len(jobs) > most or not 0 < at_once <= MOST_AT_ONCE:
-        raise CoderError("scaletest", f"at most {most} runs, and 1 to {MOST_AT_ONCE} at a time")
+    if len(jobs) > max_jobs or not 0 < concurrency <= MAX_CONCURRENCY:
+        raise CoderError("scaletest", f"at most {max_jobs} runs, and 1 to {MAX_CONCURRENCY} at a time")
     runs = [ScaletestRun(name) for name, _ in jobs]
-    limit = trio.CapacityLimiter(at_once)
+    limit = trio.CapacityLimiter(concurrency)
     deadline = trio.current_time() + timeout
 
     async def one(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[None]]) -> None:
@@ -105,7 +105,7 @@ async def _error_of(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[
     return "it took too long"
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
+def percentiles(values: Sequence[float]) -> dict[str, float]:
     """Return median, 95th and 99th percentile and maximum in milliseconds, from seconds; nearest rank."""
     ordered = sorted(values)
     if not ordered:
@@ -126,7 +126,7 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
         "total_fail": len(failed),
         "start": began.isoformat(),
         "elapsed_ms": round((datetime.now(UTC) - began).total_seconds() * 1000),
-        "durations": spread([run.seconds for run in runs]),
+        "durations": percentiles([run.seconds for run in runs]),
         "runs": {
             run.name: {
                 "duration_ms": round(run.seconds * 1000, 3),
@@ -137,7 +137,7 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
         },
     }
     unwritten: list[OSError] = []
-    for kind, path in _places(invocation):
+    for kind, path in _outputs(invocation):
         text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, document, runs)
         try:
             if path is not None:
@@ -153,9 +153,9 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
     return 1 if failed else 0
 
 
-def _places(invocation: Invocation) -> list[tuple[str, Path | None]]:
+def _outputs(invocation: Invocation) -> list[tuple[str, Path | None]]:
     """Return kind and file of each --output; None is standard output."""
-    split = (place.partition(":") for place in invocation["output"])
+    split = (output.partition(":") for output in invocation["output"])
     return [(kind, Path(path) if path not in ("", "-") else None) for kind, _, path in split]
 
 
@@ -173,8 +173,8 @@ def check_outputs(invocation: Invocation) -> None:
     reasons = {name: reason for name, reason in UNSUPPORTED.items() if name not in passed_by}
     for sentence, hint, _ in unsupported(invocation, reasons):
         raise CoderError("bad_option", sentence, hint)
-    check_at_once(invocation["concurrency"], "concurrency")
-    for kind, path in _places(invocation):
+    check_concurrency(invocation["concurrency"], "concurrency")
+    for kind, path in _outputs(invocation):
         if kind not in ("text", "json"):
             raise CoderError("bad_option", f"--output {kind} is neither text nor json", "Write json or json:FILE.")
         try:
@@ -184,10 +184,10 @@ def check_outputs(invocation: Invocation) -> None:
             raise CoderError("bad_option", f"--output {kind}:{path} cannot be written: {error.strerror}") from error
 
 
-def check_at_once(number: int, flag: str) -> None:
+def check_concurrency(number: int, flag: str) -> None:
     """Raise CoderError for an unsupported number of concurrent runs."""
-    if not 0 < number <= MOST_AT_ONCE:
-        raise CoderError("bad_option", f"--{flag} {number} is not from 1 to {MOST_AT_ONCE} at a time")
+    if not 0 < number <= MAX_CONCURRENCY:
+        raise CoderError("bad_option", f"--{flag} {number} is not from 1 to {MAX_CONCURRENCY} at a time")
 
 
 def chosen_range(text: str, flag: str, count: int) -> range:
@@ -204,12 +204,12 @@ async def with_client(invocation: Invocation, do: Callable[[HttpClient], Awaitab
     """Call `do` with a client of the current session."""
     from coder.net.http1 import HttpClient
 
-    async with HttpClient(session.dial_policy(invocation), keep=MOST_AT_ONCE) as http:
+    async with HttpClient(session.dial_policy(invocation), keep=MAX_CONCURRENCY) as http:
         return await do(http)
 
 
-def say_what_runs(count: int, what: str, at_once: int) -> None:
-    say(f"{count} {what}, {min(at_once, count) or 1} at a time …")
+def announce_runs(count: int, description: str, concurrency: int) -> None:
+    say(f"{count} {description}, {min(concurrency, count) or 1} at a time …")
 
 
 def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:

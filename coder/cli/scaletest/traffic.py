@@ -13,18 +13,18 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.scaletest.cleanup import now, username
-from coder.cli.scaletest.ledger import Ledger, Made
+from coder.cli.scaletest.ledger import Ledger, LedgerEntry
 from coder.cli.scaletest.runs import (
     PROMETHEUS_OPTIONS,
     RUN_OPTIONS,
     UNUSED_CLEANUP_OPTIONS,
     Job,
     ScaletestRun,
+    announce_runs,
     check_outputs,
     chosen_range,
+    percentiles,
     run_all,
-    say_what_runs,
-    spread,
     with_client,
     write_report,
 )
@@ -32,7 +32,7 @@ from coder.cli.scaletest.runs import (
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
 
-MOST_BYTES = 64 << 10
+MAX_BYTES = 64 << 10
 """Maximum bytes per tick (our choice), as a terminal is not a file transfer."""
 ECHO = "stty raw -echo; echo ready; exec cat"
 """Command in each terminal, which echoes its input unchanged."""
@@ -42,17 +42,19 @@ def _run(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
 
     check_outputs(invocation)
-    if not 1 <= invocation["bytes_per_tick"] <= MOST_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
-        raise CoderError("scaletest", f"1 to {MOST_BYTES} bytes a tick, and ticks 1 ms apart at least")
+    if not 1 <= invocation["bytes_per_tick"] <= MAX_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
+        raise CoderError("scaletest", f"1 to {MAX_BYTES} bytes a tick, and ticks 1 ms apart at least")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
 async def _test(invocation: Invocation, http: HttpClient) -> int:
-    made = Ledger(session.config_dir(invocation), http.policy.url).of("workspace")
+    entries = Ledger(session.config_dir(invocation), http.policy.url).of("workspace")
     if invocation["use_host_login"]:
         me = await username(http)
-        made = [one for one in made if one.owner == me]
-    targets = [made[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(made))]
+        entries = [one for one in entries if one.owner == me]
+    targets = [
+        entries[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(entries))
+    ]
     if not targets:
         raise CoderError(
             "scaletest",
@@ -60,19 +62,21 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
             "Make some: coder exp scaletest create-workspaces --no-cleanup",
         )
     began = now()
-    say_what_runs(len(targets), "workspaces", invocation["concurrency"])
+    announce_runs(len(targets), "workspaces", invocation["concurrency"])
     seconds = invocation["job_timeout"].total_seconds()
     jobs: list[Job] = [(one.name, partial(_type, invocation, http, one, seconds)) for one in targets]
     runs = await run_all(
         jobs,
-        at_once=invocation["concurrency"],
+        concurrency=invocation["concurrency"],
         timeout=invocation["timeout"].total_seconds(),
         job_timeout=seconds + 60,
     )
     return write_report(invocation, "workspace-traffic", began, runs)
 
 
-async def _type(invocation: Invocation, http: HttpClient, target: Made, seconds: float, run: ScaletestRun) -> None:
+async def _type(
+    invocation: Invocation, http: HttpClient, target: LedgerEntry, seconds: float, run: ScaletestRun
+) -> None:
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
@@ -100,7 +104,7 @@ async def _type(invocation: Invocation, http: HttpClient, target: Made, seconds:
                     received += len(await _next(terminal))
                 times.append(trio.current_time() - began)
                 await trio.sleep(max(0.0, tick - times[-1]))
-    run.figures |= {"bytes_written": sent, "bytes_read": received, "ticks": len(times), "echo": spread(times)}
+    run.figures |= {"bytes_written": sent, "bytes_read": received, "ticks": len(times), "echo": percentiles(times)}
     if not times:
         raise CoderError("scaletest", "nothing came back")
 

@@ -35,29 +35,29 @@ def _licenses(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("list licenses"):
         answer = client.request("GET", "/api/v2/licenses")
-        found = read(answer, list[License])
-    if not found and invocation["output"] != "json":
+        licenses = read(answer, list[License])
+    if not licenses and invocation["output"] != "json":
         say("No licenses found! Every feature is there without one.")
         return 0
     print_rows(
         invocation,
-        lambda: [_license_row(one) for one in found],
+        lambda: [_license_row(one) for one in licenses],
         lambda: answer.json() or [],
     )
     return 0
 
 
-def _license_row(found: License) -> Row:
+def _license_row(license: License) -> Row:
     """Return the row of a license; only upstream servers have licenses."""
-    until = found.claims.get("license_expires")
-    features = found.claims.get("features")
+    until = license.claims.get("license_expires")
+    features = license.claims.get("features")
     return {
-        "id": found.id,
-        "uuid": found.uuid,
-        "uploaded at": api_time(found.uploaded_at),
+        "id": license.id,
+        "uuid": license.uuid,
+        "uploaded at": api_time(license.uploaded_at),
         "features": ", ".join(sorted(features)) if isinstance(features, dict) else "",
         "expires at": _moment(until),
-        "trial": found.claims.get("trial") is True,
+        "trial": license.claims.get("trial") is True,
     }
 
 

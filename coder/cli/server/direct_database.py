@@ -57,7 +57,7 @@ def settings(invocation: Invocation) -> ServerConfig:
     return server_config(Inputs(env=invocation.env), session.config_dir(invocation))
 
 
-def find_place(invocation: Invocation) -> ServerConfig:
+def find_database(invocation: Invocation) -> ServerConfig:
     """Return the server's configuration after checking for a database. Raise CoderError `no_database` or
     `no_access`."""
     from coder.coderd.store.engine.postgres import require_existing
@@ -70,7 +70,7 @@ def find_place(invocation: Invocation) -> ServerConfig:
             if error.code not in {"no_database", "no_access"}:
                 raise
             # Not a hint, which only terminals print: the mail of a nightly job must contain it too.
-            raise CoderError(error.code, f"{error.message}\n{_where_else(config.data_path)}") from None
+            raise CoderError(error.code, f"{error.message}\n{_service_hint(config.data_path)}") from None
     return config
 
 
@@ -79,35 +79,35 @@ def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]
 
     @functools.wraps(run)
     def checked(invocation: Invocation) -> int:
-        find_place(invocation)
+        find_database(invocation)
         return run(invocation)
 
     return checked
 
 
-def _where_else(looked: Path) -> str:
+def _service_hint(checked_path: Path) -> str:
     """Return the hint, with the data directory of this machine's service, if it has one."""
     advice = (
         "Name the server's data directory with --global-config or CODER_CONFIG_DIR and run this as the server's user; "
         "or give --postgres-url."
     )
-    place = _service_place()
-    if place is None:
+    service_path = _service_data_path()
+    if service_path is None:
         return advice
-    if place == looked:
+    if service_path == checked_path:
         return f"{advice} The service coder.service makes one here at its first start."
     return (
-        f"{advice} The service coder.service of this machine keeps its data in {place}: "
-        f"sudo -u coder env CODER_CONFIG_DIR={place} coder …"
+        f"{advice} The service coder.service of this machine keeps its data in {service_path}: "
+        f"sudo -u coder env CODER_CONFIG_DIR={service_path} coder …"
     )
 
 
-def _service_place() -> Path | None:
+def _service_data_path() -> Path | None:
     """Return the data directory of the packaged service; None if this machine has no such service."""
     for unit in _UNITS:
         with contextlib.suppress(OSError):
-            found = re.search(r"CODER_CONFIG_DIR=([^\s\"]+)", unit.read_text(encoding="utf-8", errors="replace"))
-            return Path(found[1]) if found else _SERVICE_DATA
+            match = re.search(r"CODER_CONFIG_DIR=([^\s\"]+)", unit.read_text(encoding="utf-8", errors="replace"))
+            return Path(match[1]) if match else _SERVICE_DATA
     return _SERVICE_DATA if _SERVICE_DATA.exists() else None
 
 
@@ -121,7 +121,7 @@ async def database_url(invocation: Invocation) -> AsyncIterator[str]:
         return
     from coder.coderd.store.engine.postgres import run_postgres
 
-    config = find_place(invocation)
+    config = find_database(invocation)
     async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
         yield url
 

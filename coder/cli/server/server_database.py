@@ -12,7 +12,14 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import ask, confirm
-from coder.cli.server.direct_database import POSTGRES_AUTH, find_place, on_database, open_direct, postgres_url, settings
+from coder.cli.server.direct_database import (
+    POSTGRES_AUTH,
+    find_database,
+    on_database,
+    open_direct,
+    postgres_url,
+    settings,
+)
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
@@ -50,7 +57,7 @@ def _builtin_serve(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine.postgres import run_postgres
 
-    config = find_place(invocation)
+    config = find_database(invocation)
 
     async def serve() -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -99,7 +106,7 @@ async def _insert_admin(invocation: Invocation, username: str, email: str, passw
     async with open_direct(invocation) as database, trio.open_nursery() as nursery:
         ctx = await new_context(config, database, nursery, SystemClock(), "http://localhost")
         organizations = await database.read(organization_store.list_organizations)
-        wanted = users.NewUser(
+        new_user = users.NewUser(
             email=email,
             username=username,
             name="",
@@ -108,7 +115,7 @@ async def _insert_admin(invocation: Invocation, username: str, email: str, passw
             organization_ids=[one.id for one in organizations],
             roles=["owner"],
         )
-        row = await users.insert_user(ctx, wanted)
+        row = await users.insert_user(ctx, new_user)
         nursery.cancel_scope.cancel()
         return str(row.id)
 
@@ -151,18 +158,18 @@ def _decrypt(invocation: Invocation) -> int:
     return _rewrite(invocation, lambda text: sealer.open(text).reveal(), "opened")
 
 
-def _rewrite(invocation: Invocation, whole: Callable[[str], str], verb: str) -> int:
+def _rewrite(invocation: Invocation, transform: Callable[[str], str], verb: str) -> int:
     """Rewrite all values in one transaction: a value that cannot be decrypted rolls everything back."""
     from coder.base.threads import run_trio
     from coder.coderd.services.foundation.encryption_at_rest import SEALED
     from coder.coderd.store.engine import encryption_at_rest
 
     def inside(text: str) -> str:
-        return SEALED.sub(lambda found: whole(found[0]), text)
+        return SEALED.sub(lambda match: transform(match[0]), text)
 
     async def work() -> int:
         async with open_direct(invocation) as database:
-            return await database.run(encryption_at_rest.rewrite, whole, inside)
+            return await database.run(encryption_at_rest.rewrite, transform, inside)
 
     sys.stdout.write(f"{run_trio(work)} values were {verb}.\n")
     return 0
@@ -202,9 +209,9 @@ def _fix_links(invocation: Invocation) -> int:
         async with open_direct(invocation) as database:
             return await database.run(partial(user_links.reset_links, write=write), "oidc", prefix)
 
-    found = run_trio(partial(work, write=False))
-    sys.stdout.write(f"{found} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
-    if invocation["dry_run"] or not found:
+    count = run_trio(partial(work, write=False))
+    sys.stdout.write(f"{count} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
+    if invocation["dry_run"] or not count:
         return 0
     confirm(invocation, "Untie them? Each is tied again when its owner logs in with the same address.")
     sys.stdout.write(f"{run_trio(partial(work, write=True))} accounts were untied.\n")

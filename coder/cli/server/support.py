@@ -103,19 +103,21 @@ def _bundle(invocation: Invocation) -> int:
     if invocation["url_override"]:
         client = BlockingClient(session.dial_policy(invocation, url=invocation["url_override"]))
     path = Path(invocation["output_file"] or f"coder-support-{int(time.time())}.zip")
-    found = _workspaces(invocation, client)
+    workspaces = _workspaces(invocation, client)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         bundle = _Bundle(archive, client)
         for name, address in {**_DEPLOYMENT, **(_PPROF if invocation["pprof"] else {})}.items():
             bundle.take(name, address, mask_environment)
-        for index, (workspace, raw) in enumerate(found):
+        for index, (workspace, raw) in enumerate(workspaces):
             say(f"Looking at workspace {workspace.owner_name}/{workspace.name} …")
             agent = invocation.args[1] if len(invocation.args) > 1 else ""
-            prefix = "" if len(found) == 1 else f"workspaces/{index}-"
+            prefix = "" if len(workspaces) == 1 else f"workspaces/{index}-"
             bundle.json(f"{prefix}workspace/workspace.json", mask_environment(raw))
             _take_workspace(bundle, prefix, workspace, agent)
-        bundle.json("manifest.json", {"version": BUILD_VERSION, "platform": sys.platform, "workspaces": len(found)})
+        bundle.json(
+            "manifest.json", {"version": BUILD_VERSION, "platform": sys.platform, "workspaces": len(workspaces)}
+        )
         bundle.text("cli_logs.txt", "\n".join(bundle.log) + "\n")
     try:
         path.write_bytes(buffer.getvalue())
@@ -134,15 +136,15 @@ def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Wo
         except (OSError, UnicodeDecodeError) as error:
             raise CoderError("no_file", f"cannot read {path}") from error
     answers = [ask_for_workspace(client, name) for name in names]
-    found = [(read(answer, Workspace), answer.json()) for answer in answers]
+    workspaces = [(read(answer, Workspace), answer.json()) for answer in answers]
     if invocation["template"]:
         query = quote(f"template:{invocation['template']}")
         answer = client.request("GET", f"/api/v2/workspaces?q={query}")
-        found += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
+        workspaces += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
     cap = invocation["workspaces_total_cap"] or _CAP
-    if len(found) > cap:
-        say(f"{len(found)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
-    return found[:cap] if cap > 0 else found
+    if len(workspaces) > cap:
+        say(f"{len(workspaces)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
+    return workspaces[:cap] if cap > 0 else workspaces
 
 
 def _take_workspace(bundle: _Bundle, prefix: str, workspace: Workspace, agent_name: str) -> None:

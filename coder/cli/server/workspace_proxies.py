@@ -65,8 +65,8 @@ def _create(invocation: Invocation) -> int:
     }
     client = session.client(invocation)
     with doing("create workspace proxy"):
-        made = client.request("POST", _ROOT, json=body)
-    return _print_made(invocation, made, "created")
+        created = client.request("POST", _ROOT, json=body)
+    return _print_created(invocation, created, "created")
 
 
 def _regenerate(invocation: Invocation) -> int:
@@ -75,11 +75,11 @@ def _regenerate(invocation: Invocation) -> int:
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name}
     body |= {"icon": proxy.icon_url, "regenerate_token": True}
     with doing("regenerate the proxy's token"):
-        made = client.request("PATCH", f"{_ROOT}/{proxy.id}", json=body)
-    return _print_made(invocation, made, "given a new token")
+        updated = client.request("PATCH", f"{_ROOT}/{proxy.id}", json=body)
+    return _print_created(invocation, updated, "given a new token")
 
 
-def _print_made(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
+def _print_created(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
     made = read(answer, UpdateWorkspaceProxyResponse)
     proxy, token = made.proxy, made.proxy_token
     if invocation["only_token"]:
@@ -95,27 +95,27 @@ def _print_made(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
     return 0
 
 
-def _fetch(client: BlockingClient, given: str) -> WorkspaceProxy:
-    with doing(f'fetch workspace proxy "{given}"'):
-        return read(client.request("GET", f"{_ROOT}/{quote(given, safe='')}"), WorkspaceProxy)
+def _fetch(client: BlockingClient, reference: str) -> WorkspaceProxy:
+    with doing(f'fetch workspace proxy "{reference}"'):
+        return read(client.request("GET", f"{_ROOT}/{quote(reference, safe='')}"), WorkspaceProxy)
 
 
 def _edit(invocation: Invocation) -> int:
-    given = {flag: invocation[flag] for flag in ("name", "display_name", "icon") if invocation.given(flag)}
-    if not given:
+    changes = {flag: invocation[flag] for flag in ("name", "display_name", "icon") if invocation.given(flag)}
+    if not changes:
         raise CoderError("nothing", "there is nothing to change", "Give --name, --display-name or --icon.")
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name, "icon": proxy.icon_url}
     with doing("edit workspace proxy"):
-        answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **given})
-    made = read(answer, UpdateWorkspaceProxyResponse)
+        answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **changes})
+    updated = read(answer, UpdateWorkspaceProxyResponse)
     if invocation["output"] == "json":
         print_json(answer.json()["proxy"])
     elif invocation["output"] == "table":
-        print_table(chosen_columns(invocation), [_row(made.proxy)])
+        print_table(chosen_columns(invocation), [_row(updated.proxy)])
     else:
-        sys.stdout.write(f'Workspace proxy "{made.proxy.name}" has been changed.\n')
+        sys.stdout.write(f'Workspace proxy "{updated.proxy.name}" has been changed.\n')
     return 0
 
 

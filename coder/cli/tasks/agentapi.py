@@ -25,9 +25,9 @@ async def serve_watching(answer: Callable[[str], str | None], policy: DialPolicy
         nursery.start_soon(_watch, policy, reporter)
         while line := await trio.to_thread.run_sync(readline, abandon_on_cancel=True):
             # On a thread, because workspace tools call trio.run themselves.
-            said = await trio.to_thread.run_sync(answer, line) if line.strip() else None
-            if said is not None:
-                sys.stdout.write(said + "\n")
+            reply = await trio.to_thread.run_sync(answer, line) if line.strip() else None
+            if reply is not None:
+                sys.stdout.write(reply + "\n")
                 sys.stdout.flush()
         nursery.cancel_scope.cancel()
 

@@ -106,7 +106,7 @@ class EventStream:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > MAX_LINE:
             raise ValueError("a line of events has no end")
-        found = []
+        events = []
         for line in lines:
             field, _, value = line.decode(errors="replace").rstrip("\r").partition(":")
             if field == "event":
@@ -115,6 +115,6 @@ class EventStream:
                 self._data += value.strip()
             elif not field and not value:
                 if self._data:
-                    found.append((self._name, json.loads(self._data)))
+                    events.append((self._name, json.loads(self._data)))
                 self._name, self._data = "", ""
-        return found
+        return events

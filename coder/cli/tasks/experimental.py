@@ -27,15 +27,15 @@ async def _attach(invocation: Invocation) -> None:
     from coder.client.web_terminal import TerminalRequest, run_terminal
     from coder.net.http1 import HttpClient
 
-    wanted = invocation["reconnect"]
+    reconnect_id = invocation["reconnect"]
     try:
-        reconnect = UUID(wanted) if wanted else uuid4()
+        reconnect = UUID(reconnect_id) if reconnect_id else uuid4()
     except ValueError as error:
-        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(wanted)} is no UUID") from error
+        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(reconnect_id)} is no UUID") from error
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         target = await Preparation(http, say_on_stderr).find(invocation.args[0])
-    if not wanted:
+    if not reconnect_id:
         say(f"Connected. Come back to this terminal with --reconnect {reconnect}")
     request = TerminalRequest(
         agent_id=target.agent.id,

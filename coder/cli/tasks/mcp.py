@@ -47,26 +47,26 @@ def _serve(invocation: Invocation) -> int:
 def _tools(invocation: Invocation, reporter: AppStatusReporter | None) -> list[Any]:
     """Return the allowed tools whose credentials exist. Raise CoderError if there are none."""
     from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
-    from coder.cli.tasks.mcp_tools import person_tools, report_tool
+    from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
     from coder.cli.tasks.mcp_workspace_tools import workspace_tools
 
-    found, why = [], ""
+    tools, reason = [], ""
     try:
         client = session.client(invocation)
-        found += person_tools(client) + task_tools(client) + template_tools(client)
-        found += workspace_tools(client, client.policy, session.config_dir(invocation))
+        tools += deployment_tools(client) + task_tools(client) + template_tools(client)
+        tools += workspace_tools(client, client.policy, session.config_dir(invocation))
     except CoderError as error:
-        why = error.message
-        say(f"No login: tools that need one are left out ({why})")
+        reason = error.message
+        say(f"No login: tools that need one are left out ({reason})")
     if reporter is not None:
-        found.append(report_tool(reporter.report))
+        tools.append(report_tool(reporter.report))
     allowed = set(invocation["allowed_tools"])
-    if unknown := allowed - {tool.name for tool in found}:
+    if unknown := allowed - {tool.name for tool in tools}:
         say(f"These tools are not here: {', '.join(sorted(unknown))}")
-    found = [tool for tool in found if not allowed or tool.name in allowed]
-    if not found:
-        raise CoderError("mcp", "there is no tool to serve", why or "Check --allowed-tools.")
-    return found
+    tools = [tool for tool in tools if not allowed or tool.name in allowed]
+    if not tools:
+        raise CoderError("mcp", "there is no tool to serve", reason or "Check --allowed-tools.")
+    return tools
 
 
 def _reporter(invocation: Invocation) -> AppStatusReporter | None:
@@ -100,14 +100,14 @@ def _body(slug: str, report: Report) -> dict[str, str]:
 
 
 def _configure(
-    invocation: Invocation, path: Path, place: tuple[str, ...] = (), top: Mapping[str, Any] | None = None
+    invocation: Invocation, path: Path, keys: tuple[str, ...] = (), top: Mapping[str, Any] | None = None
 ) -> int:
     """Add the MCP server to a client's JSON file, and `top` at its top level; other entries stay."""
     try:
-        whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        whole.update(top or {})
-        node = whole
-        for name in place:
+        document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        document.update(top or {})
+        node = document
+        for name in keys:
             node = node.setdefault(name, {})
         env = {
             "CODER_MCP_APP_STATUS_SLUG": invocation.options.get("app_status_slug") or "",
@@ -122,7 +122,7 @@ def _configure(
     except (ValueError, AttributeError, TypeError) as error:
         raise CoderError("mcp", f"{path} holds something else than settings", "Move it away, or mend it.") from error
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(whole, indent=2) + "\n")
+    write_whole(path, json.dumps(document, indent=2) + "\n")
     say(f"{path} names this server now.")
     return 0
 
@@ -141,13 +141,13 @@ def _claude_code(invocation: Invocation) -> int:
 
 def _write_prompts(path: Path, prompts: dict[str, str]) -> None:
     """Write each prompt between tags of its name, replacing the old text between them; the user's text stays."""
-    kept = text = read_whole(path) if path.exists() else ""
+    original = text = read_whole(path) if path.exists() else ""
     for name, prompt in reversed(prompts.items()):
-        kept = re.sub(rf"<{name}>.*?</{name}>\r?\n?", "", kept, flags=re.DOTALL)
-        kept = f"<{name}>\n{prompt}\n</{name}>\n{kept}" if prompt else kept
-    if kept != text:
+        original = re.sub(rf"<{name}>.*?</{name}>\r?\n?", "", original, flags=re.DOTALL)
+        original = f"<{name}>\n{prompt}\n</{name}>\n{original}" if prompt else original
+    if original != text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, kept, mode=0o644)
+        write_whole(path, original, mode=0o644)
         say(f"{path} holds the prompts now.")
 
 

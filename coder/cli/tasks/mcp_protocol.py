@@ -12,7 +12,7 @@ from typing import Any
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.failures import slip
+from coder.cli.failures import describe_exception
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 """Supported protocol versions, the newest first."""
@@ -37,12 +37,12 @@ class Tool:
         schema = {"type": "object", "properties": properties, "required": list(self.required)}
         return {"name": self.name, "description": self.description, "inputSchema": schema}
 
-    def fault(self, given: Mapping[str, Any]) -> str:
+    def fault(self, arguments: Mapping[str, Any]) -> str:
         """Return what is wrong with the arguments; "" if they are valid."""
         for name in self.required:
-            if given.get(name) in (None, "", [], {}):
+            if arguments.get(name) in (None, "", [], {}):
                 return f"{name} is required"
-        for name, value in given.items():
+        for name, value in arguments.items():
             kind = self.arguments.get(name, ("", ""))[0]
             if not kind:
                 return f"there is no argument {quoted(name)}"
@@ -84,7 +84,7 @@ class McpServer:
             return _failure(ident, INVALID_PARAMS, "params must be an object")
         match message["method"]:
             case "initialize":
-                return _result(ident, self._hello(params))
+                return _result(ident, self._initialize(params))
             case "ping":
                 return _result(ident, {})
             case "tools/list":
@@ -93,30 +93,32 @@ class McpServer:
                 return self._call(ident, params)
         return _failure(ident, METHOD_NOT_FOUND, f"there is no method {quoted(message['method'])}")
 
-    def _hello(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = params.get("protocolVersion")
-        found: dict[str, Any] = {
-            "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+    def _initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        requested = params.get("protocolVersion")
+        result: dict[str, Any] = {
+            "protocolVersion": requested if requested in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "Coder", "version": self._version},
         }
-        return found | ({"instructions": self._instructions} if self._instructions else {})
+        return result | ({"instructions": self._instructions} if self._instructions else {})
 
     def _call(self, ident: Any, params: Mapping[str, Any]) -> dict[str, Any]:
         tool = self._tools.get(str(params.get("name")))
-        given = params.get("arguments") or {}
-        if tool is None or not isinstance(given, dict):
+        arguments = params.get("arguments") or {}
+        if tool is None or not isinstance(arguments, dict):
             return _failure(ident, INVALID_PARAMS, f"there is no tool {quoted(params.get('name'))}")
-        if fault := tool.fault(given):
+        if fault := tool.fault(arguments):
             return _failure(ident, INVALID_PARAMS, fault)
         try:
-            found = tool.call(given)
-            text = found if isinstance(found, str) else json.dumps(found)
+            result = tool.call(arguments)
+            text = result if isinstance(result, str) else json.dumps(result)
         except CoderError as error:  # the model gets the error and can try something else
             return _result(ident, {"content": [_text(f"{error}")], "isError": True})
         except Exception as error:  # one invalid answer of a server or an agent must not end the session
-            said = f"the tool failed, most likely on an answer of another shape than expected: {slip(error)}"
-            return _result(ident, {"content": [_text(said)], "isError": True})
+            message = (
+                f"the tool failed, most likely on an answer of another shape than expected: {describe_exception(error)}"
+            )
+            return _result(ident, {"content": [_text(message)], "isError": True})
         return _result(ident, {"content": [_text(text)], "isError": False})
 
 

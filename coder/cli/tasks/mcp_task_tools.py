@@ -28,43 +28,41 @@ class _Tasks:
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
 
-    def create(self, given: Mapping[str, Any]) -> Any:
-        body = {"template_version_id": given["template_version_id"], "input": given["input"]}
-        if given.get("template_version_preset_id"):
-            body["template_version_preset_id"] = given["template_version_preset_id"]
-        owner = quote(str(given.get("user") or "me"), safe="")
+    def create(self, arguments: Mapping[str, Any]) -> Any:
+        body = {"template_version_id": arguments["template_version_id"], "input": arguments["input"]}
+        if arguments.get("template_version_preset_id"):
+            body["template_version_preset_id"] = arguments["template_version_preset_id"]
+        owner = quote(str(arguments.get("user") or "me"), safe="")
         return _task(read(self._client.request("POST", f"/api/v2/tasks/{owner}", json=body), Task))
 
-    def list(self, given: Mapping[str, Any]) -> Any:
-        terms = [f"owner:{given.get('user') or 'me'}"]
-        if given.get("status"):
-            terms.append(f"status:{given['status']}")
-        found = self._client.request("GET", f"/api/v2/tasks?q={quote(' '.join(terms))}")
-        return {"tasks": [_task(one) for one in read(found, TasksListResponse).tasks]}
+    def list(self, arguments: Mapping[str, Any]) -> Any:
+        terms = [f"owner:{arguments.get('user') or 'me'}"]
+        if arguments.get("status"):
+            terms.append(f"status:{arguments['status']}")
+        tasks = self._client.request("GET", f"/api/v2/tasks?q={quote(' '.join(terms))}")
+        return {"tasks": [_task(one) for one in read(tasks, TasksListResponse).tasks]}
 
-    def status(self, given: Mapping[str, Any]) -> Any:
-        task = read(self._client.request("GET", self._path(given)), Task)
+    def status(self, arguments: Mapping[str, Any]) -> Any:
+        task = read(self._client.request("GET", self._path(arguments)), Task)
         state = task.current_state
-        shown = {"state": state.state, "message": state.message, "uri": state.uri} if state else None
-        return {"status": task.status, "state": shown}
+        current_state = {"state": state.state, "message": state.message, "uri": state.uri} if state else None
+        return {"status": task.status, "state": current_state}
 
-    def send(self, given: Mapping[str, Any]) -> str:
-        self._client.request("POST", f"{self._path(given)}/send", json={"input": given["input"]})
+    def send(self, arguments: Mapping[str, Any]) -> str:
+        self._client.request("POST", f"{self._path(arguments)}/send", json={"input": arguments["input"]})
         return "Input sent to task successfully."
 
-    def logs(self, given: Mapping[str, Any]) -> Any:
-        found = read(self._client.request("GET", f"{self._path(given)}/logs"), TaskLogsResponse)
-        return {
-            "logs": [{"type": one.type, "content": one.content, "time": one.time.isoformat()} for one in found.logs]
-        }
+    def logs(self, arguments: Mapping[str, Any]) -> Any:
+        logs = read(self._client.request("GET", f"{self._path(arguments)}/logs"), TaskLogsResponse)
+        return {"logs": [{"type": one.type, "content": one.content, "time": one.time.isoformat()} for one in logs.logs]}
 
-    def delete(self, given: Mapping[str, Any]) -> str:
-        self._client.request("DELETE", self._path(given))
+    def delete(self, arguments: Mapping[str, Any]) -> str:
+        self._client.request("DELETE", self._path(arguments))
         return "Task deleted successfully."
 
-    def _path(self, given: Mapping[str, Any]) -> str:
+    def _path(self, arguments: Mapping[str, Any]) -> str:
         """Return the URL path of a task given as its name, its owner and name, or its id."""
-        text = str(given["task_id"])
+        text = str(arguments["task_id"])
         owner, slash, name = text.partition("/")
         if slash:
             return f"/api/v2/tasks/{quote(owner, safe='')}/{quote(name, safe='')}"
@@ -84,32 +82,34 @@ class _Templates:
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
 
-    def upload(self, given: Mapping[str, Any]) -> Any:
-        packed = _tar(given["files"])
+    def upload(self, arguments: Mapping[str, Any]) -> Any:
+        packed = _tar(arguments["files"])
         kind = (("Content-Type", "application/x-tar"),)
         answer = self._client.request("POST", "/api/v2/files", body=packed, headers=kind).json(dict)
         return {"id": answer.get("hash", "")}
 
-    def create_version(self, given: Mapping[str, Any]) -> Any:
-        body = {"file_id": given["file_id"], "storage_method": "file", "provisioner": "terraform"}
-        if given.get("template_id"):
-            body["template_id"] = given["template_id"]
-        made = read(self._client.request("POST", f"{_ORGANIZATION}/templateversions", json=body), TemplateVersion)
-        return {"id": str(made.id), "name": made.name, "status": made.job.status}
+    def create_version(self, arguments: Mapping[str, Any]) -> Any:
+        body = {"file_id": arguments["file_id"], "storage_method": "file", "provisioner": "terraform"}
+        if arguments.get("template_id"):
+            body["template_id"] = arguments["template_id"]
+        version = read(self._client.request("POST", f"{_ORGANIZATION}/templateversions", json=body), TemplateVersion)
+        return {"id": str(version.id), "name": version.name, "status": version.job.status}
 
-    def create(self, given: Mapping[str, Any]) -> Any:
-        texts = {name: given[name] for name in ("name", "display_name", "description", "icon") if given.get(name)}
-        body = {**texts, "template_version_id": given["version_id"]}
-        made = read(self._client.request("POST", f"{_ORGANIZATION}/templates", json=body), Template)
-        return {"id": str(made.id), "name": made.name, "active_version_id": str(made.active_version_id)}
+    def create(self, arguments: Mapping[str, Any]) -> Any:
+        texts = {
+            name: arguments[name] for name in ("name", "display_name", "description", "icon") if arguments.get(name)
+        }
+        body = {**texts, "template_version_id": arguments["version_id"]}
+        template = read(self._client.request("POST", f"{_ORGANIZATION}/templates", json=body), Template)
+        return {"id": str(template.id), "name": template.name, "active_version_id": str(template.active_version_id)}
 
-    def promote(self, given: Mapping[str, Any]) -> str:
-        path = f"/api/v2/templates/{quote(given['template_id'], safe='')}/versions"
-        self._client.request("PATCH", path, json={"id": given["template_version_id"]})
+    def promote(self, arguments: Mapping[str, Any]) -> str:
+        path = f"/api/v2/templates/{quote(arguments['template_id'], safe='')}/versions"
+        self._client.request("PATCH", path, json={"id": arguments["template_version_id"]})
         return "Successfully updated active version!"
 
-    def delete(self, given: Mapping[str, Any]) -> str:
-        self._client.request("DELETE", f"/api/v2/templates/{quote(given['template_id'], safe='')}")
+    def delete(self, arguments: Mapping[str, Any]) -> str:
+        self._client.request("DELETE", f"/api/v2/templates/{quote(arguments['template_id'], safe='')}")
         return "Successfully deleted template!"
 
 

@@ -60,12 +60,12 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
     """Return the tools for the workspaces of `policy`'s user; `directory` is the configuration directory."""
 
     def inside(ask: Ask) -> Callable[[Mapping[str, Any]], Any]:
-        def call(given: Mapping[str, Any]) -> Any:
+        def call(arguments: Mapping[str, Any]) -> Any:
             from coder.base.threads import run_trio
 
             async def asked() -> Any:
-                async with open_agent_api(policy, directory, str(given["workspace"])) as api:
-                    return await ask(api, given)
+                async with open_agent_api(policy, directory, str(arguments["workspace"])) as api:
+                    return await ask(api, arguments)
 
             return run_trio(asked)
 
@@ -111,43 +111,43 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
         Tool(
             "coder_workspace_port_forward",
             "The address at which a port of a workspace is seen in a browser.",
-            lambda given: _port_address(client, given),
+            lambda arguments: _port_address(client, arguments),
             {**_WORKSPACE, "port": ("integer", "The port.")},
             ("workspace", "port"),
         ),
         Tool(
             "coder_workspace_list_apps",
             "Applications of a workspace and their addresses.",
-            lambda given: _apps(client, given),
+            lambda arguments: _apps(client, arguments),
             _WORKSPACE,
             ("workspace",),
         ),
     ]
 
 
-async def _bash(api: AgentApi, given: Mapping[str, Any]) -> Any:
+async def _bash(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
     import trio
 
-    limit = given.get("timeout_ms", SHELL_TIME)
+    limit = arguments.get("timeout_ms", SHELL_TIME)
     if not 0 < limit <= LONGEST_SHELL:
         raise CoderError("mcp", f"timeout_ms must be between 1 and {LONGEST_SHELL}")
-    background = bool(given.get("background"))
-    wanted = {"command": given["command"], "background": background}
-    ident = (await api.ask_for(StartedCommand, "POST", "processes/start", wanted)).id
+    background = bool(arguments.get("background"))
+    request = {"command": arguments["command"], "background": background}
+    ident = (await api.ask_for(StartedCommand, "POST", "processes/start", request)).id
     if background:
         return {"output": f"It runs in the background as process {ident}.", "exit_code": 0}
     try:
         with trio.move_on_after(limit / 1000):
-            found = await _output(api, ident)
-            if not found.running:
-                return {"output": found.output, "exit_code": found.exit_code}
+            output = await _output(api, ident)
+            if not output.running:
+                return {"output": output.output, "exit_code": output.exit_code}
         ended_by_us = await _end(api, ident)
-        found = await _output(api, ident)
+        output = await _output(api, ident)
     except CoderError as error:
         raise CoderError("mcp", f"{error} ({await _fate(api, ident)})") from error
     if not ended_by_us:
-        return {"output": found.output, "exit_code": found.exit_code}
-    return {"output": f"{found.output}\n(ended after {limit} ms)", "exit_code": 124}
+        return {"output": output.output, "exit_code": output.exit_code}
+    return {"output": f"{output.output}\n(ended after {limit} ms)", "exit_code": 124}
 
 
 async def _output(api: AgentApi, ident: str) -> CommandOutput:
@@ -175,48 +175,48 @@ async def _fate(api: AgentApi, ident: str) -> str:
     return f"the command may go on as process {ident}"
 
 
-async def _list(api: AgentApi, given: Mapping[str, Any]) -> Any:
-    found = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=given["path"])
-    return {"contents": [{"path": one.absolute_path_string, "is_dir": one.is_dir} for one in found.contents]}
+async def _list(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
+    listing = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=arguments["path"])
+    return {"contents": [{"path": one.absolute_path_string, "is_dir": one.is_dir} for one in listing.contents]}
 
 
-async def _read(api: AgentApi, given: Mapping[str, Any]) -> Any:
-    limit = min(int(given.get("limit") or MAX_READ), MAX_READ)
-    query = {"path": given["path"], "offset": int(given.get("offset") or 0), "limit": limit}
+async def _read(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
+    limit = min(int(arguments.get("limit") or MAX_READ), MAX_READ)
+    query = {"path": arguments["path"], "offset": int(arguments.get("offset") or 0), "limit": limit}
     content = await api.ask("GET", "read-file", query=query)
     return {"content": base64.b64encode(content).decode(), "mimeType": "application/octet-stream"}
 
 
-async def _write(api: AgentApi, given: Mapping[str, Any]) -> str:
+async def _write(api: AgentApi, arguments: Mapping[str, Any]) -> str:
     try:
-        content = base64.b64decode(given["content"], validate=True)
+        content = base64.b64decode(arguments["content"], validate=True)
     except binascii.Error as error:
         raise CoderError("mcp", "content is no Base64") from error
-    await api.ask("POST", "write-file", query={"path": given["path"]}, body=content)
+    await api.ask("POST", "write-file", query={"path": arguments["path"]}, body=content)
     return "File written successfully."
 
 
-async def _edit(api: AgentApi, given: Mapping[str, Any]) -> str:
-    return await _edit_all(api, {"files": [{"path": given["path"], "edits": given["edits"]}]})
+async def _edit(api: AgentApi, arguments: Mapping[str, Any]) -> str:
+    return await _edit_all(api, {"files": [{"path": arguments["path"], "edits": arguments["edits"]}]})
 
 
-async def _edit_all(api: AgentApi, given: Mapping[str, Any]) -> str:
-    await api.ask("POST", "edit-files", body=json.dumps({"files": given["files"]}).encode())
+async def _edit_all(api: AgentApi, arguments: Mapping[str, Any]) -> str:
+    await api.ask("POST", "edit-files", body=json.dumps({"files": arguments["files"]}).encode())
     return "Edited successfully."
 
 
-def _workspace(client: BlockingClient, given: Mapping[str, Any]) -> tuple[Workspace, str]:
+def _workspace(client: BlockingClient, arguments: Mapping[str, Any]) -> tuple[Workspace, str]:
     """Return the workspace and the name of the selected agent ("" for its only one)."""
-    owner, name, agent = split_target(str(given["workspace"]))
+    owner, name, agent = split_target(str(arguments["workspace"]))
     path = f"/api/v2/users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}"
     return read(client.request("GET", path), Workspace), agent
 
 
-def _port_address(client: BlockingClient, given: Mapping[str, Any]) -> Any:
-    port = parse_port(str(given["port"]))
+def _port_address(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
+    port = parse_port(str(arguments["port"]))
     if port is None:
-        raise CoderError("mcp", f"{given['port']} is no port that can be seen in a browser", "Use 1000 to 65535.")
-    workspace, agent_name = _workspace(client, given)
+        raise CoderError("mcp", f"{arguments['port']} is no port that can be seen in a browser", "Use 1000 to 65535.")
+    workspace, agent_name = _workspace(client, arguments)
     agent = choose_agent(workspace, agent_name)
     host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
     if "*" not in host:
@@ -226,17 +226,17 @@ def _port_address(client: BlockingClient, given: Mapping[str, Any]) -> Any:
     return {"url": f"{scheme}://{host.replace('*', label, 1)}"}
 
 
-def _apps(client: BlockingClient, given: Mapping[str, Any]) -> Any:
-    workspace, agent_name = _workspace(client, given)
-    base, place = client.policy.url.rstrip("/"), f"@{workspace.owner_name}/{workspace.name}"
+def _apps(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
+    workspace, agent_name = _workspace(client, arguments)
+    base, owner_path = client.policy.url.rstrip("/"), f"@{workspace.owner_name}/{workspace.name}"
     host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
     scheme = base.partition(":")[0]
-    found = []
+    urls = []
     for resource in workspace.latest_build.resources:
         for agent in resource.agents or []:
             for app in agent.apps if agent_name in ("", agent.name) else []:
-                url = app.url if app.external else f"{base}/{place}.{agent.name}/apps/{app.slug}/"
+                url = app.url if app.external else f"{base}/{owner_path}.{agent.name}/apps/{app.slug}/"
                 if app.subdomain and app.subdomain_name and "*" in host:
                     url = f"{scheme}://{host.replace('*', app.subdomain_name, 1)}"
-                found.append({"name": app.display_name or app.slug, "url": url})
-    return {"apps": found}
+                urls.append({"name": app.display_name or app.slug, "url": url})
+    return {"apps": urls}

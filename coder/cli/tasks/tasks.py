@@ -69,32 +69,32 @@ _TICK = 1.0
 _ROOT = "/api/v2/tasks"
 
 
-def _path(client: BlockingClient, given: str) -> str:
+def _path(client: BlockingClient, reference: str) -> str:
     """Return the URL path of a task given as its name, its owner and name, or its id."""
     try:
-        task_id = UUID(given)
+        task_id = UUID(reference)
     except ValueError:
-        owner, slash, name = given.partition("/")
+        owner, slash, name = reference.partition("/")
         if not slash:
-            owner, name = "me", given
+            owner, name = "me", reference
         return f"{_ROOT}/{quote(owner, safe='')}/{quote(name, safe='')}"
     for task in read(client.request("GET", _ROOT), TasksListResponse).tasks:
         if task.id == task_id:
             return f"{_ROOT}/{task.owner_id}/{task.id}"
     raise CoderError(
-        "no_task", f'there is no task "{given}"', "List all tasks you can see with `coder task list --all`."
+        "no_task", f'there is no task "{reference}"', "List all tasks you can see with `coder task list --all`."
     )
 
 
-def _ask(client: BlockingClient, given: str) -> tuple[str, HttpAnswer]:
+def _ask(client: BlockingClient, reference: str) -> tuple[str, HttpAnswer]:
     """Return the task's URL path and the server's answer."""
-    path = _path(client, given)
-    with doing(f'resolve task "{given}"'):
+    path = _path(client, reference)
+    with doing(f'resolve task "{reference}"'):
         return path, client.request("GET", path)
 
 
-def _fetch(client: BlockingClient, given: str) -> tuple[str, Task]:
-    path, answer = _ask(client, given)
+def _fetch(client: BlockingClient, reference: str) -> tuple[str, Task]:
+    path, answer = _ask(client, reference)
     return path, read(answer, Task)
 
 
@@ -151,27 +151,29 @@ def _create(invocation: Invocation) -> int:
     return 0
 
 
-def _prompt(invocation: Invocation, given: str) -> str:
+def _prompt(invocation: Invocation, text: str) -> str:
     if not invocation["stdin"]:
-        return given
-    if given:
+        return text
+    if text:
         raise CoderError("two_inputs", "the input was given twice", "Give it as an argument or on --stdin, not both.")
     return sys.stdin.read().strip()
 
 
 def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
     """Return the version to run, of the selected template or of the only one that supports tasks."""
-    wanted = invocation["template"]
-    if wanted:
+    template_name = invocation["template"]
+    if template_name:
         known = read(client.request("GET", "/api/v2/templates"), list[Template])
-        templates = [one for one in known if one.name == wanted]
+        templates = [one for one in known if one.name == template_name]
     else:
         templates = read(client.request("GET", "/api/v2/templates?q=has-ai-task:true"), list[Template])
     organization = invocation["org"]
     if organization:
         templates = [one for one in templates if organization in {str(one.organization_id), one.organization_name}]
     if not templates:
-        missing = f'no template found with the name "{wanted}"' if wanted else "no template can carry out tasks"
+        missing = (
+            f'no template found with the name "{template_name}"' if template_name else "no template can carry out tasks"
+        )
         raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
     if len(templates) > 1:
         names = ", ".join(sorted(f"{one.organization_name}/{one.name}" for one in templates))
@@ -185,18 +187,18 @@ def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
     return read(answer, TemplateVersion)
 
 
-def _preset(client: BlockingClient, version_id: UUID, wanted: str) -> str:
+def _preset(client: BlockingClient, version_id: UUID, name: str) -> str:
     """Return the id of a preset by name; without a name, the version's default preset."""
-    if wanted.lower() == "none":
+    if name.lower() == "none":
         return ""
     presets = read(client.request("GET", f"/api/v2/templateversions/{version_id}/presets"), list[Preset])
     for preset in presets:
-        if preset.Name == wanted if wanted else preset.Default:
+        if preset.Name == name if name else preset.Default:
             return preset.ID
-    if not wanted:
+    if not name:
         return ""
     raise CoderError(
-        "preset", f'preset "{wanted}" not found', f"Known: {', '.join(one.Name for one in presets) or 'none'}"
+        "preset", f'preset "{name}" not found', f"Known: {', '.join(one.Name for one in presets) or 'none'}"
     )
 
 
@@ -228,13 +230,13 @@ def _list(invocation: Invocation) -> int:
 def _status(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, answer = _ask(client, invocation.args[0])
-    shown = None
+    printed = None
     while True:
         task = read(answer, Task)
         key = (task.status, task.current_state, _healthy(task))
-        if key != shown:
-            _print_status(invocation, task, answer, heading=shown is None)
-            shown = key
+        if key != printed:
+            _print_status(invocation, task, answer, heading=printed is None)
+            printed = key
         is_over = task.current_state is not None and task.current_state.state in _OVER
         ended = is_over or task.status in {"paused", "error"}
         if not invocation["watch"] or ended:
@@ -263,14 +265,14 @@ def _logs(invocation: Invocation) -> int:
     path, task = _fetch(client, invocation.args[0])
     with doing("get task logs"):
         answer = client.request("GET", f"{path}/logs")
-        found = read(answer, TaskLogsResponse)
-    if found.snapshot:
-        left = f" as of {go_time(found.snapshot_at)}" if found.snapshot_at else ""
+        logs = read(answer, TaskLogsResponse)
+    if logs.snapshot:
+        left = f" as of {go_time(logs.snapshot_at)}" if logs.snapshot_at else ""
         say(f"Task is {task.status}; showing the conversation before it stopped{left}.")
     if invocation["output"] == "json":
         print_json(answer.json()["logs"])
         return 0
-    rows = [{**fields_of(line), "time": go_time(line.time)} for line in found.logs]
+    rows = [{**fields_of(line), "time": go_time(line.time)} for line in logs.logs]
     print_table(chosen_columns(invocation), rows)
     return 0
 
@@ -291,10 +293,10 @@ def _send(invocation: Invocation) -> int:
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found = [_fetch(client, given) for given in invocation.args]
-    names = ", ".join(f"{task.owner_name}/{task.name}" for _, task in found)
+    tasks = [_fetch(client, reference) for reference in invocation.args]
+    names = ", ".join(f"{task.owner_name}/{task.name}" for _, task in tasks)
     confirm(invocation, f"Delete these tasks: {names}?")
-    for path, task in found:
+    for path, task in tasks:
         with doing(f'delete task "{task.name}"'):
             client.request("DELETE", path, expect=(202, 204))
         at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")

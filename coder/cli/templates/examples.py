@@ -35,10 +35,12 @@ def unpack_example(ident: str, directory: Path) -> None:
     example = examples()[ident]
     with tarfile.open(fileobj=io.BytesIO(example.archive)) as tar:
         names = [member.name for member in tar.getmembers()]
-        taken = [name for name in names if (directory / name).exists()]
-        if taken:
+        existing = [name for name in names if (directory / name).exists()]
+        if existing:
             raise CoderError(
-                "exists", f"{directory} already holds {', '.join(taken)}", "Choose another directory, or remove them."
+                "exists",
+                f"{directory} already holds {', '.join(existing)}",
+                "Choose another directory, or remove them.",
             )
         directory.mkdir(parents=True, exist_ok=True)
         extract_all(tar, directory)

@@ -45,5 +45,5 @@ def ask_version(client: BlockingClient, template: Template) -> str:
 
 
 def _templates(client: BlockingClient, organization: UUID) -> list[Choice]:
-    found = read(client.request("GET", f"/api/v2/organizations/{organization}/templates"), list[Template])
-    return [Choice(one.name, one.name, one.display_name or one.description) for one in found]
+    templates = read(client.request("GET", f"/api/v2/organizations/{organization}/templates"), list[Template])
+    return [Choice(one.name, one.name, one.display_name or one.description) for one in templates]

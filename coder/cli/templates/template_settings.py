@@ -27,7 +27,7 @@ from coder.net.blocking import BlockingClient
 WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def named_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
+def find_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
     """Return a template of the selected organization. Raise CoderError that names the attempted action."""
     organization = organization_of(invocation, client)
     with doing(trying):
@@ -62,7 +62,7 @@ _SWITCHES = (
 
 def _edit(invocation: Invocation) -> int:
     client = session.client(invocation)
-    template = named_template(invocation, client, invocation.args[0], "get workspace template")
+    template = find_template(invocation, client, invocation.args[0], "get workspace template")
     body = _changes(invocation, template)
     confirm(invocation, "Confirm save of template metadata?")
     with doing("update template metadata"):
@@ -224,8 +224,8 @@ def _pull(invocation: Invocation) -> int:
         raise CoderError("usage", "either tar or zip can be selected", "Leave one of them out.")
     client = session.client(invocation)
     name = invocation.args[0]
-    template = named_template(invocation, client, name, "get template by name")
-    version = _wanted_version(client, template, invocation["version"])
+    template = find_template(invocation, client, name, "get template by name")
+    version = _selected_version(client, template, invocation["version"])
     shape = "?format=zip" if invocation["zip"] else ""
     data = client.request("GET", f"/api/v2/files/{version.job.file_id}{shape}").body
     if invocation["tar"] or invocation["zip"]:
@@ -236,7 +236,7 @@ def _pull(invocation: Invocation) -> int:
     return 0
 
 
-def _wanted_version(client: BlockingClient, template: Template, name: str) -> TemplateVersion:
+def _selected_version(client: BlockingClient, template: Template, name: str) -> TemplateVersion:
     if name in {"", "active"}:
         path = f"/api/v2/templateversions/{template.active_version_id}"
     elif name == "latest":
@@ -300,10 +300,10 @@ PULL = Command(
 def _archive(invocation: Invocation) -> int:
     client = session.client(invocation)
     names = invocation.args or ask_templates(client, organization_of(invocation, client).id)
-    found = [named_template(invocation, client, name, f'get template by name "{name}"') for name in names]
-    what = "all unused" if invocation["all"] else "failed"
-    confirm(invocation, f"Archive {what} versions of these templates: {', '.join(names)}?")
-    for template in found:
+    templates = [find_template(invocation, client, name, f'get template by name "{name}"') for name in names]
+    kind = "all unused" if invocation["all"] else "failed"
+    confirm(invocation, f"Archive {kind} versions of these templates: {', '.join(names)}?")
+    for template in templates:
         path = f"/api/v2/templates/{template.id}/versions/archive"
         with doing(f'archive template versions for "{template.name}"'):
             answer = client.request("POST", path, json={"all": invocation["all"]})

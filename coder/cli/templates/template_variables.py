@@ -17,10 +17,10 @@ from coder.cli.workspaces.parameters import pairs
 def variable_values(invocation: Invocation, directory: str) -> dict[str, str]:
     """Return the values by name: flags override the flag's file, which overrides the directory's *.tfvars. Raise
     CoderError."""
-    found = {} if directory == "-" else directory_values(Path(directory))
+    values = {} if directory == "-" else directory_values(Path(directory))
     if invocation["variables_file"]:
-        found |= _from_yaml(Path(invocation["variables_file"]))
-    return found | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
+        values |= _from_yaml(Path(invocation["variables_file"]))
+    return values | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
 
 
 def _from_yaml(path: Path) -> dict[str, str]:
@@ -39,11 +39,11 @@ def directory_values(directory: Path) -> dict[str, str]:
     """Read terraform.tfvars, then *.auto.tfvars by name, each also as JSON. Raise CoderError for an unreadable file."""
     names = [directory / "terraform.tfvars", directory / "terraform.tfvars.json"]
     names += sorted([*directory.glob("*.auto.tfvars"), *directory.glob("*.auto.tfvars.json")])
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for path in names:
         if path.is_file():
-            found |= _from_json(path) if path.suffix == ".json" else _from_hcl(path)
-    return found
+            values |= _from_json(path) if path.suffix == ".json" else _from_hcl(path)
+    return values
 
 
 def _from_json(path: Path) -> dict[str, str]:

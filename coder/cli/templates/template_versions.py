@@ -16,7 +16,7 @@ from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_
 from coder.cli.failures import doing
 from coder.cli.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.cli.templates.pickers import ask_template, ask_version
-from coder.cli.templates.template_settings import named_template
+from coder.cli.templates.template_settings import find_template
 from coder.cli.templates.templates import organization_of
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
@@ -30,7 +30,7 @@ TEMPLATE = Option(
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    template = named_template(invocation, client, invocation.args[0], "get template by name")
+    template = find_template(invocation, client, invocation.args[0], "get template by name")
     query = "?include_archived=true" if invocation["include_archived"] else ""
     versions = read_rows(client.request("GET", f"/api/v2/templates/{template.id}/versions{query}"), TemplateVersion)
     active = template.active_version_id
@@ -60,7 +60,7 @@ def _promote(invocation: Invocation) -> int:
         raise UsageError(f"Missing values for the required flags: {', '.join(missing)}")
     client = session.client(invocation)
     name = invocation["template"] or ask_template(client, organization_of(invocation, client).id)
-    template = named_template(invocation, client, name, "get template by name")
+    template = find_template(invocation, client, name, "get template by name")
     version = _by_name(client, template, invocation["template_version"] or ask_version(client, template))
     with doing("update active template version"):
         client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
@@ -86,7 +86,7 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
     client = session.client(invocation)
     name, *names = invocation.args
     verb = "archive" if archived else "unarchive"
-    template = named_template(invocation, client, name, "get template by name")
+    template = find_template(invocation, client, name, "get template by name")
     names = names or [ask(f"Which versions of {name}?")]
     versions = [_by_name(client, template, one) for one in names]
     changed = [version for version in versions if version.archived != archived]
@@ -104,7 +104,7 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
 
 def _presets(invocation: Invocation) -> int:
     client = session.client(invocation)
-    template = named_template(invocation, client, invocation.args[0], "get template by name")
+    template = find_template(invocation, client, invocation.args[0], "get template by name")
     version_id, version_name = template.active_version_id, ""
     if invocation["template_version"]:
         version = _by_name(client, template, invocation["template_version"])

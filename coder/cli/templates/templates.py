@@ -17,7 +17,7 @@ from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
 from coder.cli.progress import watch_job
-from coder.cli.provisioning.no_provisioner import WAIT, settle_no_provisioner
+from coder.cli.provisioning.no_provisioner import WAIT, handle_no_provisioner
 from coder.cli.templates.archive import pack_directory
 from coder.cli.templates.examples import example_ids
 from coder.cli.templates.template_variables import variable_values
@@ -38,8 +38,7 @@ LIST_COLUMNS = (
 
 
 def organization_of(invocation: Invocation, client: BlockingClient) -> Organization:
-    """Return the organization of the flag or the saved file, else the only one. Raise CoderError if there are
-    several."""
+    """Return the organization of the flag or the saved file, else the only one. Raise CoderError for several."""
     return find_organization(invocation, client)[0]
 
 
@@ -143,8 +142,8 @@ def _push(invocation: Invocation) -> int:
     template = _find_template(client, organization, name)
     tags = _tags(invocation, client, template)
     archive = sys.stdin.buffer.read() if directory == "-" else _pack(invocation, client, Path(directory))
-    wanted = {"tags": tags, "values": variable_values(invocation, directory)}
-    version = _create_version(invocation, client, organization, template, archive, wanted)
+    inputs = {"tags": tags, "values": variable_values(invocation, directory)}
+    version = _create_version(invocation, client, organization, template, archive, inputs)
     _finish_push(invocation, client, organization, name, template, version)
     return 0
 
@@ -160,8 +159,8 @@ def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> by
     if directory.is_file():
         return _confirmed(invocation, directory, directory.read_bytes(), 1)
     if not directory.is_dir():
-        said = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
-        raise CoderError("no_directory", said)
+        message = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
+        raise CoderError("no_directory", message)
     if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
         say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
     sys.stdout.write(f"Packing {directory}\n")
@@ -198,7 +197,7 @@ def _create_version(
     organization: Organization,
     template: Template | None,
     archive: bytes,
-    wanted: dict[str, dict[str, str]],
+    inputs: dict[str, dict[str, str]],
 ) -> TemplateVersion:
     """Upload and import a version, printing the import's log; prompt for missing variables and retry."""
     from coder.api.site.deployment import UploadResponse
@@ -206,12 +205,12 @@ def _create_version(
 
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
     answer = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),))
-    values = dict(wanted["values"])
+    values = dict(inputs["values"])
     body: dict[str, object] = {
         "storage_method": "file",
         "file_id": read(answer, UploadResponse).hash,
         "provisioner": "terraform" if not invocation["test_provisioner"] else invocation["test_provisioner"],
-        "tags": wanted["tags"],
+        "tags": inputs["tags"],
         "message": invocation["message"] or "Uploaded from the CLI",
     }
     if invocation["name"]:
@@ -223,7 +222,7 @@ def _create_version(
         path = f"/api/v2/organizations/{organization.id}/templateversions"
         version = read(client.request("POST", path, json=body, expect=(201,)), TemplateVersion)
         path = f"/api/v2/templateversions/{version.id}"
-        settle_no_provisioner(invocation, client, version, f"{path}/cancel")
+        handle_no_provisioner(invocation, client, version, f"{path}/cancel")
         try:
             return watch_job(client, path, TemplateVersion)
         except CoderError:
@@ -283,7 +282,7 @@ def _finish_push(
 
 
 def _settings(invocation: Invocation) -> dict[str, object]:
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for option, key in (
         ("default_ttl", "default_ttl_ms"),
         ("failure_ttl", "failure_ttl_ms"),
@@ -291,12 +290,12 @@ def _settings(invocation: Invocation) -> dict[str, object]:
         ("deletion", "delete_ttl_ms"),
     ):
         if invocation.options.get(option):
-            found[key] = int(invocation[option].total_seconds() * 1000)
+            settings[key] = int(invocation[option].total_seconds() * 1000)
     if invocation.options.get("private"):
-        found["disable_everyone_group_access"] = True
+        settings["disable_everyone_group_access"] = True
     if invocation.options.get("require_active_version"):
-        found["require_active_version"] = True
-    return found
+        settings["require_active_version"] = True
+    return settings
 
 
 def _delete(invocation: Invocation) -> int:

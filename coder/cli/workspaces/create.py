@@ -20,7 +20,7 @@ from coder.cli.command import ORG, YES, Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import ask_until, confirm
 from coder.cli.progress import watch_build
-from coder.cli.provisioning.no_provisioner import WAIT, settle_build
+from coder.cli.provisioning.no_provisioner import WAIT, handle_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
@@ -46,7 +46,7 @@ def create_workspace(
     """Ask for confirmation, create the workspace and watch its build. Return the workspace after the build has
     ended."""
     owner, name = _owner_and_name(invocation, client)
-    source = _copied_workspace(invocation, client)
+    source = _source_workspace(invocation, client)
     template, version = _template_of(invocation, client, source) if source else choose_template(invocation, client)
     if check_version is not None:
         check_version(version)
@@ -55,14 +55,14 @@ def create_workspace(
     set_by_preset = {one.Name: one.Value for one in preset.Parameters} if preset else {}
     known = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
     values = resolve_values(invocation, VersionParameters(client, version.id, owner), known)
-    _say_template(template, version, name)
+    _print_template(template, version, name)
     show_plan(invocation, client, version.id, name, values)
     confirm(invocation, "Confirm create?", default=True)
     body = _request_body(invocation, name, template, version, values)
     if preset:
         body["template_version_preset_id"] = preset.ID
     workspace = read(client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body), Workspace)
-    settle_build(invocation, client, workspace.latest_build, waits=not invocation["no_wait"])
+    handle_build(invocation, client, workspace.latest_build, waits=not invocation["no_wait"])
     if not invocation["no_wait"]:
         watch_build(client, workspace.latest_build)
         workspace = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
@@ -71,28 +71,28 @@ def create_workspace(
 
 
 def _owner_and_name(invocation: Invocation, client: BlockingClient) -> tuple[str, str]:
-    def fault(given: str) -> str:
-        return _name_fault(given.rpartition("/")[2]) or _taken(client, *_split(given))
+    def fault(name_text: str) -> str:
+        return _name_fault(name_text.rpartition("/")[2]) or _taken(client, *_split(name_text))
 
     if invocation.args:
-        given = invocation.args[0]
-        if said := fault(given):
-            raise CoderError("bad_name", said)
+        name_text = invocation.args[0]
+        if message := fault(name_text):
+            raise CoderError("bad_name", message)
     else:
-        given = ask_until("Specify a name for your workspace:", fault)
-    return _split(given)
+        name_text = ask_until("Specify a name for your workspace:", fault)
+    return _split(name_text)
 
 
-def _split(given: str) -> tuple[str, str]:
-    owner, slash, name = given.partition("/")
-    return (owner, name) if slash else ("me", given)
+def _split(text: str) -> tuple[str, str]:
+    owner, slash, name = text.partition("/")
+    return (owner, name) if slash else ("me", text)
 
 
 def _name_fault(name: str) -> str:
     if NAME.fullmatch(name) and len(name) <= 32:
         return ""
-    what = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
-    return f'workspace name "{name}" is invalid: {what}'
+    reason = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
+    return f'workspace name "{name}" is invalid: {reason}'
 
 
 def _taken(client: BlockingClient, owner: str, name: str) -> str:
@@ -111,17 +111,19 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Tem
     organization = invocation["org"]
     if organization:
         templates = [item for item in templates if organization in {str(item.organization_id), item.organization_name}]
-    wanted = invocation["template"]
-    if not wanted:
+    template_name = invocation["template"]
+    if not template_name:
         if not templates:
             raise CoderError("no_templates", "there are no templates", "Create one with `coder templates push`.")
-        wanted = templates[0].name if len(templates) == 1 else _ask_template(templates)
-    found = [item for item in templates if item.name == wanted]
-    if not found:
-        raise CoderError("no_template", f'no template found with the name "{wanted}"')
-    if len(found) > 1:
-        raise CoderError("ambiguous", f'several organizations have a template "{wanted}"', "Choose one with --org.")
-    template = found[0]
+        template_name = templates[0].name if len(templates) == 1 else _ask_template(templates)
+    matches = [item for item in templates if item.name == template_name]
+    if not matches:
+        raise CoderError("no_template", f'no template found with the name "{template_name}"')
+    if len(matches) > 1:
+        raise CoderError(
+            "ambiguous", f'several organizations have a template "{template_name}"', "Choose one with --org."
+        )
+    template = matches[0]
     if invocation["template_version"]:
         path = f"/api/v2/templates/{template.id}/versions/{quote(invocation['template_version'])}"
     else:
@@ -138,17 +140,17 @@ def _ask_template(templates: list[Template]) -> str:
     )
 
 
-def _copied_workspace(invocation: Invocation, client: BlockingClient) -> Workspace | None:
+def _source_workspace(invocation: Invocation, client: BlockingClient) -> Workspace | None:
     """Return the workspace whose values, template and version are copied. Raise CoderError."""
     name = invocation["copy_parameters_from"]
     if not name:
         return None
     with doing("get source workspace"):
         source = find_workspace(client, name)
-    wanted = invocation["template"]
-    if wanted and wanted != source.template_name:
-        said = f'{name} was made from template "{source.template_name}", not from "{wanted}"'
-        raise CoderError("template", said, "Leave --template out, or give the values with --parameter.")
+    template_name = invocation["template"]
+    if template_name and template_name != source.template_name:
+        message = f'{name} was made from template "{source.template_name}", not from "{template_name}"'
+        raise CoderError("template", message, "Leave --template out, or give the values with --parameter.")
     sys.stdout.write(f'The template "{source.template_name}" of {name} is used.\n')
     return source
 
@@ -171,25 +173,25 @@ def _parameters_of(client: BlockingClient, source: Workspace | None) -> dict[str
 
 def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVersion) -> Preset | None:
     """Return the preset of the flag, the default one, or the user's choice. Print the values it sets."""
-    wanted = invocation["preset"]
-    if wanted.lower() == "none":
+    name = invocation["preset"]
+    if name.lower() == "none":
         return None
     presets = read(client.request("GET", f"/api/v2/templateversions/{version.id}/presets"), list[Preset])
     label = ""
-    if wanted:
-        found = next((one for one in presets if one.Name == wanted), None)
-        if found is None:
+    if name:
+        preset = next((one for one in presets if one.Name == name), None)
+        if preset is None:
             known = ", ".join(one.Name for one in presets) or "none"
-            raise CoderError("preset", f'preset "{wanted}" not found', f"Known: {known}")
+            raise CoderError("preset", f'preset "{name}" not found', f"Known: {known}")
     else:
-        found = next((one for one in presets if one.Default), None)
+        preset = next((one for one in presets if one.Default), None)
         label = " (default)"
-        if found is None:
+        if preset is None:
             return _ask_preset(invocation, presets)
-    sys.stdout.write(f"Preset '{found.Name}'{label} applied:\n")
-    for one in found.Parameters:
+    sys.stdout.write(f"Preset '{preset.Name}'{label} applied:\n")
+    for one in preset.Parameters:
         sys.stdout.write(f"  {one.Name}: '{one.Value}'\n")
-    return found
+    return preset
 
 
 def _ask_preset(invocation: Invocation, presets: list[Preset]) -> Preset | None:
@@ -202,7 +204,7 @@ def _ask_preset(invocation: Invocation, presets: list[Preset]) -> Preset | None:
     return next((one for one in presets if one.Name == answer), None)
 
 
-def _say_template(template: Template, version: TemplateVersion, name: str) -> None:
+def _print_template(template: Template, version: TemplateVersion, name: str) -> None:
     title = template.display_name or template.name
     sys.stdout.write(f"Creating workspace {name} from template {title}, version {version.name}\n")
 

@@ -29,23 +29,23 @@ def require_logins(invocation: Invocation, client: BlockingClient, version_id: U
     if not _missing(client, path):
         return
     me = read(client.request("GET", "/api/v2/users/me"), User)
-    theirs = f"/api/v2/users/{quote(str(owner), safe='')}"
-    whose = me if owner == "me" else read(client.request("GET", theirs), User)
-    theirs = f"{path}?user_id={whose.id}"
-    for provider in _missing(client, theirs):
+    owner_path = f"/api/v2/users/{quote(str(owner), safe='')}"
+    whose = me if owner == "me" else read(client.request("GET", owner_path), User)
+    owner_path = f"{path}?user_id={whose.id}"
+    for provider in _missing(client, owner_path):
         name, page = provider.display_name, provider.authenticate_url
         if whose.id != me.id:
             raise CoderError("external_login", f"{whose.username} must log in with {name} first", f"At {page}")
         sys.stdout.write(f"You must authenticate with {name} to build this workspace. Visit:\n\n\t{page}\n\n")
         sys.stdout.flush()
         _open(invocation, page)
-        _wait(client, theirs, provider)
+        _wait(client, owner_path, provider)
         say(f"Authenticated with {name}.")
 
 
 def _missing(client: BlockingClient, path: str) -> list[TemplateVersionExternalAuth]:
-    found = read(client.request("GET", path), list[TemplateVersionExternalAuth])
-    return [one for one in found if not one.authenticated and not one.optional]
+    providers = read(client.request("GET", path), list[TemplateVersionExternalAuth])
+    return [one for one in providers if not one.authenticated and not one.optional]
 
 
 def _open(invocation: Invocation, page: str) -> None:

@@ -63,12 +63,12 @@ def _instructions(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
-    found = _credentials(client, workspace, agent)
+    attachments = _credentials(client, workspace, agent)
     if invocation["output"] == "json":
-        shown = [_as_json(workspace.name, item) for item in found]
-        print_json(shown[0] if len(shown) == 1 else shown)
+        output = [_as_json(workspace.name, item) for item in attachments]
+        print_json(output[0] if len(output) == 1 else output)
         return 0
-    _print_instructions(workspace.name, found)
+    _print_instructions(workspace.name, attachments)
     return 0
 
 
@@ -76,17 +76,17 @@ def _rotate(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
-    found: list[Attachment[RotatedAgentToken]] = []
+    attachments: list[Attachment[RotatedAgentToken]] = []
     for agent_name in _agent_names(workspace, agent):
         path = _agent_path(workspace, agent_name, "rotate-token")
         with doing(f"rotate the token of agent {quoted(agent_name)}"):
-            found.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
+            attachments.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
-        shown = [_as_json(workspace.name, item) | {"generation": item.told.generation} for item in found]
-        print_json(shown[0] if len(shown) == 1 else shown)
+        output = [_as_json(workspace.name, item) | {"generation": item.told.generation} for item in attachments]
+        print_json(output[0] if len(output) == 1 else output)
         return 0
     say("The old token stays valid until the agent connects with the new one.\n")
-    _print_instructions(workspace.name, found)
+    _print_instructions(workspace.name, attachments)
     return 0
 
 
@@ -94,15 +94,15 @@ def _credentials(
     client: BlockingClient, workspace: Workspace, agent: str
 ) -> list[Attachment[ExternalAgentCredentials]]:
     """Return the attachments of the workspace's external agents. Raise CoderError if it has none."""
-    found = []
+    attachments = []
     for name in _agent_names(workspace, agent):
         path = _agent_path(workspace, name, "credentials")
         try:
             answer = read(client.request("GET", path), ExternalAgentCredentials)
         except HttpError as error:
             raise CoderError("credentials", f"get external agent credentials for agent {quoted(name)}") from error
-        found.append(Attachment(name, answer))
-    return found
+        attachments.append(Attachment(name, answer))
+    return attachments
 
 
 def _agent_path(workspace: Workspace, agent: str, verb: str) -> str:
@@ -138,39 +138,39 @@ def _as_json(workspace: str, item: Attachment[Answered]) -> dict[str, object]:
     }
 
 
-def _print_instructions(workspace: str, found: Sequence[Attachment[Answered]]) -> None:
+def _print_instructions(workspace: str, attachments: Sequence[Attachment[Answered]]) -> None:
     sys.stdout.write(f"\nPlease run the following command to attach external agent to the workspace {workspace}:\n\n")
-    for item in found:
-        if len(found) > 1:
+    for item in attachments:
+        if len(attachments) > 1:
             sys.stdout.write(f"For agent {item.agent_name}:\n")
         sys.stdout.write(f"{item.told.command}\n\n")
 
 
 def _health(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name, _, wanted = invocation.args[0].partition(".")
+    name, _, agent_name = invocation.args[0].partition(".")
     with doing("get workspace"):
         workspace = find_workspace(client, name)
     agents = [
         agent
         for resource in workspace.latest_build.resources
         for agent in resource.agents or []
-        if wanted in {"", agent.name}
+        if agent_name in {"", agent.name}
     ]
     if not agents:
         raise CoderError(
             "no_agent",
-            f"workspace {quoted(workspace.name)} has no agent" + (f" named {quoted(wanted)}" if wanted else ""),
+            f"workspace {quoted(workspace.name)} has no agent" + (f" named {quoted(agent_name)}" if agent_name else ""),
             "`coder show` lists its agents; one that is stopped has none.",
         )
     with doing("get the agent's health"):
-        found = {agent.name: fetch_health(client, agent.id) for agent in agents}
+        reports = {agent.name: fetch_health(client, agent.id) for agent in agents}
     if invocation["output"] == "json":
-        print_json({name: one.json() for name, one in found.items()})
+        print_json({name: one.json() for name, one in reports.items()})
         return 0
     for agent in agents:
         sys.stdout.write(f"{workspace.name}.{agent.name}  {agent.status}\n")
-        for line in lines_of(found[agent.name], 10):
+        for line in lines_of(reports[agent.name], 10):
             sys.stdout.write(f"  {line}\n")
     return 0
 

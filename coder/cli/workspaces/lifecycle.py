@@ -15,7 +15,7 @@ from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, parse_time, say
 from coder.cli.progress import watch_build
-from coder.cli.provisioning.no_provisioner import WAIT, settle_build
+from coder.cli.provisioning.no_provisioner import WAIT, handle_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import START as START_ACTION
@@ -37,7 +37,7 @@ def build(
         body["log_level"] = "debug"
     created = read(client.request("POST", f"/api/v2/workspaces/{workspace.id}/builds", json=body), WorkspaceBuild)
     wait = not invocation.options.get("no_wait")
-    settle_build(invocation, client, created, waits=wait)
+    handle_build(invocation, client, created, waits=wait)
     return watch_build(client, created) if wait else created
 
 
@@ -122,7 +122,7 @@ def _delete(invocation: Invocation) -> int:
     owner = f"{workspace.owner_name}/{workspace.name}"
     say(f"{owner} was last used {days} days ago")
     if invocation["abandon"] or invocation["orphan"]:
-        _show_remains(client, workspace)
+        _print_remaining(client, workspace)
     confirm(invocation, "Confirm delete workspace?")
     if invocation["abandon"]:
         client.request("POST", f"/api/v2/workspaces/{workspace.id}/abandon")
@@ -134,19 +134,19 @@ def _delete(invocation: Invocation) -> int:
     return 0
 
 
-def _show_remains(client: BlockingClient, workspace: Workspace) -> None:
+def _print_remaining(client: BlockingClient, workspace: Workspace) -> None:
     """Print the resources that the user has to remove manually."""
     try:
-        found = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}/inventory"), WorkspaceInventory)
+        inventory = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}/inventory"), WorkspaceInventory)
     except HttpError:
         return  # an older server
-    if not found.readable:
+    if not inventory.readable:
         say("The workspace's Terraform state cannot be read, so the remaining resources are unknown.")
-    elif not found.resources:
+    elif not inventory.resources:
         say("The Terraform state knows of nothing that would remain.")
     else:
         say("These are not removed and may remain:")
-    for one in found.resources:
+    for one in inventory.resources:
         say(f"  {one.address}" + (f" ({one.id})" if one.id else ""))
 
 

@@ -21,18 +21,18 @@ from coder.client.answers import read
 from coder.domain.apps.external_addresses import explain_address
 
 
-def _agent_of(workspace: Workspace, wanted: str) -> WorkspaceAgent:
+def _agent_of(workspace: Workspace, name: str) -> WorkspaceAgent:
     resources = workspace.latest_build.resources
     agents = [agent for resource in resources for agent in resource.agents or ()]
     if not agents:
         raise CoderError("no_agent", f'workspace "{workspace.name}" has no agents', "Is it started?")
-    if not wanted:
+    if not name:
         return agents[0]
-    found = next((agent for agent in agents if agent.name == wanted), None)
-    if found is None:
+    match = next((agent for agent in agents if agent.name == name), None)
+    if match is None:
         names = ", ".join(agent.name for agent in agents)
-        raise CoderError("no_agent", f'agent not found by name "{wanted}", available agents: [{names}]')
-    return found
+        raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
+    return match
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -43,9 +43,9 @@ def _split(name: str) -> tuple[str, str]:
 
 def _vscode(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name, wanted = _split(invocation.args[0])
+    name, agent_name = _split(invocation.args[0])
     workspace = find_workspace(client, name)
-    agent = _agent_of(workspace, wanted)
+    agent = _agent_of(workspace, agent_name)
     folder = _folder(agent, invocation.args[1] if len(invocation.args) > 1 else "")
     query = {
         "owner": workspace.owner_name,
@@ -64,20 +64,20 @@ def _vscode(invocation: Invocation) -> int:
     return 0
 
 
-def _folder(agent: WorkspaceAgent, given: str) -> str:
+def _folder(agent: WorkspaceAgent, directory: str) -> str:
     """Return the requested directory, resolved against the agent's; without a request, the agent's."""
     base = agent.expanded_directory or agent.directory or ""
-    if not given:
+    if not directory:
         return base
-    is_absolute = given.startswith("/") or given[1:3] == ":\\"
-    return given if is_absolute or not base else f"{base.rstrip('/')}/{given}"
+    is_absolute = directory.startswith("/") or directory[1:3] == ":\\"
+    return directory if is_absolute or not base else f"{base.rstrip('/')}/{directory}"
 
 
 def _app(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name, wanted = _split(invocation.args[0])
+    name, agent_name = _split(invocation.args[0])
     workspace = find_workspace(client, name)
-    agent = _agent_of(workspace, wanted)
+    agent = _agent_of(workspace, agent_name)
     slugs = [app.slug for app in agent.apps]
     if len(invocation.args) < 2:
         sys.stdout.write("".join(f"{slug}\n" for slug in slugs))
@@ -101,11 +101,11 @@ def _app(invocation: Invocation) -> int:
 
 
 def _region(regions: list[Region], name: str) -> Region:
-    found = next((region for region in regions if region.name == name), None)
-    if found is None:
+    match = next((region for region in regions if region.name == name), None)
+    if match is None:
         names = ", ".join(region.name for region in regions)
         raise CoderError("no_region", f'region "{name}" not found', f"Known: {names}")
-    return found
+    return match
 
 
 def _app_url(region: Region, workspace: Workspace, agent: WorkspaceAgent, app: WorkspaceApp) -> str:

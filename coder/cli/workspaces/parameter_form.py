@@ -16,7 +16,7 @@ from uuid import UUID
 from coder.api.people.users import User
 from coder.api.templates.parameters import DynamicParametersResponse, PreviewParameter, TemplateVersionParameter
 from coder.base.errors import CoderError
-from coder.cli.choices import Choice, is_interactive, picked, select, select_many, write_list
+from coder.cli.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
 from coder.cli.command import Invocation
 from coder.cli.output import ask
 from coder.cli.workspaces.parameters import given_values, pairs
@@ -102,7 +102,11 @@ def _rendered(one: PreviewParameter) -> FormParameter:
         default_value=one.default_value.value if one.default_value.valid else "",
         options=tuple(FormOption(option.name, option.value.value, option.description) for option in one.options),
         value=one.value.value if one.value.valid else None,
-        problems=tuple(f"{said.summary}: {said.detail}" for said in one.diagnostics if said.severity == "error"),
+        problems=tuple(
+            f"{diagnostic.summary}: {diagnostic.detail}"
+            for diagnostic in one.diagnostics
+            if diagnostic.severity == "error"
+        ),
     )
 
 
@@ -136,45 +140,45 @@ class KnownValues:
 
 def resolve_values(invocation: Invocation, form: VersionParameters, known: KnownValues) -> list[dict[str, str]]:
     """Return the values to send with a build. Raise CoderError for unknown parameters and rejected values."""
-    given = given_values(invocation)
+    flag_values = given_values(invocation)
     offered = pairs(invocation["parameter_default"], "parameter-default")
-    chosen: dict[str, str] = dict(given)
-    asked: set[str] = set()
+    chosen: dict[str, str] = dict(flag_values)
+    prompted: set[str] = set()
     seen: dict[str, FormParameter] = {}
     for _ in range(_ROUNDS):
         parameters = form.read({**known.previous, **known.copied, **chosen, **known.preset})
         seen |= {one.name: one for one in parameters}
-        _refuse_slips(given, seen)
-        open_one = next((one for one in parameters if _wants_answer(invocation, one, chosen, asked, known)), None)
+        _reject_near_misses(flag_values, seen)
+        open_one = next((one for one in parameters if _needs_answer(invocation, one, chosen, prompted, known)), None)
         if open_one is None:
             break
         name = open_one.name
         before = known.previous.get(name) or offered.get(name) or open_one.default_value
         chosen[name] = prompt(open_one, before)
-        asked.add(name)
-    _check_given(invocation, given, seen, known)
+        prompted.add(name)
+    _check_given(invocation, flag_values, seen, known)
     copied = {name: value for name, value in known.copied.items() if name in seen and not seen[name].ephemeral}
     return [{"name": name, "value": value} for name, value in {**copied, **chosen}.items()]
 
 
-def _wants_answer(
-    invocation: Invocation, one: FormParameter, chosen: Mapping[str, str], asked: set[str], known: KnownValues
+def _needs_answer(
+    invocation: Invocation, one: FormParameter, chosen: Mapping[str, str], prompted: set[str], known: KnownValues
 ) -> bool:
     name = one.name
     if name in known.preset:
         return False
     if name in chosen:
-        return name in asked and bool(one.problems)  # the last answer is invalid: prompt again
-    wants_all = bool(invocation["always_prompt"]) and one.mutable and not one.ephemeral
+        return name in prompted and bool(one.problems)  # the last answer is invalid: prompt again
+    prompts_all = bool(invocation["always_prompt"]) and one.mutable and not one.ephemeral
     if one.ephemeral:
         return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
     if name in known.previous or name in known.copied:
-        return wants_all or (known.action == UPDATE and _is_no_option(one))
+        return prompts_all or (known.action == UPDATE and _is_no_option(one))
     if one.required:
         return True
     if _takes_default(invocation, name):
         return False
-    return known.action == CREATE or wants_all or (known.action == UPDATE and not one.mutable)
+    return known.action == CREATE or prompts_all or (known.action == UPDATE and not one.mutable)
 
 
 def _is_no_option(one: FormParameter) -> bool:
@@ -188,29 +192,29 @@ def _takes_default(invocation: Invocation, name: str) -> bool:
     return bool(invocation["use_defaults"] or (invocation.options.get("yes") and name not in offered))
 
 
-def _refuse_slips(given: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
+def _reject_near_misses(flag_values: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
     """Raise CoderError for names that nearly match a parameter; others can become valid after a later answer."""
     from difflib import get_close_matches
 
-    for name in given:
+    for name in flag_values:
         if name not in seen and get_close_matches(name, list(seen), cutoff=0.8):
             raise _unknown(name, list(seen))
 
 
 def _check_given(
-    invocation: Invocation, given: Mapping[str, str], seen: Mapping[str, FormParameter], known: KnownValues
+    invocation: Invocation, flag_values: Mapping[str, str], seen: Mapping[str, FormParameter], known: KnownValues
 ) -> None:
     ephemeral_given = {
         **pairs(invocation["ephemeral_parameter"], "ephemeral-parameter"),
         **pairs(invocation["build_option"], "build-option"),
     }
-    for name, value in given.items():
+    for name, value in flag_values.items():
         one = seen.get(name)
         if one is None:
             raise _unknown(name, list(seen))
         if one.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
-            said = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
-            raise CoderError("parameter", f"{said}--ephemeral-parameter flag")
+            message = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
+            raise CoderError("parameter", f"{message}--ephemeral-parameter flag")
         if not one.mutable and known.action != CREATE and known.previous.get(name, value) != value:
             raise CoderError("parameter", f'parameter "{name}" is immutable and cannot be updated')
 
@@ -228,15 +232,15 @@ def _unknown(name: str, known: list[str]) -> CoderError:
 
 def prompt(parameter: FormParameter, default: str) -> str:
     """Print a parameter with its description and options, and return the answer in the API's form."""
-    out = sys.stdout
-    out.write(f"\n{parameter.title}\n")
+    stdout = sys.stdout
+    stdout.write(f"\n{parameter.title}\n")
     for line in parameter.description.splitlines():
-        out.write(f"  {line}\n")
+        stdout.write(f"  {line}\n")
     for problem in parameter.problems if parameter.value is not None else ():
-        out.write(f"  ! {problem}\n")
+        stdout.write(f"  ! {problem}\n")
     choices = [Choice(one.value, one.name, one.description) for one in parameter.options]
     if parameter.type == "list(string)":
-        return _ask_list(choices, default)
+        return _prompt_list(choices, default)
     if parameter.type == "bool" and not choices:
         if not is_interactive():
             return _bool_answer(ask("Enter true or false:", default=default))
@@ -244,20 +248,20 @@ def prompt(parameter: FormParameter, default: str) -> str:
     return select("Enter a value:", choices, default=default) if choices else ask("Enter a value:", default=default)
 
 
-def _ask_list(choices: list[Choice], default: str) -> str:
+def _prompt_list(choices: list[Choice], default: str) -> str:
     if choices and is_interactive():
         return json.dumps(select_many("Choose values:", choices, defaults=_list_of(default)))
-    write_list(choices, [default])
+    print_choices(choices, [default])
     return _list_answer(ask("Enter values, separated by commas:", default=default), choices)
 
 
 def _list_of(value: str) -> list[str]:
     """Return the items of a JSON list; none for other values."""
     try:
-        found = json.loads(value)
+        items = json.loads(value)
     except ValueError:
         return []
-    return [str(item) for item in found] if isinstance(found, list) else []
+    return [str(item) for item in items] if isinstance(items, list) else []
 
 
 def _bool_answer(answer: str) -> str:
@@ -267,4 +271,4 @@ def _bool_answer(answer: str) -> str:
 def _list_answer(answer: str, choices: list[Choice]) -> str:
     if answer.lstrip().startswith("["):
         return answer
-    return json.dumps([picked(part.strip(), choices) for part in answer.split(",") if part.strip()])
+    return json.dumps([resolve_choice(part.strip(), choices) for part in answer.split(",") if part.strip()])

@@ -73,13 +73,13 @@ OPTIONS = (
 def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
     """Parse `name=value` texts. One flag can have several, separated by commas; lists keep their commas. Raise
     CoderError."""
-    found = {}
+    values = {}
     for line in _whole(pieces):
         name, equals, value = line.partition("=")
         if not equals:
             raise CoderError("parameter", f"--{flag} {quoted(line)} needs the form name=value")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _whole(pieces: Sequence[str]) -> list[str]:
@@ -105,13 +105,13 @@ def _is_open(line: str) -> bool:
 
 def given_values(invocation: Invocation) -> dict[str, str]:
     """Return the values of flags and the file; flags override the file."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     path = invocation["rich_parameter_file"]
     if path:
-        found |= values_of_file(Path(path))
-    found |= pairs(invocation["build_option"], "build-option")
-    found |= pairs(invocation["ephemeral_parameter"], "ephemeral-parameter")
-    return found | pairs(invocation["parameter"], "parameter")
+        values |= values_of_file(Path(path))
+    values |= pairs(invocation["build_option"], "build-option")
+    values |= pairs(invocation["ephemeral_parameter"], "ephemeral-parameter")
+    return values | pairs(invocation["parameter"], "parameter")
 
 
 def values_of_file(path: Path) -> dict[str, str]:

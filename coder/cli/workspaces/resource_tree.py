@@ -86,10 +86,10 @@ def agent_lines(client: BlockingClient, workspace: Workspace, resource: Workspac
         target = workspace.name if len(agents) == 1 else f"{workspace.name}.{agent.name}"
         health = agent.health.reason or "healthy"
         states = [paint(word, CELL_STYLES.get(word, "")) for word in (agent.status, agent.lifecycle_state, health)]
-        where = f"({agent.operating_system}, {agent.architecture})"
+        platform = f"({agent.operating_system}, {agent.architecture})"
         rest = [agent.version] if agent.version else []
         lines.append(
-            "  ".join([f"{_branch(index, len(agents))} {agent.name} {where}", *states, *rest, f"coder ssh {target}"])
+            "  ".join([f"{_branch(index, len(agents))} {agent.name} {platform}", *states, *rest, f"coder ssh {target}"])
         )
         indent = "   " if index == len(agents) - 1 else "│  "
         lines += [f"{indent}{line}" for line in (*_app_lines(agent), *_port_lines(client, agent))]
@@ -97,11 +97,11 @@ def agent_lines(client: BlockingClient, workspace: Workspace, resource: Workspac
 
 
 def _app_lines(agent: WorkspaceAgent) -> list[str]:
-    found = []
+    lines = []
     for app in agent.apps:
         health = "" if app.health == "disabled" else f"  {paint(app.health, CELL_STYLES.get(app.health, ''))}"
-        found.append(f"app {app.slug}{health}")
-    return found
+        lines.append(f"app {app.slug}{health}")
+    return lines
 
 
 def _port_lines(client: BlockingClient, agent: WorkspaceAgent) -> list[str]:

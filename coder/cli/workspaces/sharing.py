@@ -69,14 +69,14 @@ def _change(client: BlockingClient, workspace: Workspace, users: dict[str, str],
 
 def _with_roles(words: tuple[str, ...]) -> list[tuple[str, str]]:
     """Parse `name` or `name:role`."""
-    found = []
+    roles = []
     for word in words:
         name, _, role = word.partition(":")
         role = role or "use"
         if role not in ROLES:
             raise CoderError("role", f'invalid role "{role}": expected one of {", ".join(ROLES)}')
-        found.append((name, role))
-    return found
+        roles.append((name, role))
+    return roles
 
 
 def _user(client: BlockingClient, name: str) -> str:

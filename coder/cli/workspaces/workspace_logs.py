@@ -42,12 +42,12 @@ def _logs(invocation: Invocation) -> int:
 def _chosen(client: BlockingClient, workspace: Workspace, number: int) -> WorkspaceBuild:
     """Return the build with this number; zero and below count back from the latest."""
     latest = workspace.latest_build
-    wanted = number if number > 0 else latest.build_number + number
-    if wanted == latest.build_number:
+    build_number = number if number > 0 else latest.build_number + number
+    if build_number == latest.build_number:
         return latest
-    if wanted < 1:
+    if build_number < 1:
         raise CoderError("build", f"there is no build {number}", f"The latest is {latest.build_number}.")
-    path = f"/api/v2/users/{workspace.owner_id}/workspace/{workspace.name}/builds/{wanted}"
+    path = f"/api/v2/users/{workspace.owner_id}/workspace/{workspace.name}/builds/{build_number}"
     with doing("failed to get workspace build"):
         return read(client.request("GET", path), WorkspaceBuild)
 

@@ -61,8 +61,8 @@ def _unfavorite(invocation: Invocation) -> int:
 def _autoupdate(invocation: Invocation) -> int:
     name, policy = invocation.args
     if policy not in {"always", "never"}:
-        said = f'validate policy: invalid option "{policy}" must be either of "always" or "never"'
-        raise CoderError("usage", said)
+        message = f'validate policy: invalid option "{policy}" must be either of "always" or "never"'
+        raise CoderError("usage", message)
     client = session.client(invocation)
     workspace = _workspace(client, name)
     # No data is lost, so no confirmation is required.

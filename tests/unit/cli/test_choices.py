@@ -1,4 +1,4 @@
-"""Lists to choose from: as they move, and by the keys of a terminal."""
+"""Selection lists: their state, and their keys on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from coder.cli.choices import ROWS, Choice, Chooser, picked
+from coder.cli.choices import ROWS, Choice, Chooser, resolve_choice
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Terminal, plain
 
@@ -76,7 +76,7 @@ def test_long_lists_scroll() -> None:
 
 
 def test_line_by_value_label_or_number() -> None:
-    assert [picked(text, COLOURS) for text in ("g", "Green", "2", "4", "pink")] == ["g", "g", "g", "4", "pink"]
+    assert [resolve_choice(text, COLOURS) for text in ("g", "Green", "2", "4", "pink")] == ["g", "g", "g", "4", "pink"]
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def test_ctrl_c_restores_terminal() -> None:
         terminal.type("\x03")
         last = terminal.rest()
         assert terminal.code() == 130
-        assert last.endswith(b"\x1b[?25h")  # the cursor is seen again
+        assert last.endswith(b"\x1b[?25h")  # the cursor is visible again
 
 
 @pytest.mark.parametrize(("env", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])

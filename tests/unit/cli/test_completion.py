@@ -1,4 +1,4 @@
-"""What TAB offers: commands, flags, choices, and the names the deployment knows."""
+"""Shell completion of commands, flags, choices, and the deployment's names."""
 
 from __future__ import annotations
 

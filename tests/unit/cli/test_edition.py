@@ -1,6 +1,6 @@
-"""What a machine cannot do is said in a sentence: on Windows, and where packages of the server do not exist.
+"""Errors on machines that lack support: Windows, and platforms without packages of the server.
 
-What the slim program lacks: `tests/build/test_editions.py`.
+`tests/build/test_editions.py` covers the slim edition.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from coder.cli.main import main
 for words in sys.argv[3:]:
     print("==", words, main(words.split()), file=sys.stderr, flush=True)
 """
-"""Commands in a process without some modules: of libraries it has loaded what they would ask the platform for."""
+"""Script for commands in a process without some modules; libraries that query the platform are imported before."""
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_optional_packages_match_markers() -> None:
 
 
 def told(platform: str, lacking: frozenset[str], home: Path, *commands: str) -> dict[str, list[str]]:
-    """What each command says, its exit code last."""
+    """Return the output of each command, with its exit code last."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, platform, ",".join(sorted(lacking)), *commands],
         cwd=ROOT,

@@ -37,7 +37,7 @@ NO_CHOICE = {
     "organizations settings show organization-sync": "of the whole deployment",
     "organizations settings set organization-sync": "of the whole deployment",
 }
-"""Commands with --org that may do without it where there are several organizations."""
+"""Commands with --org that do not require it with several organizations."""
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_ambiguous_organization_is_rejected(name: str, server: OddServer, 
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_debug_options_only_prints(name: str, server: OddServer, tmp_path: Path) -> None:
     if name == "completion words":
-        return  # its words are the rest of the line
+        return  # its arguments are the rest of the line
     words = arguments(name)
     place = len(name.split())
     result = await run([*words[:place], "--debug-options", *words[place:]], server, tmp_path, CODER_VERBOSE="true")
@@ -105,7 +105,7 @@ async def test_completion_mode_offers_words(server: OddServer, tmp_path: Path) -
 
 
 def without_rows(method: str, path: str) -> bytes:
-    """The lists an answer consists of are null, as Go programs write empty ones."""
+    """Return an answer with null lists, as Go programs encode empty ones."""
     whole = described(method, path)
     if path.startswith("/api/v2/users/me/organizations"):
         whole = ORGANIZATIONS[:1]
@@ -122,7 +122,7 @@ def without_rows(method: str, path: str) -> bytes:
 @pytest.mark.parametrize("form", ["table", "json"])
 async def test_empty_list_succeeds(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
     if name == "exp sync list":
-        return  # asks the agent, not a server
+        return  # connects to the agent, not to a server
     server.answer = without_rows
     result = await run([*arguments(name), "-o", form], server, tmp_path)
     assert result.code == 0, result.stderr
@@ -131,7 +131,7 @@ async def test_empty_list_succeeds(name: str, form: str, server: OddServer, tmp_
 
 
 def of_another_release(method: str, path: str) -> bytes:
-    """The reference's answers, from a server of a much newer release."""
+    """Return the reference's answer, from a server of a much newer release."""
     whole = described(method, path)
     if path.startswith("/api/v2/users/me/organizations"):
         whole = ORGANIZATIONS[:1]

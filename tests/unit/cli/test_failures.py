@@ -1,4 +1,4 @@
-"""What is printed when a command fails."""
+"""Error output of commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from coder.base.errors import CoderError
 from coder.cli import session
-from coder.cli.agents.credentials import given_token
+from coder.cli.agents.credentials import read_token_option
 from coder.cli.command import Invocation, parse
 from coder.cli.completion import SCRIPTS, complete
 from coder.cli.failures import defect_text, doing, error_text
@@ -78,7 +78,7 @@ def test_completion(line: list[str], offered: list[str] | None) -> None:
 
 @pytest.mark.parametrize("line", ["show NAME", "users show NAME", "tokens create --user NAME"])
 async def test_undecodable_name(line: str, tmp_path: Path) -> None:
-    """A terminal of another encoding, or a script: Python has such bytes as lone surrogates."""
+    """A terminal or script with another encoding can pass such bytes, which Python decodes to lone surrogates."""
     name = os.fsdecode(b"caf\xe9")
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"message": "Resource not found"}', status="404 Not Found")
@@ -115,7 +115,7 @@ def given(line: str, path: Path) -> Invocation:
         values_of_file,
         _from_yaml,
         lambda path: _yaml(str(path)),
-        lambda path: given_token(given("agent --agent-token-file", path)),
+        lambda path: read_token_option(given("agent --agent-token-file", path)),
         lambda path: _workspaces(given("support bundle --workspace-file", path), None),  # type: ignore[arg-type]
     ],
     ids=["session", "parameters", "variables", "settings", "agent's token", "workspaces"],

@@ -1,4 +1,4 @@
-"""Values of flags that cannot be, in the words of the programs people know."""
+"""Error texts for invalid flag values, as of Go programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command has the flags, short forms, environment variables and defaults people already use."""
+"""Every command has the original's flags, short forms, environment variables and defaults."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
 RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
 NAMES = {row["command"]: command_name(row["command"].split()) for row in RECORDED}
 ROWS = [row | {"command": name} for row in RECORDED if (name := NAMES[row["command"]]) in COMMANDS]
-"""Of commands that are here, under whatever name."""
+"""Recorded flags of commands that exist here, under any name."""
 PARENTS = [row for row in RECORDED if NAMES[row["command"]] == row["command"] and row["command"] in GROUPS]
-"""Flags of a group, which are those of each of its commands."""
+"""Flags of a group, which apply to each of its commands."""
 LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*")
-"""Flags of the server alone, for features it leaves out; what runs in workspaces or beside the server takes all."""
+"""Flags of the server for features it lacks; programs in workspaces and daemons accept all flags."""
 
 OURS = {
     ("agent", "debug-address"),
     ("agent", "prometheus-address"),
-    ("agent", "pprof-address"),  # closed unless asked for
+    ("agent", "pprof-address"),  # closed by default
     ("agent", "agent-firewall-log-proxy-socket-path"),
     ("agent", "log-dir"),
     ("agent", "script-data-dir"),
     ("create", "automatic-updates"),
-    ("external-workspaces create", "automatic-updates"),  # refused before it is sent
+    ("external-workspaces create", "automatic-updates"),  # rejected before it is sent
     ("licenses list", "column"),  # the same names in lower case
     ("provisioner start", "cache-dir"),
     ("provisioner start", "poll-interval"),
     ("provisioner start", "poll-jitter"),
     ("templates init", "id"),  # our own starter templates
-    ("server", "update-check"),  # nobody is asked unless somebody wants it
+    ("server", "update-check"),  # no query unless requested
 }
-"""Flags whose kind or default is ours, each for a reason."""
+"""Flags whose kind or default differs from the recording, with reasons."""
 
 
 def same_default(option: Option, text: str) -> bool:

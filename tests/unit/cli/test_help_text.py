@@ -13,8 +13,8 @@ from coder.cli.command_table import COMMANDS, GROUPS
 from coder.cli.examples import EXAMPLES
 from coder.cli.failures import version_warning
 from coder.cli.help_text import help_text
-from coder.cli.main import children, command_name, load, options_of_groups, other_names
-from coder.cli.output import fit
+from coder.cli.main import aliases_of, children, command_name, load, options_of_groups
+from coder.cli.output import fit_widths
 
 NOT_IMPERATIVE = {
     "update": "Will update and start a given workspace if it is out of date",
@@ -29,7 +29,7 @@ VERBS = frozenset(
     "Restore Resume Revoke Rotate Run Schedule Send Serve Set Share Show Simulate Start Stop Suspend "
     "Toggle Trace Unarchive Unauthenticate Unlink Update View Wait".split()
 )
-"""Imperative verbs (two of them after an adverb) that summaries begin with. Add to them what the field uses."""
+"""Imperative verbs (two after an adverb) that summaries begin with; extend the list with common verbs."""
 DAILY = (
     "create",
     "delete",
@@ -76,7 +76,7 @@ def test_every_command_has_examples() -> None:
 
 
 def test_summaries_are_imperative() -> None:
-    """The summary of a group's list and of the command's own help, and of each group."""
+    """Checks the summaries of the command table, of the commands and of the groups."""
     summaries = [(name, summary) for name, (_, summary) in COMMANDS.items()]
     summaries += [(name, load(name).summary) for name in COMMANDS]
     summaries += GROUPS.items()
@@ -103,7 +103,7 @@ def test_option_help_is_a_full_sentence() -> None:
 def test_help_wraps_to_terminal_width(name: str, width: int) -> None:
     command = load(name) if name in COMMANDS else Command(name, GROUPS[name], lambda _: 0, options_of_groups(name))
     to_type = {f"  {line}" for line in command.long.splitlines() if line.startswith(" ")}
-    for line in help_text(command, children(name), other_names(name), width).splitlines():
+    for line in help_text(command, children(name), aliases_of(name), width).splitlines():
         is_whole = line in to_type or line.startswith("      $ ") or " " not in line.strip()
         assert is_whole or len(line) <= (width or 80), "80 where there is no terminal"
 
@@ -119,13 +119,13 @@ def test_examples_parse(name: str) -> None:
 
 
 def test_help_lists_aliases() -> None:
-    assert "Aliases: ls\n" in help_text(load("list"), (), other_names("list"))
+    assert "Aliases: ls\n" in help_text(load("list"), (), aliases_of("list"))
 
 
 def test_widest_column_shrinks_first() -> None:
-    assert fit([10, 40, 12], [4, 4, 4], 100) == [10, 40, 12]
-    assert fit([10, 40, 12], [4, 4, 4], 46) == [10, 20, 12]
-    assert fit([30, 30], [30, 8], 10) == [30, 8]
+    assert fit_widths([10, 40, 12], [4, 4, 4], 100) == [10, 40, 12]
+    assert fit_widths([10, 40, 12], [4, 4, 4], 46) == [10, 20, 12]
+    assert fit_widths([30, 30], [30, 8], 10) == [30, 8]
 
 
 @pytest.mark.parametrize(

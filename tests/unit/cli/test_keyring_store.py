@@ -1,4 +1,4 @@
-"""A session whose token is in the system's keyring."""
+"""Sessions whose token is in the system's keyring."""
 
 from __future__ import annotations
 

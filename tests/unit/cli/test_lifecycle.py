@@ -1,4 +1,4 @@
-"""`--reason`: every build a command asks for says why, in the words programs that call it may use."""
+"""`--reason`: every build has a reason, one of those that callers can use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS: dict[str, Command] = {
 
 @pytest.fixture
 def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Bodies of the builds that were asked for, of a workspace that can be started, stopped and updated."""
+    """Requests of builds for a workspace that can be started, stopped and updated."""
     bodies: list[dict[str, Any]] = []
     latest = SimpleNamespace(status="stopped", transition="start", job=SimpleNamespace(status="succeeded"))
     workspace = SimpleNamespace(id="w", name="dev", latest_build=latest, outdated=True, template_active_version_id="v")

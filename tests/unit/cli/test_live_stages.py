@@ -1,4 +1,4 @@
-"""A running job as it is drawn."""
+"""Drawing of a running job."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_log_cannot_move_cursor() -> None:
 
 
 def test_multiline_text_is_split() -> None:
-    """What was drawn is taken away by counting its lines."""
+    """The drawing is erased by its number of lines."""
     view = StageView()
     view.add(log("Plan\nand\x1b[2J more", "one\ntwo", 1))
     frame = view.frame(0, 80, 24)

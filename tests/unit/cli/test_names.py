@@ -1,4 +1,4 @@
-"""Which command the words of a line choose: aliases, groups, flags before and between."""
+"""Selection of a command by the words of a line: aliases, groups, flags before and between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 @pytest.mark.parametrize("alias", ALIASES)
 def test_aliases_resolve_word_by_word(alias: str) -> None:
     assert command_name(alias.split()) == ALIASES[alias]
-    assert alias not in COMMANDS, "a name that is a command of its own is no alias"
+    assert alias not in COMMANDS, "a command name cannot be an alias"
 
 
 @pytest.mark.parametrize(

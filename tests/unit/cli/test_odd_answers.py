@@ -1,8 +1,8 @@
-"""No command ever ends in a traceback or a hang, whatever a server answers.
+"""No answer of a server causes a traceback or a hang of a command.
 
-Every command of the table runs against answers that are empty, null, of another shape or type, cut off, a web page,
-an error, or nothing at all; and against whole answers of the reference with something wrong in them. What a command
-does with each is its own tests' matter; here it must end by itself, with an exit code, and with words.
+Every command of the table runs against answers that are empty, null, of another shape or type, truncated, a web page,
+an error, or missing; and against whole answers of the reference with a flaw. Other tests check the results; here a
+command must exit with a code and a message.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ NOT_RUN = {
     "server postgres-builtin-serve": "starts a database",
     "server dbcrypt delete": "waits long for its database",
     "bundle": "asks terraform's registry",
-    "completion words": "its words are the rest of the line",
+    "completion words": "its arguments are the rest of the line",
     "connect exists": "answers by its exit code alone",
 }
-"""Commands that run for ever, or that no server answers."""
+"""Commands that run forever, or that send no request."""
 
 OVER_THE_MESH = {"ssh", "ping", "port-forward", "speedtest", "debug trace", "exp rpty", "netcheck", "support bundle"}
-"""With a whole workspace in the answer these go on to dial it, for as long as it takes."""
+"""Commands that dial the workspace after a complete answer, without a time limit."""
 
 ARGUMENTS: dict[str, list[str]] = {
     "exp scaletest create-workspaces": ["-t", "x", "--timeout", "300ms", "--cleanup-timeout", "300ms"],
@@ -100,7 +100,7 @@ STDIN = {
     **{name: "{}" for name in COMMANDS if name.startswith("organizations settings set ")},
 }
 CREATES = {"create", "external-workspaces create"}
-"""A workspace of the name they are given is there only when they have made it."""
+"""Commands whose workspace must not exist before the command creates it."""
 
 NOT_WHOLE = {
     **{name: "asks the agent's socket, not a server" for name in COMMANDS if name.startswith("exp sync ")},
@@ -108,17 +108,17 @@ NOT_WHOLE = {
     "dotfiles": "needs git",
     "gitssh": "needs ssh",
     "exp example-error validation": "is there to fail",
-    "exp scaletest create-workspaces": "finds no workspace of its own test to take away",
+    "exp scaletest create-workspaces": "finds no workspace of its test to delete",
     "exp scaletest workspace-traffic": "finds no workspace of a test",
     "users activate": "the user is active already",
     "task resume": "the task is active already",
     "vscodessh": "dials a workspace, which tests/unit/cli/network has",
     **{name: "asks a database" for name in COMMANDS if name.startswith("server ") or name == "reset-password"},
 }
-"""Commands that cannot succeed here with a whole answer, and why."""
+"""Commands that cannot succeed here with a whole answer, with reasons."""
 
 FAILS_ON_STDOUT = {"external-auth access-token"}
-"""With 1 and no token it prints where to log in, for the script that asked."""
+"""Command that exits with 1 and prints the login URL for scripts."""
 
 WIDER = frozenset(
     {
@@ -136,7 +136,7 @@ WIDER = frozenset(
         "extra",
     }
 )
-"""Flags that let a command read or print more of an answer, or other parts of it."""
+"""Flags that make a command read or print more or other parts of an answer."""
 
 ODD: dict[str, Reply] = {
     "null": lambda _m, _p: reply("null"),
@@ -185,7 +185,7 @@ def arguments(name: str) -> list[str]:
 
 
 def forms(name: str) -> Iterator[list[str]]:
-    """What may be added to a command line to see more, or other parts, of the answer."""
+    """Return flags to append to a command line, so that it reads more or other parts of the answer."""
     for option in load(name).options:
         if option.flag == "output":
             yield from (["-o", choice] for choice in option.choices if choice != option.default)
@@ -228,7 +228,7 @@ async def run(name: str, words: list[str], server: OddServer, answer: Reply, hom
 
 
 def fault(name: str, server: OddServer, result: Result) -> str:
-    """What is wrong with how a command ended."""
+    """Return what is wrong with the end of a command."""
     if "Traceback" in result.stderr or result.code not in (0, 1) or "a defect of this program" in result.stderr:
         return f"exit {result.code}: {result.stderr[-400:]}"
     says = result.stderr + (result.stdout if name in FAILS_ON_STDOUT else "")
@@ -238,7 +238,7 @@ def fault(name: str, server: OddServer, result: Result) -> str:
 
 
 def asks_a_server(name: str) -> bool:
-    """The others ask a database, which is not there, or the machine."""
+    """The other commands query a missing database, or the machine."""
     return name.split(maxsplit=1)[0] not in {"server", "stat", "reset-password"}
 
 
@@ -276,7 +276,7 @@ async def test_every_output_form_ends_with_words(name: str, server: OddServer, h
 
 @pytest.mark.parametrize("name", READS)
 async def test_whole_answer_suffices(name: str, server: OddServer, home: Path) -> None:
-    """Else the flaws of the tests above are never reached: the first read ends the command."""
+    """Without this, the flaws of the other tests are never reached: the first read would end the command."""
     server.upgrades = True
     result = await run(name, arguments(name), server, flawed("whole", 0, name), home)
     if name in NOT_WHOLE:
@@ -287,7 +287,7 @@ async def test_whole_answer_suffices(name: str, server: OddServer, home: Path) -
 
 
 def odd_lines(name: str) -> Iterator[list[str]]:
-    """The command with something odd in the place of each of its arguments and of each flag's value."""
+    """Return the command with an odd text for each of its arguments and of its flags' values."""
     words, place = arguments(name), len(name.split())
     for option in (*load(name).options, *(GLOBAL_OPTIONS if name == "whoami" else ())):
         if option.flag and option.kind != "bool":
@@ -299,7 +299,7 @@ def odd_lines(name: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN and asks_a_server(name)])
 async def test_odd_arguments_are_no_defect(name: str, server: OddServer, home: Path) -> None:
-    """Brackets, bytes that are no UTF-8, and nothing, as a script's variable that is not set leaves it."""
+    """Odd texts: brackets, bytes that are not UTF-8, and the empty text of an unset variable."""
     not_found: Reply = lambda _method, _path: reply('{"message": "no"}', status="404 Not Found")  # noqa: E731
     answer = not_found if name in OVER_THE_MESH else flawed("whole", 0, name)
     server.upgrades = True
@@ -316,7 +316,7 @@ async def test_odd_arguments_are_no_defect(name: str, server: OddServer, home: P
 async def test_mesh_commands_survive_flaws(
     name: str, server: OddServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They go on to dial what the answer names, so each has until it waits for that; half a second at most."""
+    """They dial the agent of the answer, so each runs until it waits for that, at most half a second."""
     begin = trio.run
 
     def limited(main: Callable[..., Awaitable[Any]], *args: Any, **more: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What commands print: on a terminal a table's rows are rows, and JSON keeps its value."""
+"""Output of commands: on a terminal, each row is one line, and JSON keeps its value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Screen(TerminalText):
 
 
 def opened(monkeypatch: pytest.MonkeyPatch) -> Screen:
-    """Standard output from now on."""
+    """Replace standard output."""
     made = Screen()
     monkeypatch.setattr(sys, "stdout", made)
     return made

@@ -1,4 +1,4 @@
-"""How commands end when they are told to."""
+"""Ends of commands by signals."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def test_signal_ends_without_traceback(number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         argv = [sys.executable, "-c", COMMAND, f"http://127.0.0.1:{silent.getsockname()[1]}"]
         env = {**os.environ, "CODER_CONFIG_DIR": "/nonexistent"}
-        # A runner started in the background ignores SIGINT, and children inherit that.
+        # A background runner ignores SIGINT, and children inherit that.
         with subprocess.Popen(argv, stderr=subprocess.PIPE, env=env, preexec_fn=_listen_again) as it:  # noqa: PLW1509
             silent.settimeout(60)
-            connection, _ = silent.accept()  # it waits for an answer now
+            connection, _ = silent.accept()  # it now waits for an answer
             it.send_signal(number)
             _, said = it.communicate(timeout=60)
             connection.close()

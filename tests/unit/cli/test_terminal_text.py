@@ -1,4 +1,4 @@
-"""Other people's words on a person's terminal."""
+"""Text of other users on a terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_text_and_colours_stay() -> None:
 
 
 def test_json_keeps_value() -> None:
-    """Of all characters there are, those that a terminal is not shown are written in other letters."""
+    """Characters that are unsafe on a terminal are escaped; all characters are checked."""
     for page in range(0, 0x110000, 0x100):
         if 0xD800 <= page < 0xE000:
             continue

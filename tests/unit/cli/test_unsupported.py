@@ -1,4 +1,4 @@
-"""Every setting of the agent and of the daemon is read by the program, or named with the reason why not."""
+"""Every setting of the agent and of the daemon is used, or listed with the reason why not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from coder.cli.agents.reaper import must_reap
 from coder.cli.command import Command, Invocation, parse
 from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
 from coder.cli.server.workspace_proxy_server import SERVER as PROXY
-from coder.cli.unsupported import AGENT, DAEMON, judge_settings, warn_of_unsupported
+from coder.cli.unsupported import AGENT, DAEMON, check_settings, warn_of_unsupported
 from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
@@ -32,7 +32,7 @@ COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
 
 
 def _read_by(words: str) -> set[str]:
-    """Options that the command's own code reads, and those of helpers it shares."""
+    """Return the options that the command's code reads, and those of shared helpers."""
     helpers = ("coder/cli/session.py", "coder/cli/agents/credentials.py")
     shared = {"org"}.union(*(READ.findall((ROOT / helper).read_text()) for helper in helpers))
     return set(READ.findall((ROOT / SOURCES[words]).read_text())) | shared
@@ -58,7 +58,7 @@ def test_every_setting_is_used_or_listed(words: str) -> None:
 
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
-    """What is logged at level warn."""
+    """Collect the messages of level warn."""
     lines: list[str] = []
 
     def keep(level: log.Level, _at: datetime, _name: str, message: str, _fields: dict[str, Any]) -> None:
@@ -82,11 +82,11 @@ def test_unsupported_flags_fail_and_variables_warn(
     command: Command, reasons: dict[str, str], option: Option, logged: list[str]
 ) -> None:
     with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
-        judge_settings(_given(command, option), reasons, "role")
+        check_settings(_given(command, option), reasons, "role")
     assert option.env in caught.value.hint
-    judge_settings(parse(command, [], {}), reasons, "role")
+    check_settings(parse(command, [], {}), reasons, "role")
     assert not logged
-    judge_settings(parse(command, [], {option.env: _other(option)}), reasons, "role")  # a file shared with the server
+    check_settings(parse(command, [], {option.env: _other(option)}), reasons, "role")  # a file shared with the server
     assert logged == [f"--{option.flag} is not supported: {reasons[option.name]}"]
 
 
@@ -143,7 +143,7 @@ def test_reaper_handles_orphans_and_signals() -> None:
 
 
 def _exists(pid: int) -> bool:
-    """A process that has ended and was not collected exists, too."""
+    """Return whether a process exists; a zombie exists too."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,6 +1,6 @@
-"""`coder ssh --forward-gpg`: in which order both sides are made ready, and which side is named when one is not.
+"""`coder ssh --forward-gpg`: the order of the preparation, and errors that name the unready side.
 
-GPG itself is played: a program on PATH here, a table of answers there.
+GPG is simulated: a program on PATH locally, a table of answers in the workspace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOCKET_HERE, SOCKET_THERE = "/run/user/1/S.gpg-agent.extra", "/run/user/2/S.gpg-
 
 @dataclass
 class Workspace:
-    """Answers every command; notes what was asked."""
+    """Workspace that answers every command and records it."""
 
     socket: str = SOCKET_THERE
     fails: str = ""
@@ -39,7 +39,7 @@ class Workspace:
 
 @pytest.fixture
 def gpg_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder of the programs: what each prints is a file beside it."""
+    """Return the folder of programs; the output of each is a file next to it."""
     for name in ("gpg", "gpgconf"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\nfor last; do :; done\nexec cat "{tmp_path}/answer$last"\n')
@@ -55,10 +55,10 @@ async def test_imports_keys_before_forwarding(gpg_here: Path) -> None:
     workspace = Workspace()
     await forward_gpg(workspace)
     assert workspace.asked == [
-        ("make room", b""),  # or gpg waits for an earlier session's socket
+        ("make room", b""),  # otherwise gpg waits for an earlier session's socket
         ("--import", b"public keys"),
         ("--import-ownertrust", b"trust"),
-        ("make room", b""),  # or the agent that importing started keeps the name
+        ("make room", b""),  # otherwise the agent that the import started keeps the path
     ]
     assert workspace.forwarded == [(SOCKET_THERE, SOCKET_HERE)]
 

@@ -1,4 +1,4 @@
-"""A shell opens through every box that networks of companies put between people, agents and their server."""
+"""A shell works through every middlebox of company networks between users, agents and the server."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from tests.kit.stand_ins.certificates import Authority
 
 TERMINAL = 2
 NAME = "coder.test"
-"Not a loopback name: those are never reached through a proxy. Only the proxies here can resolve it."
+"Host name that only the test's proxies can resolve. Loopback names bypass proxies."
 
 
 async def shell_says(link: WorkspaceLink) -> str:
-    """What a terminal in the workspace prints for a sum."""
+    """Expected output of a terminal in the workspace for a sum."""
     await link.wait_reachable(15)
     async with await terminal(link, "echo sum=$((40+2)); sleep 0.2") as stream:
         return (await hear(stream, b"sum=42")).decode()
 
 
 async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
-    """A terminal of the workspace with a command in it."""
+    """Open a workspace terminal with a command."""
     stream: trio.abc.Stream = await link.connect(TERMINAL)
     init = {
         "ID": str(uuid4()),
@@ -54,7 +54,7 @@ async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
 
 
 async def hear(stream: trio.abc.Stream, words: bytes) -> bytes:
-    """What the terminal prints, until it says these words or ends."""
+    """Return the terminal's output until this text or its end."""
     said = b""
     while words not in said and (data := await stream.receive_some()):
         said += data
@@ -72,7 +72,7 @@ async def scene_of(tmp_path: Path) -> AsyncIterator[tuple[AgentWorld, Target, Pa
 async def through(
     view_context: AgentWorld, policy: DialPolicy, folder: Path, *, direct: bool = False
 ) -> tuple[str, Any]:
-    """An agent and a client with this policy; (what the shell said, the client's relay)."""
+    """Run an agent and a client with this policy; return (the shell's output, the client's relay)."""
     with trio.fail_after(60):
         async with running_agent(view_context, policy, folder):
             person = policy.with_token(Secret(view_context.world.token))
@@ -83,7 +83,7 @@ async def through(
 
 @dataclass(frozen=True)
 class Case:
-    """A box and what must be true behind it."""
+    """Middlebox and the expected properties behind it."""
 
     name: str
     make: Callable[[Target], Handler]
@@ -116,7 +116,7 @@ async def test_shell_behind_every_middlebox(tmp_path: Path, monkeypatch: pytest.
         assert len(proxy.tunnels) >= 4, "API, RPC and relay of both sides"
         assert not proxy.refused
 
-        # Direct paths are wanted, and every datagram vanishes; silence of a second and a half costs a connection.
+        # Direct paths are enabled, but every datagram is dropped; a connection breaks after 1.5 idle seconds.
         monkeypatch.setattr(Pump, "udp", lambda *_: True)
         monkeypatch.setattr(Pump, "udp_batch", lambda *_: True)
         port = await nursery.start(serve_box, IdleCutter(target, 1.5))
@@ -127,7 +127,8 @@ async def test_shell_behind_every_middlebox(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.soak  # real seconds; in simulated ones: tests/unit/mesh/drivers/test_derp.py
 async def test_shell_survives_idle_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a fortieth of the time: the box's minute, and the intervals at which relay and RPC connections speak."""
+    """Times are scaled to a fortieth: the middlebox's minute, and the keepalive intervals of relay and RPC
+    connections."""
     monkeypatch.setattr(keepalive, "FIRST", keepalive.FIRST / 40)
     monkeypatch.setattr(mux, "KEEPALIVE_INTERVAL", mux.KEEPALIVE_INTERVAL / 40)
     lost: list[str] = []

@@ -1,4 +1,4 @@
-"""Commands of one person share a mesh node: what is lent, to whom, and until when."""
+"""Commands of a user share a mesh node: which streams are shared, with whom, and until when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Person:
     workspace: str = "dev"
 
     def becomes(self, token: str) -> None:
-        """Another person, for whom the workspace is somebody else's."""
+        """Return another user, who does not own the workspace."""
         (self.directory / "session").write_text(token)
         self.policy, self.workspace = self.policy.with_token(Secret(token)), "admin/dev"
 
@@ -50,7 +50,7 @@ class Person:
 
 @asynccontextmanager
 async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Person, World]]:
-    """Somebody signed in by a key of her own, with an overlay process and a running agent."""
+    """User with her own session key, an overlay process and a running agent."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="ov-") as folder:
         place = Path(folder) / "overlay"
         monkeypatch.setattr(shared_link, "_place", place)
@@ -82,14 +82,14 @@ async def _signed_out(person: Person, world: World) -> Loss:
 
 
 async def _without_role(person: Person, world: World) -> Loss:
-    """Somebody who may enter because she owns the deployment."""
+    """User with permission because she owns the deployment."""
     user, token = await world.member("olga", roles=["owner"])
     person.becomes(token)
     return lambda: world.put(f"/api/v2/users/{user}/roles", {"roles": []})
 
 
 async def _without_share(person: Person, world: World) -> Loss:
-    """Somebody the workspace was shared with."""
+    """User that the workspace is shared with."""
     user, token = await world.member("bob")
     person.becomes(token)
     found = (await world.get("/api/v2/users/me/workspace/dev")).json()
@@ -139,8 +139,8 @@ async def test_command_credentials_are_not_shared(tmp_path: Path, monkeypatch: p
             "proxy": replace(person.policy, proxies={"https": "http://me:secret@proxy.example"}),
             "session": person.policy,
         }[given]
-        if given == "session":  # the directory has another one meanwhile
-            (tmp_path / "session").write_text("somebody-else")
+        if given == "session":  # the directory has another token meanwhile
+            (tmp_path / "session").write_text("another-token")
         async with person.link(policy) as link:
             assert isinstance(link, WorkspaceLink)
             await link.wait_reachable()

@@ -1,4 +1,4 @@
-"""Which workspace and agent a name means."""
+"""Resolution of names to workspaces and agents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_invalid_names(text: str) -> None:
 
 
 def workspace(*resources: list[str]) -> Workspace:
-    """An agent called `name.parent` is one of a dev container."""
+    """Create agents; a name like `name.parent` is of a dev container's agent."""
     some_id = str(UUID(int=1))
     agents = [
         [

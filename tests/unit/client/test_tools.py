@@ -32,7 +32,7 @@ from tests.kit.network.overlay_pair import Pair, node_pair
 
 @dataclass
 class _Known:
-    """What a link asks its controller here."""
+    """Controller for the links of these tests."""
 
     pair: Pair
 

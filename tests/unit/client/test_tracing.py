@@ -1,4 +1,4 @@
-"""The log of a connection: where it lies, under which name, and that debug messages are in it."""
+"""Log of a connection: its path, its name, and its debug messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.base.errors import CoderError
 from coder.client.tracing import log_to_directory
 
 NAME = re.compile(r"coder-ssh-(\d{8}-\d{6})-([0-9a-f]+)-(\d+)\.log")
-"""What editors look for: when, something that is never the same twice, and the process that started the command."""
+"""Pattern of editors for the name: time, a unique part, and the parent's pid."""
 
 
 def test_log_name_for_editors(tmp_path: Path) -> None:

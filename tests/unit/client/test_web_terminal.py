@@ -1,4 +1,4 @@
-"""A terminal over the deployment's WebSocket, and a bundle for those who help, from a process of their own."""
+"""Web terminal and support bundle, from separate processes."""
 
 from __future__ import annotations
 

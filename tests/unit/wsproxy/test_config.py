@@ -1,4 +1,4 @@
-"""Every setting a proxy shares with the server is read by what a proxy runs, or named with the reason why not."""
+"""Every setting that a proxy shares with the server is used, or listed with the reason why not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN = (
     ROOT / "coder/appproxy/http/client_address.py",
 )
 BY_THE_COMMAND = {"verbose", "write_config", "address"}
-"""Of every command; of the server, which has a file of settings; a former name."""
+"""Global options, options of the server's configuration file, and former names."""
 
 
 def test_every_shared_setting_is_used() -> None:

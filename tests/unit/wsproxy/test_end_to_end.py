@@ -1,4 +1,4 @@
-"""A server, a workspace proxy and an agent: people reach a workspace through the proxy."""
+"""Server, workspace proxy and agent: users reach a workspace through the proxy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Scene:
         return DialPolicy(self.url, token=Secret(self.world.token))
 
     async def get(self, path: str, *, token: str | None = None, **rest: Any) -> httpx.Response:
-        """A request to the proxy."""
+        """Send a request to the proxy."""
         self.browser.cookies.clear()
         use = self.world.token if token is None else token
         headers = {**({"Coder-Session-Token": use} if use else {}), **rest.pop("headers", {})}
@@ -136,12 +136,12 @@ async def _becomes_well(s: Scene) -> None:
     assert regions[1]["path_app_url"] == s.url
     policy = (await s.world.get("/workspaces")).headers["content-security-policy"]
     sources = {part.split()[0]: part.split()[1:] for part in policy.split("; ")}
-    assert {s.url, s.url.replace("http", "ws", 1)} <= set(sources["connect-src"])  # its distance, its terminals
+    assert {s.url, s.url.replace("http", "ws", 1)} <= set(sources["connect-src"])  # its latency, its terminals
     assert {urlsplit(s.url).netloc, "*.proxy.test"} <= set(sources["frame-src"])
 
 
 async def _path_application(s: Scene) -> None:
-    """Nobody is signed in at the proxy: the server hands a session over, and the ticket opens without it."""
+    """Without a session at the proxy, the server transfers one, and the ticket works without it."""
     away = await s.get(f"{WEB}/echo?a=1", token="")
     assert away.status_code == 303, away.text
     address = urlsplit(away.headers["location"])
@@ -194,7 +194,7 @@ async def _own_host(s: Scene) -> None:
 
 
 async def _refusals(s: Scene) -> None:
-    """The server's reasons, in the words the server would have used."""
+    """The proxy gives the server's reasons in the server's words."""
     for path, status, words in (
         ("/@admin/dev/apps/none/", 404, "404 - Application Not Found"),
         ("/@admin/dev/apps/8080/", 500, "Ports cannot be opened under a path."),
@@ -227,7 +227,7 @@ async def _terminal(s: Scene) -> None:
         with pytest.raises(HttpError) as refused:
             await connect_websocket(plain, attempt)
         assert refused.value.status == 401
-    with pytest.raises(HttpError):  # another site's page, with our visitor's cookies
+    with pytest.raises(HttpError):  # a page of another site, with the visitor's cookies
         cookie = [("Cookie", f"coder_session_token={s.world.token}"), ("Origin", "https://evil.test")]
         await connect_websocket(plain, f"{path}?{query}", headers=cookie)
     for policy, address, headers in ((plain, signed + ticket, dashboard), (s.policy, f"{path}?{query}", [])):
@@ -253,7 +253,7 @@ async def _relay(s: Scene) -> None:
 
 
 async def _client_of(proxy: RunningProxy) -> DerpTransport:
-    """A connection to a proxy's relay."""
+    """Connect to a proxy's relay."""
     port = urlsplit(proxy.world.access_url).port or 0
     node = DerpNode("a", 10_001, "127.0.0.1", derp_port=port, force_http=True)
     dialer = RelayDialer(DialPolicy(proxy.world.access_url))
@@ -282,7 +282,7 @@ async def _use_is_reported(s: Scene) -> None:
 
 
 async def _who_may_stay(s: Scene) -> None:
-    """What is open is judged anew: whoever is signed out is cut off, whoever is not stays."""
+    """Open streams are checked again: those of logged-out users are closed, others stay open."""
     _, token = await s.world.member("dana")
     shared = DialPolicy(f"http://all--dev--admin.proxy.test:{urlsplit(s.url).port}", address="127.0.0.1")
     hers = await connect_websocket(replace(shared, token=Secret(token)), "/ws")
@@ -302,8 +302,8 @@ async def _who_may_stay(s: Scene) -> None:
 
 
 async def _by_tickets_alone(s: Scene) -> None:
-    """Whoever shows no session is judged by whom the ticket was for: at terminals, as the dashboard opens them, and in
-    applications. What carries the name of another workspace meanwhile keeps nobody."""
+    """Without a session, the ticket's user is checked: at terminals, as the dashboard opens them, and in applications.
+    A stream is closed if its workspace's name now belongs to another workspace."""
     eve, token = await s.world.member("eve")
     workspace = f"/api/v2/workspaces/{s.agent.workspace['id']}"
     assert (await s.world.patch(f"{workspace}/acl", {"user_roles": {eve: "use"}})).status_code == 204
@@ -321,7 +321,7 @@ async def _by_tickets_alone(s: Scene) -> None:
     await s.proxy.authorizer.judge()
     await application.send_message("still")
     assert await application.receive_message() == "still"
-    await terminal.send_message(b'{"data": "still"}')  # a terminal repeats what is typed
+    await terminal.send_message(b'{"data": "still"}')  # a terminal echoes its input
     await _shows(terminal, b"still")
     await _names_keep_nobody(s, UUID(eve), token, cookie.partition("=")[2])
     assert (await s.world.patch(f"{workspace}/acl", {"user_roles": {eve: ""}})).status_code == 204
@@ -331,13 +331,13 @@ async def _by_tickets_alone(s: Scene) -> None:
 
 
 async def _names_keep_nobody(s: Scene, eve: UUID, token: str, signed: str) -> None:
-    """Of two who came in under the same names, one came into a workspace that was called so before."""
+    """Of two visitors with the same names, one connected to the former workspace of that name."""
     authorizer, visits = s.proxy.authorizer, s.world.ctx.part(OpenVisits)
     now = await app_tokens.read_ticket_untrusted(s.world.ctx, signed)
     before = replace(now, workspace_id=uuid4())
     for visitor in (Visitor(Credentials(), eve), Visitor(Credentials(token), eve)):
         with authorizer.watched(visitor, now) as stays, authorizer.watched(visitor, before) as leaves:
-            with trio.CancelScope(shield=True):  # who is cut off is this task: it would end with the block unseen
+            with trio.CancelScope(shield=True):  # the cancelled task is this one: it would end without the checks
                 await authorizer.judge()
             assert (stays.cancel_called, leaves.cancel_called) == (False, True), visitor
         with visits.in_app(visitor, now) as stays, visits.in_app(visitor, before) as leaves:
@@ -377,7 +377,7 @@ async def test_deleted_proxy_exits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_replica_relays_are_connected() -> None:
-    """Two processes of one proxy: a client of one reaches a client of the other."""
+    """A client of one process of a proxy reaches a client of another process."""
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
         one, two = [await proxy_config(world, token, derp_only=True) for _ in range(2)]
@@ -388,7 +388,7 @@ async def test_replica_relays_are_connected() -> None:
         async with open_proxy(one) as first, open_proxy(two) as second:
             await first.world.registration.registered.wait()
             await second.world.registration.registered.wait()
-            first.world.registration.doubt()  # it registers again, and hears of the second
+            first.world.registration.doubt()  # it registers again and learns of the second
 
             here, there = _Client(await _client_of(first)), _Client(await _client_of(second))
             relay = first.world.relay

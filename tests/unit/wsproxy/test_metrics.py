@@ -1,4 +1,4 @@
-"""What a proxy's scrape says, and what may become a series of it. Requests that are served: `test_end_to_end.py`."""
+"""Metrics of a proxy and their series. `test_end_to_end.py` covers served requests."""
 
 from __future__ import annotations
 

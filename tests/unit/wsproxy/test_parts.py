@@ -1,4 +1,4 @@
-"""Parts of a workspace proxy by themselves: settings, registration, keys, refusals that travel."""
+"""Parts of a workspace proxy: settings, registration, keys, transported rejections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from coder.domain.access.credentials import Credentials
 from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, sign
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.net.errors import HttpError, NetError
-from coder.wsproxy.authorizer import JUDGED_AT_ONCE, RemoteAppAuthorizer
+from coder.wsproxy.authorizer import MAX_CONCURRENT_CHECKS, RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig, proxy_config
 from coder.wsproxy.keys import KeyRing
 from coder.wsproxy.primary import TIMEOUT
@@ -85,7 +85,7 @@ def test_settings_of_server_options() -> None:
     config = proxy_config(Inputs(flags=GIVEN, env=env))
     assert (config.primary_access_url, config.server.wildcard_access_url) == ("https://coder.test", "*.apps.test")
     assert config.server.tls_address == ":444"
-    assert not config.server.trace, "what is without effect here is not handed down"
+    assert not config.server.trace, "settings without effect are not passed on"
     assert config.token.reveal() not in repr(config)
 
 
@@ -93,7 +93,7 @@ def test_settings_of_server_options() -> None:
 
 
 class FakePrimary:
-    """Answers what the test queued; the last answer again and again."""
+    """Server with queued answers; the last one repeats."""
 
     url = "https://coder.test"
 
@@ -126,17 +126,17 @@ AWAY = NetError("unreachable", "cannot connect")
 async def test_unreachable_server_is_retried(autojump_clock: Any) -> None:
     primary = FakePrimary(AWAY, AWAY, AWAY, None, AWAY)
     registration = _registration(primary)
-    assert "has just started" in registration.explain_unwell()
+    assert "has just started" in registration.unhealthy_reason()
     with trio.move_on_after(20):
         await registration.keep(lambda _told: None)
     times = [at for at, _ in primary.said]
     assert len(times) == 4
     assert times[1] - times[0] < times[2] - times[1] < times[3] - times[2] < EVERY
-    assert (registration.problem, registration.explain_unwell()) == ("", "")
+    assert (registration.problem, registration.unhealthy_reason()) == ("", "")
     assert primary.said[0][1].access_url == "https://sydney.test"
     with trio.move_on_after(SILENCE + EVERY):
         await registration.keep(lambda _told: None)
-    assert "cannot connect" in registration.explain_unwell()
+    assert "cannot connect" in registration.unhealthy_reason()
 
 
 async def test_registers_periodically_and_on_doubt(autojump_clock: Any) -> None:
@@ -196,7 +196,7 @@ async def test_unknown_key_triggers_fetch(autojump_clock: Any) -> None:
     await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id))
     assert len(asked) == 1
     keys[:] = [_key(2), _key(1, NOW + timedelta(hours=1))]
-    for _ in range(50):  # anybody may invent names of keys
+    for _ in range(50):  # visitors can invent key names
         with pytest.raises(TokenRefused):
             await read_ticket_untrusted(ring, NOW, _ticket(2, agent_id))
     assert len(asked) == 1
@@ -260,7 +260,7 @@ def test_unknown_fields_are_no_rejection() -> None:
         (HttpError(401, "Invalid external proxy token"), "primary_away"),
         (HttpError(403, "", is_enveloped=True), "not_found"),
         (HttpError(404, "", is_enveloped=True), "not_found"),
-        (HttpError(404, "somebody between us"), "primary_away"),
+        (HttpError(404, "a proxy in between"), "primary_away"),
         (HttpError(500, ""), "primary_away"),
         (HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}]), "agent_offline"),
     ],
@@ -278,7 +278,7 @@ def test_server_answer_becomes_reason(error: CoderError, reason: str) -> None:
 
 
 class SlowPrimary:
-    """Answers each question a second later: nobody whose id is not among `stay` may. Silent ones are waited for."""
+    """Answer each request after a second: only ids in `stay` have permission. Requests for silent ids never return."""
 
     def __init__(self, stay: set[UUID], silent: set[UUID]) -> None:
         self.stay, self.silent = stay, silent
@@ -311,7 +311,7 @@ class SlowPrimary:
 async def streams(
     authorizer: RemoteAppAuthorizer, people: list[UUID], *, by_ticket: bool = True
 ) -> AsyncIterator[dict[UUID, trio.CancelScope]]:
-    """One of each, in this order, and in a task of its own: one that is cut off must not end the test."""
+    """Open one stream per ticket, in this order, in separate tasks: a cancelled one must not end the test."""
     scopes: dict[UUID, trio.CancelScope] = {}
 
     async def hold(one: UUID, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -339,15 +339,15 @@ async def test_concurrent_checks_stop_without_server(by_ticket: bool, autojump_c
         assert not any(scope.cancel_called for scope in scopes.values())
         primary.silent, began = set(), trio.current_time()
         await authorizer.judge()
-        assert trio.current_time() - began <= len(people) / JUDGED_AT_ONCE
+        assert trio.current_time() - began <= len(people) / MAX_CONCURRENT_CHECKS
         assert {one for one in people if scopes[one].cancel_called} == set(people) - primary.stay
-        assert primary.most <= JUDGED_AT_ONCE
+        assert primary.most <= MAX_CONCURRENT_CHECKS
 
 
 async def test_failed_check_moves_last(autojump_clock: Any) -> None:
-    """However many they are, and in whatever order tasks begin."""
-    people = [uuid4() for _ in range(4 * JUDGED_AT_ONCE)]
-    silent = people[: 2 * JUDGED_AT_ONCE - 1]
+    """The order holds for any number of streams and any task order."""
+    people = [uuid4() for _ in range(4 * MAX_CONCURRENT_CHECKS)]
+    silent = people[: 2 * MAX_CONCURRENT_CHECKS - 1]
     authorizer = RemoteAppAuthorizer(_world_of(SlowPrimary(set(), silent=set(silent))))
     for _ in range(10):
         async with streams(authorizer, people) as scopes:

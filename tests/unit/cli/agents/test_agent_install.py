@@ -1,4 +1,4 @@
-"""`coder agent install`: what it shows, what it writes, what it says when it cannot."""
+"""`coder agent install`: its dry run, its files and its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLAGS = ["--agent-url", "https://c.example", "--agent-token", TOKEN]
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Service managers that write down how they were called."""
+    """Service managers that record their command lines."""
     folder = tmp_path / "programs"
     folder.mkdir()
     for name in ("systemctl", "loginctl"):

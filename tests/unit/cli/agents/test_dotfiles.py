@@ -1,4 +1,4 @@
-"""`coder dotfiles` on real Git repositories: what becomes of what is already in the home, each time run twice."""
+"""`coder dotfiles` on real Git repositories: conflicts with files of the home; every case runs twice."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 @dataclass(frozen=True)
 class LinkTo:
-    """A symbolic link of the repository."""
+    """Symbolic link in the repository."""
 
     target: str
 
 
 @dataclass
 class Dotfiles:
-    """A home with this program's configuration in it, and a repository beside."""
+    """Create a home with this program's configuration, and a repository."""
 
     home: Path
     repository: Path
@@ -52,7 +52,7 @@ class Dotfiles:
         return await run_cli(["dotfiles", str(self.repository), "-y", *words], home=self.home, env=GIT)
 
     async def link(self, *words: str) -> Result:
-        """Runs it twice: the second run must change nothing, and move nothing. Returns what the first one said."""
+        """Run it twice: the second run must change nothing. Return the output of the first."""
         first = await self.run(*words)
         after = self.state()
         second = await self.run(*words)
@@ -62,7 +62,7 @@ class Dotfiles:
         return first
 
     def state(self) -> dict[str, str]:
-        """Everything in the home but Git's own, by path: what a file holds, where a link leads."""
+        """Return the home's files by path, without Git's own: contents of files, targets of links."""
         found: dict[str, str] = {}
         for folder, directories, files in os.walk(self.home):
             directories[:] = [name for name in directories if name != ".git"]
@@ -98,7 +98,7 @@ async def test_links_files_into_directories(dotfiles: Dotfiles) -> None:
 
 
 async def test_config_keeps_clone_and_session(dotfiles: Dotfiles) -> None:
-    """Most repositories have a `.config`, and the clone lies in the home's."""
+    """Most repositories have a `.config`, and the clone is in that of the home."""
     (dotfiles.home / ".config/other.conf").write_text("mine")
     dotfiles.commit({".config/foo": "a", ".config/nvim/init.lua": "n"})
     result = await dotfiles.link()
@@ -150,7 +150,7 @@ async def test_ssh_keeps_other_files(dotfiles: Dotfiles) -> None:
 
 
 async def test_conflicting_file_is_backed_up(dotfiles: Dotfiles) -> None:
-    """In the place of a file, and in that of a directory."""
+    """A file and a directory conflict."""
     for name in (".bashrc", ".vim"):
         (dotfiles.home / name).write_text(f"old {name}")
     dotfiles.commit({".bashrc": "new", ".vim/x": "v"})
@@ -175,7 +175,7 @@ async def test_conflicting_directory_is_kept(dotfiles: Dotfiles) -> None:
 
 
 async def test_a_linked_directory_is_followed(dotfiles: Dotfiles, tmp_path: Path) -> None:
-    """As where a home's directories lie on another disk."""
+    """Directories of a home can be on another disk."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk/mine").write_text("mine")
     (dotfiles.home / ".local").symlink_to(tmp_path / "disk")
@@ -208,7 +208,7 @@ async def test_keeps_link_to_clone(dotfiles: Dotfiles, tmp_path: Path) -> None:
 
 
 async def test_keeps_whole_directory_link(dotfiles: Dotfiles) -> None:
-    """As former versions made them."""
+    """Former versions linked whole directories."""
     (dotfiles.home / ".vim").symlink_to(dotfiles.clone / ".vim")
     dotfiles.commit({".vim/x": "v"})
     result = await dotfiles.link()
@@ -217,7 +217,7 @@ async def test_keeps_whole_directory_link(dotfiles: Dotfiles) -> None:
 
 @pytest.mark.parametrize("led_to", ["/nowhere", "old-file"])
 async def test_another_link_is_replaced(led_to: str, dotfiles: Dotfiles) -> None:
-    """In the place of a file, and in that of a directory."""
+    """A file and a directory conflict."""
     (dotfiles.home / "old-file").write_text("old")
     for name in (".bashrc", ".vim"):
         (dotfiles.home / name).symlink_to(led_to)
@@ -230,7 +230,7 @@ async def test_another_link_is_replaced(led_to: str, dotfiles: Dotfiles) -> None
 
 
 async def test_links_repository_links(dotfiles: Dotfiles) -> None:
-    """To a file, to a directory, to nothing, and outside of it: none is followed."""
+    """Links to a file, to a directory, to nothing, and outside the repository are not followed."""
     links = {".rc": "shared/rc", ".dir": "shared", ".gone": "nothing", ".out": "/etc", ".self": ".self", ".up": "."}
     dotfiles.commit({"shared/rc": "r", ".deep/link": LinkTo("../shared")})
     dotfiles.commit({name: LinkTo(target) for name, target in links.items()})
@@ -263,7 +263,7 @@ async def test_deep_directories_are_linked(dotfiles: Dotfiles) -> None:
 
 
 async def test_read_only_target_is_reported(dotfiles: Dotfiles) -> None:
-    """A directory of the kernel's: not even root may write there."""
+    """Even root cannot write to this directory of the kernel."""
     (dotfiles.home / ".fixed").symlink_to("/proc/sys")
     dotfiles.commit({".fixed/a": "a", ".fixed/b/c": "c", ".zshrc": "z"})
     result = await dotfiles.run()

@@ -1,4 +1,4 @@
-"""Steps of making an agent a service: on every platform, for machine and user; the token in one file only."""
+"""Steps that install an agent as a service: for every platform, machine and user; the token is in one file only."""
 
 from __future__ import annotations
 

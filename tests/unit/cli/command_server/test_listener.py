@@ -1,4 +1,4 @@
-"""The command server's own process: when it ends, and whom it answers."""
+"""Process of the command server: when it exits, and which users it serves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kit.paths import ROOT
 from tests.kit.programs.single_binary import Launcher
 
 PATIENCE = 60.0
-SOMEBODY = 65534
+OTHER_UID = 65534
 SERVER = """
 import os, sys
 from pathlib import Path
@@ -37,7 +37,7 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anot
 
 @contextmanager
 def listening(idle: float) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A listener in a process of its own, whose workers say one word; it has its lock as descriptor 3."""
+    """Listener in a separate process, whose workers print one word; descriptor 3 is its lock."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="ls-") as folder:
         place = Path(folder) / "sock"
         argv = ["sh", "-c", 'exec "$@" 3>"$0"', f"{folder}/lock", sys.executable, "-c", SERVER, str(place), str(idle)]
@@ -106,7 +106,7 @@ def test_other_user_is_rejected() -> None:
     with listening(idle=IDLE_SECONDS) as (_, place):
         place.chmod(0o666)
         place.parent.chmod(0o755)
-        os.seteuid(SOMEBODY)  # a connection is its maker's of this moment
+        os.seteuid(OTHER_UID)  # a connection has the credentials of the moment of connect
         try:
             assert said_to(place) == b""
         finally:
@@ -117,7 +117,7 @@ def test_other_user_is_rejected() -> None:
 @NEEDS_ROOT
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
 def test_launcher_checks_socket_owner() -> None:
-    """Arguments and environment hold tokens: who listens is asked before anything is sent."""
+    """Arguments and environment contain tokens, so the launcher checks the listener's owner before sending."""
     launcher = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
     try:
         launcher.start_server()
@@ -126,7 +126,7 @@ def test_launcher_checks_socket_owner() -> None:
             impostor.settimeout(PATIENCE)
             place.unlink()
             impostor.bind(str(place))
-            os.seteuid(SOMEBODY)  # whose socket it is the kernel writes down now
+            os.seteuid(OTHER_UID)  # the kernel records the socket's owner now
             try:
                 impostor.listen()
             finally:

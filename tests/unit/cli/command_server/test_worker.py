@@ -1,4 +1,4 @@
-"""A forked process of the command server, and the launcher it works for (played here)."""
+"""Worker of the command server, and its launcher (simulated here)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ os._exit(worker.run(socket.socket(fileno=int(sys.argv[1])), "identity", main, la
 
 @dataclass
 class Played:
-    """The launcher's ends. `told` are the worker's standard input and output, at the launcher's numbers 0 and 1."""
+    """Launcher side of a worker. `told` are the worker's standard input and output, the launcher's descriptors 0 and
+    1."""
 
     worker: subprocess.Popen[bytes]
     channel: socket.socket
@@ -52,7 +53,7 @@ class Played:
 
 @contextmanager
 def played(number_of_error: int = 2) -> Iterator[Played]:
-    """A worker that was sent a request."""
+    """Start a worker and send it a request."""
     channel, theirs = socket.socketpair()
     channel.settimeout(PATIENCE)
     with subprocess.Popen(
@@ -83,12 +84,12 @@ def played(number_of_error: int = 2) -> Iterator[Played]:
 
 
 def test_channel_data_does_not_kill() -> None:
-    """The kernel tells of the launcher's last word when it is in the queue: by then it may have been read."""
+    """The kernel signals the launcher's last message when it is queued, possibly after it was read."""
     with played() as launcher:
         assert launcher.report() == (b"R", launcher.worker.pid)
         launcher.channel.sendall(b"G")
         assert os.read(launcher.said, 100) == b"begun\n"
-        launcher.channel.sendall(b"?")  # its notice, late
+        launcher.channel.sendall(b"?")  # the delayed signal
         os.write(launcher.written, b"all\n")
         assert launcher.report() == (b"X", 7)
         assert os.read(launcher.said, 100) == b"got all\n"
@@ -97,7 +98,7 @@ def test_channel_data_does_not_kill() -> None:
 
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_exits_with_launcher(has_begun: bool) -> None:
-    """From the moment it is ready: there is none at which a launcher that is killed leaves it behind."""
+    """The worker exits with a killed launcher from the moment it is ready."""
     with played() as launcher:
         assert launcher.report()[0] == b"R"
         if has_begun:

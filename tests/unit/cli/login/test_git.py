@@ -1,4 +1,4 @@
-"""What git runs inside a workspace: ssh with the owner's key, and answers to its questions."""
+"""Helpers of git inside a workspace: ssh with the owner's key, and answers to prompts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENV = {"CODER_AGENT_URL": "http://127.0.0.1:9", "CODER_AGENT_TOKEN": "22222222-2
 
 
 async def run(words: list[str], home: Path, answers: dict[str, Any], path: str = "") -> tuple[Result, list[str]]:
-    """A command whose requests are answered by path; what it asked for."""
+    """Run a command whose requests are answered by path; return its requests."""
     asked: list[str] = []
 
     def request(_: BlockingClient, __: str, target: str, **___: Any) -> HttpAnswer:
@@ -50,7 +50,7 @@ async def test_ssh_uses_owner_and_workspace_keys(tmp_path: Path, code: int) -> N
     line, mode, *key = seen.read_text().splitlines()
     assert line.endswith(f"-i {tmp_path}/.ssh/id_rsa -o SendEnv=GIT_PROTOCOL git@example.com git-upload-pack '/x'")
     assert (mode, "\n".join(key) + "\n") == ("600", PRIVATE)
-    assert not Path(line.split()[1]).exists(), "the key is gone with the command"
+    assert not Path(line.split()[1]).exists(), "the key is deleted after the command"
     assert ("ssh-ed25519 AAAA" in done.stderr) == (code == 255)
 
 

@@ -1,4 +1,4 @@
-"""`coder config-ssh`: what is written, what is remembered, what goes to which stream."""
+"""`coder config-ssh`: the written section, the stored options and the output streams."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ OLD = "# ------------START-CODER-----------\nHost coder.*\n\tUser old\n# -------
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 async def test_text_outside_section_is_unchanged(line_end: str, server: OddServer, tmp_path: Path) -> None:
-    """Comments in another encoding and lines of another system's editor included."""
+    """This includes comments in another encoding and CRLF lines."""
     path = tmp_path / "config"
     head = f"# caf\udce9{line_end}Host a{line_end}\tUser b{line_end}{line_end}".encode(errors="surrogateescape")
     tail = f"{line_end}Host z{line_end}".encode()
@@ -104,7 +104,7 @@ async def test_diff_covers_only_section(server: OddServer, tmp_path: Path) -> No
     assert taken == ["\tUser old"]
     assert given[0].startswith("# Written by `coder config-ssh`") and "Host *.coder" in given
     assert not {"Host a", "Host z", *OLD.splitlines()[:2]} & {*taken, *given}
-    asked = await config_ssh(server, tmp_path)  # nobody is there to say yes
+    asked = await config_ssh(server, tmp_path)  # there is no terminal to confirm
     assert asked.code == 1 and "-\tUser old" in asked.stderr and b"User old" in path.read_bytes()
 
 
@@ -125,7 +125,7 @@ async def test_keeps_link_and_damaged_marks(server: OddServer, tmp_path: Path) -
 
 @pytest.mark.parametrize("option", ["", "=", "ForwardAgent", "User=x\nHost *"])
 async def test_invalid_setting_is_rejected(option: str, server: OddServer, tmp_path: Path) -> None:
-    if option:  # an empty one is none
+    if option:  # an empty value counts as unset
         refused = await config_ssh(server, tmp_path, "-y", "-o", option)
         assert refused.code == 1 and "--ssh-option: " in refused.stderr
         assert "is no setting of an SSH client" in refused.stderr
@@ -145,7 +145,7 @@ def _says(server: OddServer, settings: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("value", ["", " ", "\t", "\n"])
 async def test_server_setting_without_value_is_skipped(value: str, server: OddServer, tmp_path: Path) -> None:
-    """OpenSSH refuses a keyword without one, and everything else with it."""
+    """OpenSSH rejects a keyword without a value, and the whole file with it."""
     _says(server, {"ForwardAgent": value, "ServerAliveInterval": "30"})
     done = await config_ssh(server, tmp_path, "-y")
     assert done.code == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Port specifications as people write them."""
+"""Port specifications of users."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_empty_and_duplicate_ports_are_rejected(capsys: pytest.CaptureFixture[st
     assert "no port-forwards requested" in capsys.readouterr().err
     assert main(["port-forward", "dev", "--tcp", "8080", "--tcp", "8080:9000"]) == 1
     assert "given twice" in capsys.readouterr().err
-    # TCP and UDP do not disturb each other: the next complaint is that nobody is signed in
+    # TCP and UDP do not conflict: the next error is the missing login
     assert main(["--global-config", "/nonexistent", "port-forward", "dev", "--tcp", "8080", "--udp", "8080"]) == 1
     assert "not logged in" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""How `coder ssh` starts."""
+"""Start of `coder ssh`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_session_selects_tunnel(
 
 
 async def test_undecodable_words_are_passed_unchanged() -> None:
-    """A file's name may be in any encoding."""
+    """A file name can have any encoding."""
     given: list[Any] = []
 
     class Connection:

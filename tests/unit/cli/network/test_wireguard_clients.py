@@ -1,4 +1,4 @@
-"""`coder wireguard add`: the configuration printed, and what is found out before a client is made."""
+"""`coder wireguard add`: the printed configuration, and the checks before a client is created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load on a deployment: bounded, measured, and taken away exactly."""
+"""Load on a deployment: bounded, measured, and cleaned up exactly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio.testing
 
 from coder.base.errors import CoderError
 from coder.cli.scaletest.ledger import FILE, Ledger, new_names
-from coder.cli.scaletest.runs import ScaletestRun, chosen_range, run_all, spread
+from coder.cli.scaletest.runs import ScaletestRun, chosen_range, percentiles, run_all
 from coder.net.policy import DialPolicy
 from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
@@ -29,7 +29,7 @@ async def scaletest(world: World, home: Path, words: str, code: int = 0) -> Resu
 
 
 async def names_of(world: World) -> tuple[set[str], set[str]]:
-    """Workspaces and users there are."""
+    """Return the existing workspaces and users."""
     workspaces = (await world.get("/api/v2/workspaces")).json()["workspaces"]
     users = (await world.get("/api/v2/users")).json()["users"]
     return {one["name"] for one in workspaces}, {one["username"] for one in users}
@@ -51,7 +51,7 @@ async def test_cleanup_deletes_exactly_what_was_created(tmp_path: Path) -> None:
         assert all(run["error"] is None and run["metrics"]["build_ms"] > 0 for run in found["runs"].values())
         workspaces, users = await names_of(world)
         made = set(found["runs"])
-        assert workspaces == before[0] | made and users == before[1] | made, "each has a user of its own"
+        assert workspaces == before[0] | made and users == before[1] | made, "each has its own user"
         assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
         kept = await scaletest(world, tmp_path, "cleanup --template other")
         assert "0 removed" in kept.stderr
@@ -59,7 +59,7 @@ async def test_cleanup_deletes_exactly_what_was_created(tmp_path: Path) -> None:
         assert "6 removed, 0 could not be" in gone.stderr
         assert await names_of(world) == before
         assert "0 removed" in (await scaletest(world, tmp_path, "cleanup")).stderr
-        # By itself, at the end; and with one's own login nobody is made.
+        # Cleaned up at the end; and with --use-host-login no user is created.
         await scaletest(
             world, tmp_path, f"create-workspaces -t {template['name']} --use-host-login --no-wait-for-agents"
         )
@@ -72,10 +72,10 @@ async def test_traffic_through_a_terminal(tmp_path: Path) -> None:
         world = view.world
         renamed = await world.patch(f"/api/v2/workspaces/{view.workspace['id']}", {"name": name})
         assert renamed.status_code == 204, renamed.text
-        Ledger(tmp_path, world.url).intend("workspace", "admin", name)
-        Ledger(tmp_path, "http://other.example").intend("workspace", "admin", name)
+        Ledger(tmp_path, world.url).record("workspace", "admin", name)
+        Ledger(tmp_path, "http://other.example").record("workspace", "admin", name)
         async with running_agent(view, DialPolicy(world.url), tmp_path / "agent"):
-            Ledger(tmp_path, world.url).intend("workspace", "somebody", new_names(1)[0])
+            Ledger(tmp_path, world.url).record("workspace", "alice", new_names(1)[0])
             words = "workspace-traffic --use-host-login --job-timeout 2s --output json"
             words += " --bytes-per-tick 100 --tick-interval 50ms"
             found = json.loads((await scaletest(world, tmp_path, words)).stdout)
@@ -136,7 +136,7 @@ async def test_concurrency_and_timeouts(autojump_clock: trio.testing.MockClock) 
 
         return f"run-{number}", do
 
-    runs = await run_all([job(number) for number in (1, 2, 3, 50)], at_once=2, timeout=100, job_timeout=10)
+    runs = await run_all([job(number) for number in (1, 2, 3, 50)], concurrency=2, timeout=100, job_timeout=10)
     assert most == 2
     assert [(run.name, run.seconds, run.error) for run in runs] == [
         ("run-1", 1, ""),
@@ -147,8 +147,8 @@ async def test_concurrency_and_timeouts(autojump_clock: trio.testing.MockClock) 
 
 
 def test_percentiles_use_nearest_rank() -> None:
-    assert spread([]) == {}
-    assert spread([0.004, 0.001, 0.003, 0.002]) == {"p50_ms": 2, "p95_ms": 4, "p99_ms": 4, "max_ms": 4}
+    assert percentiles([]) == {}
+    assert percentiles([0.004, 0.001, 0.003, 0.002]) == {"p50_ms": 2, "p95_ms": 4, "p99_ms": 4, "max_ms": 4}
 
 
 @pytest.mark.parametrize(

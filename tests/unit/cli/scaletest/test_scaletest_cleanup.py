@@ -1,4 +1,4 @@
-"""What scale tests made is taken away, all of it and nothing else, whatever was cut short or done at the same time."""
+"""Cleanup deletes exactly what scale tests created, also after crashes and with concurrent tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from coder.cli.command import parse
 from coder.cli.main import load
 from coder.cli.scaletest import create_workspaces
 from coder.cli.scaletest.create_workspaces import _ask_for
-from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, Made, new_names
-from coder.cli.scaletest.runs import MOST_JOBS
+from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, LedgerEntry, new_names
+from coder.cli.scaletest.runs import MAX_JOBS
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -87,7 +87,7 @@ async def test_waits_for_running_build(tmp_path: Path) -> None:
 async def test_hidden_resource_is_kept_in_ledger(
     kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
 ) -> None:
-    """`sees`: what the server says of things of others; None where it does not say."""
+    """`sees`: the server's answer about resources of other users; None without an answer."""
     refused = reply('{"message": "no"}', status="404 No")
 
     def answer(_method: str, path: str) -> bytes:
@@ -98,7 +98,7 @@ async def test_hidden_resource_is_kept_in_ledger(
     with odd_server() as server:
         server.answer = answer
         ledger = Ledger(tmp_path, server.url, lambda: time.time() - ago)
-        made = ledger.intend(kind, owner, new_names(1)[0], by)
+        made = ledger.record(kind, owner, new_names(1)[0], by)
         if answered:
             ledger.answered(made)
         result = await cleaned(server.url, tmp_path)
@@ -133,13 +133,13 @@ async def test_resources_of_other_deployments_are_listed(tmp_path: Path) -> None
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"username": "admin"}')
         for url in ("http://other", "http://other", "http://third"):
-            Ledger(tmp_path, url).intend("workspace", "admin", new_names(1)[0])
+            Ledger(tmp_path, url).record("workspace", "admin", new_names(1)[0])
         result = await cleaned(server.url, tmp_path)
     assert result.code == 0 and "0 removed" in result.stderr
     assert "2 more were made at http://other:" in result.stderr and "1 more were made at http://third" in result.stderr
 
 
-# ---- whatever ends a test
+# ---- ends of a test
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ async def test_ledger_records_answers(answer: bytes, states: list[str], tmp_path
     with odd_server() as server:
         server.answer = lambda _method, _path: answer
         ledger = Ledger(tmp_path, server.url)
-        made = ledger.intend("user", "a", new_names(1)[0])
+        made = ledger.record("user", "a", new_names(1)[0])
         async with HttpClient(DialPolicy(server.url)) as http:
             with nullcontext() if states == ["made"] else pytest.raises((HttpError, NetError)):
                 await _ask_for(http, ledger, made, "/api/v2/users", {})
@@ -227,23 +227,23 @@ async def test_ledger_records_answers(answer: bytes, states: list[str], tmp_path
 async def test_cleanup_of_several_tests(tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"username": "admin"}')
-        names = [f"scaletest-00000000-{number}" for number in range(MOST_JOBS + 1)]
+        names = [f"scaletest-00000000-{number}" for number in range(MAX_JOBS + 1)]
         lines = [{"url": server.url, "kind": "user", "owner": name, "name": name} for name in names]
         (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
         words = ["exp", "scaletest", "cleanup", "--cleanup-timeout", "0s"]
         result = await run_cli(words, home=tmp_path, env=env)
-    assert f"{MOST_JOBS + 1} could not be" in result.stderr
+    assert f"{MAX_JOBS + 1} could not be" in result.stderr
 
 
 def test_ledger_ignores_foreign_lines(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "http://a/", lambda: 7.0)
     (name,) = new_names(1)
-    ledger.intend("workspace", "me", name)
+    ledger.record("workspace", "me", name)
     rest = '{"url": "http://a", "kind": "workspace", "owner": "me", "name": "production"}\n{"cut\n[]\n{"name": 1}\n'
     with (tmp_path / FILE).open("a") as file:
         file.write(rest)
-    assert ledger.of("workspace") == [Made("http://a", "workspace", "me", name, at=7.0)]
+    assert ledger.of("workspace") == [LedgerEntry("http://a", "workspace", "me", name, at=7.0)]
     assert ledger.of("workspace", ["other"]) == []
     ledger.forget(ledger.of("workspace")[0])
     assert ledger.of("workspace") == []
@@ -255,7 +255,7 @@ def test_cut_line_loses_no_other(half: str, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "http://a")
     names = new_names(2)
     for name in names:
-        ledger.intend("user", name, name)
+        ledger.record("user", name, name)
     assert [one.name for one in ledger.of("user")] == names
 
 
@@ -264,13 +264,13 @@ def test_old_version_lines_are_old(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(json.dumps({"url": "http://a", "kind": "user", "owner": name, "name": name}) + "\n")
     ledger = Ledger(tmp_path, "http://a")
     (one,) = ledger.of("user")
-    assert not ledger.may_still_come(one) and one.by == ""
+    assert not ledger.may_be_pending(one) and one.by == ""
 
 
 def test_concurrent_writes_are_kept(tmp_path: Path) -> None:
     gone, stay = new_names(100), new_names(100)
     for name in gone:
-        Ledger(tmp_path, "http://a").intend("user", name, name)
+        Ledger(tmp_path, "http://a").record("user", name, name)
 
     def forget() -> None:
         ledger = Ledger(tmp_path, "http://a")
@@ -278,11 +278,11 @@ def test_concurrent_writes_are_kept(tmp_path: Path) -> None:
             ledger.forget(one)
             ledger.compact()
 
-    def intend() -> None:
+    def record() -> None:
         for name in stay:
-            Ledger(tmp_path, "http://a").intend("user", name, name)
+            Ledger(tmp_path, "http://a").record("user", name, name)
 
-    threads = [threading.Thread(target=work) for work in (forget, intend)]
+    threads = [threading.Thread(target=work) for work in (forget, record)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Options of scale tests: each is read by its command, or refused with a reason."""
+"""Options of scale tests: each is used by its command, or rejected with a reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = [pytest.param(words, one, id=f"{words} --{one.flag}") for words in WORDS
 
 
 def another_value(option: Option) -> str:
-    """Which the option takes, and is not its default."""
+    """Return a valid value of the option that is not its default."""
     if option.choices:
         return next(choice for choice in option.choices if choice != option.default)
     if isinstance(option.default, timedelta):
@@ -32,7 +32,7 @@ def another_value(option: Option) -> str:
 
 
 def options_read(module: ModuleType, name: str, seen: set[tuple[str, str]]) -> set[str]:
-    """Options that the function reads, and those it calls in this package."""
+    """Return the options that the function and its callees in this package read."""
     if (module.__name__, name) in seen:
         return set()
     seen.add((module.__name__, name))

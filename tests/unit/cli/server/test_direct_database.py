@@ -1,4 +1,4 @@
-"""Commands that work on a deployment's database: where there is none they say so, and make nothing."""
+"""Commands on a deployment's database: without one they fail and create nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DIRECT: dict[str, tuple[str, ...]] = {
     "server regenerate-vapid-keypair": ("-y",),
     "server restore": (str(KEPT), "-y"),
 }
-"""Every command that touches a database or a data directory, but for the server itself, and a way to call it."""
+"""Command lines of every command that uses a database or a data directory, except for the server itself."""
 each = pytest.mark.parametrize("words", DIRECT)
 
 
@@ -51,7 +51,7 @@ def test_table_has_every_direct_command() -> None:
 
 
 def test_only_server_creates_database() -> None:
-    """`run_postgres` makes one where there is none: commands reach it through what looks first."""
+    """`run_postgres` creates a missing database, so commands reach it only after a check."""
     sources = Path(direct_database.__file__).parents[1].rglob("*.py")
     callers = {path.name for path in sources if "run_postgres(" in path.read_text()}
     assert callers == {"direct_database.py", "backup.py", "server_database.py"}
@@ -115,7 +115,7 @@ async def test_a_directory_of_another_user(open_path: Path, monkeypatch: pytest.
 
 
 def test_incomplete_database_is_rejected(open_path: Path) -> None:
-    """A first start that was killed leaves files, and a mark beside them."""
+    """A killed first start leaves files and a marker."""
     account = Account(os.geteuid(), os.getegid(), "", False)
     assert find_cluster(open_path, account) is None
     made = cluster_of(open_path, account)
@@ -127,7 +127,7 @@ def test_incomplete_database_is_rejected(open_path: Path) -> None:
 
 
 async def test_restore_into_new_directory(open_path: Path) -> None:
-    """After the loss of a machine: a backup and an empty directory."""
+    """After the loss of a machine, only a backup and an empty directory exist."""
     place = open_path / "new"
     done = await run_cli(["server", "restore", str(KEPT), "-y"], home=open_path)
     assert done.code == 1 and "To restore into a new place, name it with --global-config" in done.stderr

@@ -1,4 +1,4 @@
-"""Commands on a deployment's database: administrators and the keys of what is sealed."""
+"""Commands on a deployment's database: administrators and encryption keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2)
 
 
 async def stored(world: World) -> tuple[str, str]:
-    """A secret's value and an SSH key as they lie in the database."""
+    """Return a secret's value and an SSH key as stored in the database."""
 
     async def read(tx: object) -> tuple[str, str]:
         value = (await tx.execute(user_secrets.select())).one().value  # type: ignore[attr-defined]
@@ -80,7 +80,7 @@ async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
         assert "not supported" in refused
         await _push_keys(world)
         assert "EOF" in await coder("server", "regenerate-vapid-keypair", code=1)
-        assert (await _push_keys(world))[1] == 1, "nobody has confirmed it"
+        assert (await _push_keys(world))[1] == 1, "it was not confirmed"
         assert (await coder("server", "regenerate-vapid-keypair", "-y")).startswith("1 subscriptions were deleted")
         assert await world.ctx.db.read(_kept_push_keys) == (None, 0)
         await _links(world)
@@ -93,13 +93,13 @@ async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
 
 
 async def _kept_push_keys(tx: Any) -> tuple[str | None, int]:
-    """The site's key pair, and how many browsers have subscribed under it."""
+    """Return the site's key pair, and the number of browser subscriptions for it."""
     key = (await tx.execute(site_configs.select().where(site_configs.c.key == web_push.VAPID_KEYS))).one_or_none()
     return key and key.value, len((await tx.execute(webpush_subscriptions.select())).all())
 
 
 async def _push_keys(world: World) -> tuple[str | None, int]:
-    """A key pair and a browser, where there are none yet."""
+    """Insert a key pair and a subscription."""
 
     async def write(tx: Any) -> tuple[str | None, int]:
         if (await _kept_push_keys(tx))[0] is None:
@@ -112,7 +112,7 @@ async def _push_keys(world: World) -> tuple[str | None, int]:
 
 
 async def _links(world: World) -> None:
-    """Two accounts at OpenID providers, one of them a former one."""
+    """Insert two accounts of OpenID providers, one of them a former provider."""
 
     async def write(tx: object) -> None:
         for owner, issuer in ((world.user_id, "https://old.example.com"), (user_id, "https://new.example.com")):

@@ -1,4 +1,4 @@
-"""How a task's app is, from what the model says and what its AgentAPI shows."""
+"""Status of a task's app, from the model's reports and its AgentAPI's events."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def person(ident: int) -> tuple[str, Any]:
     [
         ([], [RUNNING, STABLE], ["working", "idle"]),
         ([], [STABLE, RUNNING, RUNNING, STABLE], ["idle", "working", "idle"]),
-        ([WORKING], [RUNNING, STABLE, STABLE], ["idle"]),  # it forgot to say that it waits
-        ([DONE], [RUNNING, STABLE], []),  # its last drawing is no work
+        ([WORKING], [RUNNING, STABLE, STABLE], ["idle"]),  # it forgot to report that it waits
+        ([DONE], [RUNNING, STABLE], []),  # its last redraw is not work
         ([IDLE], [RUNNING], []),
         ([DONE], [person(3), STABLE], ["working", "idle"]),
         ([], [person(0), person(0), STABLE, person(0), person(1)], ["working", "idle", "working"]),

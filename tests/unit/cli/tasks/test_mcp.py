@@ -1,4 +1,4 @@
-"""The deployment as tools for a model."""
+"""MCP server of a deployment."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_tools_use_permissions_of_user(tmp_path: Path) -> None:
             call(3, "coder_get_workspace", workspace=workspace["name"]),
             call(4, "coder_list_templates"),
             call(5, "coder_get_workspace_build_logs", workspace_build_id=build["id"]),
-            call(6, "coder_get_workspace", workspace="nobody/none"),
+            call(6, "coder_get_workspace", workspace="alice/missing"),
             call(7, "coder_create_workspace_build", workspace_id=workspace["id"], transition="stop"),
         )
         assert [one["isError"] for one in found] == [False] * 5 + [True, False]

@@ -1,4 +1,4 @@
-"""Whoever is asked by a tool may answer anything, or nothing: the model is told, and the session goes on."""
+"""Tools handle any answer, or none: the model gets an error, and the session continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coder.base.errors import CoderError
 from coder.cli.tasks import mcp_workspace_tools
 from coder.cli.tasks.mcp_protocol import McpServer, Tool
 from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
-from coder.cli.tasks.mcp_tools import person_tools, report_tool
+from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
 from coder.client import agent_api
 from coder.client.agent_api import AgentApi, AgentRefusedError, open_agent_api
 from coder.client.ready import Preparation
@@ -73,7 +73,7 @@ def response(status: int, body: bytes) -> bytes:
 
 
 class Canned(trio.abc.Stream):
-    """Says the same whatever it is asked."""
+    """Server with the same answer for every request."""
 
     def __init__(self, says: bytes) -> None:
         self._says = says
@@ -103,7 +103,7 @@ class Link:
 
 
 class Server:
-    """A deployment that says the same whatever it is asked."""
+    """Run a deployment with the same answer for every request."""
 
     policy = DialPolicy("http://127.0.0.1:9")
 
@@ -120,14 +120,14 @@ def every_tool(server: Server) -> list[Tool]:
     client = cast("BlockingClient", server)
     workspaces = mcp_workspace_tools.workspace_tools(client, server.policy, Path("/nowhere"))
     report = report_tool(lambda _: client.request("PATCH", "/api/v2/workspaceagents/me/app-status"))
-    return [*person_tools(client), *task_tools(client), *template_tools(client), *workspaces, report]
+    return [*deployment_tools(client), *task_tools(client), *template_tools(client), *workspaces, report]
 
 
 VALUES = {"string": "eA==", "integer": 8080, "object": {"a": "b"}, "boolean": False, "array": [{"path": "/x"}]}
 
 
 def told_of_all(server: Server) -> None:
-    """Each tool is called with what it requires, then with all it takes."""
+    """Return calls of each tool: with its required arguments, and with all."""
     tools = every_tool(server)
     session = McpServer("v1", tools)
     for tool in tools:
@@ -194,7 +194,7 @@ def test_any_client_message_is_handled(line: str, code: int) -> None:
     assert json.loads(McpServer("v1", []).answer_line(line) or "")["error"]["code"] == code
 
 
-# ---- the way to an agent
+# ---- connection to an agent
 
 
 async def forever(*_: Any, **__: Any) -> Any:
@@ -211,7 +211,7 @@ async def a_link(*_: Any, **__: Any) -> AsyncIterator[Any]:
     class Reached:
         wait_reachable = staticmethod(lambda: trio.sleep(0))
 
-    async with trio.open_nursery() as nursery:  # as real ones have
+    async with trio.open_nursery() as nursery:  # as real agents have
         nursery.start_soon(trio.sleep_forever)
         yield Reached()
         nursery.cancel_scope.cancel()
@@ -250,11 +250,11 @@ async def test_open_connection_has_no_timeout(
             raise CoderError("x", "its own")
 
 
-# ---- a command and its end
+# ---- end of a command
 
 
 class Scripted(AgentApi):
-    """An agent that starts p1; what it answers to a wait for it and to a signal is said one after the other."""
+    """Agent that starts p1; its answers to a wait and to a signal are given in order."""
 
     def __init__(self, *answers: bytes | Exception | None) -> None:
         self._answers, self.signals = list(answers), 0

@@ -1,4 +1,4 @@
-"""Tools inside a workspace, against a whole agent over the overlay; tools of tasks and templates, against a server."""
+"""Workspace tools against a real agent over the overlay; task and template tools against a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def call(name: str, /, **arguments: Any) -> dict[str, Any]:
 
 
 async def served(world: World, home: Path, *messages: dict[str, Any]) -> list[tuple[bool, Any]]:
-    """(is error, text or what its JSON says) of each call."""
+    """Return (is error, text or JSON value) of each call."""
     env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
     lines = "".join(json.dumps(message) + "\n" for message in messages)
     result = await run_cli(["exp", "mcp", "server"], home=home, env=env, stdin=lines)

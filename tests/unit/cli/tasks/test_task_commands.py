@@ -1,4 +1,4 @@
-"""`coder task`: the commands against a running server."""
+"""Commands of `coder task` against a running server."""
 
 from __future__ import annotations
 

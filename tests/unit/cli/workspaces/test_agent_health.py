@@ -1,4 +1,4 @@
-"""The lights as lines."""
+"""Health indicators as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coder open app`: what is handed to the desktop was written by somebody else."""
+"""`coder open app`: other users control the address that the desktop opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values a build is sent, and which questions are asked for them."""
+"""Parameter values of a build, and the prompts for them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parameter(name: str, **rest: Any) -> FormParameter:
 
 
 class FakeForm:
-    """A form that is a function of its inputs; remembers what it was asked."""
+    """Form that is a function of its inputs and records its requests."""
 
     def __init__(self, *fixed: FormParameter, swap: bool = False) -> None:
         self.fixed, self.swap = fixed, swap

@@ -1,4 +1,4 @@
-"""Times of day as people write them."""
+"""Times of day of users."""
 
 from __future__ import annotations
 

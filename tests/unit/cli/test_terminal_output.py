@@ -1,4 +1,4 @@
-"""What a person sees who sits at a terminal, and what nobody else sees."""
+"""Output on a terminal, which differs from that to pipes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `coder ping` says about the transports of a link it has."""
+"""Output of `coder ping` about the transports of its link."""
 
 from __future__ import annotations
 

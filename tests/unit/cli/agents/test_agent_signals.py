@@ -1,4 +1,4 @@
-"""A signal that ends the agent is never spent: who goes on in its place is told, too."""
+"""A signal that stops the agent is never lost: a successor gets it too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GIVEN, HANDED_OVER = "its workspace was given away", "everything was handed over
 
 
 class Role:
-    """An agent that is told to stop when it is too late for that; the one after it ends when it is told."""
+    """Agent that is stopped too late; its successor stops on the signal."""
 
     made: list[Role]
     first_end = ""
@@ -31,7 +31,7 @@ class Role:
 
     async def run(self) -> bool:
         if len(self.made) == 1:
-            await trio.testing.wait_all_tasks_blocked()  # signals are listened to
+            await trio.testing.wait_all_tasks_blocked()  # signal handlers are installed
             signal.raise_signal(signal.SIGTERM)
         await self.stopped.wait()
         if len(self.made) == 1 and self.first_end == HANDED_OVER:
@@ -59,11 +59,11 @@ async def test_takeover_keeps_signals_for_successor(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Role, "made", [], raising=False)
     monkeypatch.setattr(agent_module, "AgentRole", Leaving)
-    hold()  # as it was left to us
+    hold()  # as inherited
     try:
         assert await _main(None, None) == HANDED_OVER
         assert set(ENDING) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        signal.raise_signal(signal.SIGTERM)  # has no effect before somebody listens
+        signal.raise_signal(signal.SIGTERM)  # has no effect before a handler is installed
         monkeypatch.setattr(agent_module, "AgentRole", Role)
         with trio.fail_after(60):
             assert await _main(None, None) is None

@@ -1,4 +1,4 @@
-"""What commands ask the server for by their flags, and what of the answer stands on standard output."""
+"""Requests of commands for their flags, and the output of the answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINE = "/api/v2/users/me/workspace/"
 
 
 def plain(method: str, path: str) -> Any:
-    """The reference's answer, from a deployment of one organization."""
+    """Return the reference's answer, from a deployment of one organization."""
     if path.partition("?")[0] == "/api/v2/users/me/organizations":
         return [{"id": ID, "name": "coder", "is_default": True}]
     return described(method, path)
@@ -42,12 +42,12 @@ async def run(line: str, server: OddServer, home: Path) -> Result:
 
 
 def builds(server: OddServer) -> list[Any]:
-    """What was asked for."""
+    """Return the requests."""
     return [body for body in map(json.loads, server.bodies) if "transition" in body]
 
 
 def workspace(server: OddServer, transition: str, **more: Any) -> None:
-    """From now on workspaces are of a build of that transition, and builds end at once."""
+    """Give workspaces a build of this transition, and let builds end immediately."""
     status = {"start": "running", "stop": "stopped"}[transition]
 
     def answer(method: str, path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A command that a warm process runs and one that runs by itself look the same from outside."""
+"""Commands behave the same in the command server and in a process of their own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAYS = ("cold", "warm")
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Launcher]:
-    # Sockets want short paths.
+    # Socket paths must be short.
     made = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
     made.start_server()
     made.ways()
@@ -41,7 +41,7 @@ def _run(launcher: Launcher, way: str, *words: str | bytes, **more: Any) -> subp
 
 
 def _both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
-    """The same command both ways; what came of it, once it is seen to be the same."""
+    """Run a command both ways, check that the results are the same, and return the result."""
     cold, warm = (_run(launcher, way, *words, **more) for way in WAYS)
     assert launcher.ways() == list(WAYS), (cold, warm)
     if b"Traceback" not in cold.stderr:
@@ -56,7 +56,7 @@ def test_exit_codes(launcher: Launcher, code: int) -> None:
 
 
 def test_owner_of_command(launcher: Launcher) -> None:
-    """Editors find the log of their connection, and what it says of the network, by the number of their SSH client."""
+    """Editors find the log and the network file of their connection by the pid of their SSH client."""
     assert _both(launcher, "parent", stdin=subprocess.DEVNULL).stdout == f"{os.getpid()}\n".encode()
 
 
@@ -116,7 +116,7 @@ def test_signals_are_forwarded(launcher: Launcher, number: signal.Signals) -> No
 
 
 def _listen_again() -> None:
-    """A runner in the background ignores SIGINT and SIGQUIT, and children inherit that."""
+    """A background runner ignores SIGINT and SIGQUIT, and children inherit that."""
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
 
@@ -145,7 +145,7 @@ def test_100_mb_of_input(launcher: Launcher) -> None:
 
 @pytest.mark.parametrize(("number", "ways"), [(9, WAYS), (HIGH, ("cold", "cold"))])
 def test_files_beyond_the_standard_ones(launcher: Launcher, number: int, ways: tuple[str, ...]) -> None:
-    """Of a process substitution, say. Where the command server keeps its own the command runs cold."""
+    """A process substitution has such descriptors. The command runs cold if they collide with the command server's."""
     for way in WAYS:
         read, write = os.pipe()
         os.write(write, b"from a process substitution")
@@ -176,9 +176,9 @@ class Shell(Terminal):
     """A shell with job control."""
 
     def __init__(self, env: dict[str, str]) -> None:
-        # The probe tells by its session how it runs; the shell has one of its own.
+        # The probe's session shows how it runs; the shell has a separate session.
         super().__init__(["sh", "-c", "PROBE_SID=$$ exec bash --norc -i"], {**env, "PS1": "$ "})
-        self.expect(rb"\$ ")  # what is typed before may be lost
+        self.expect(rb"\$ ")  # earlier input can be lost
 
 
 @pytest.fixture(params=WAYS)
@@ -232,7 +232,7 @@ def test_background_command_runs_cold(launcher: Launcher) -> None:
     assert launcher.ways() == ["cold"]
 
 
-# ---- the server's own life
+# ---- life cycle of the server
 
 
 def test_killed_server_keeps_commands(launcher: Launcher) -> None:
@@ -246,7 +246,7 @@ def test_killed_server_keeps_commands(launcher: Launcher) -> None:
     assert (said, it.returncode) == (b"got hello\n", 0)
     assert launcher.ways() == ["warm"]
     launcher.until(lambda: not launcher.servers())
-    launcher.start_server()  # the next one runs cold, over what is left of the socket
+    launcher.start_server()  # the next command runs cold, despite the stale socket
     launcher.until(lambda: bool(launcher.servers()))
     assert launcher.ways() == ["cold"]
     launcher.until(lambda: _run(launcher, "warm", "exit", "0").returncode == 0 and launcher.ways() == ["warm"])
@@ -258,12 +258,12 @@ def test_killed_launcher_kills_command(launcher: Launcher) -> None:
         assert it.stdout is not None
         it.stdout.readline()
         it.kill()
-        assert it.stdout.read() == b""  # at the end of the last process that could write
+        assert it.stdout.read() == b""  # when the last process that could write exits
     assert launcher.ways() == ["warm"]
 
 
 def test_version_has_separate_server(launcher: Launcher) -> None:
-    """An upgrade while a command runs: it goes on, the new program does not meet the old server."""
+    """During an upgrade, a running command continues, and the new program does not use the old server."""
     argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None
