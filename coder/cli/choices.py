@@ -100,7 +100,7 @@ class Chooser:
     def shown(self) -> list[Choice]:
         """Return the choices that contain the typed text."""
         needle = self.typed.casefold()
-        return [one for one in self._choices if needle in f"{one.label} {one.value}".casefold()]
+        return [choice for choice in self._choices if needle in f"{choice.label} {choice.value}".casefold()]
 
     def type(self, text: str) -> None:
         if not self.searches:

@@ -396,7 +396,9 @@ def option_report(invocation: Invocation) -> str:
             text = "***" if option.secret and value else format_value(value)
             rows.append((option.flag or option.name, text, sources[option.name]))
     widths = [max(len(row[index]) for row in rows) for index in range(2)]
-    return "".join(f"{one.ljust(widths[0])}  {two.ljust(widths[1])}  {three}\n" for one, two, three in rows)
+    return "".join(
+        f"{name.ljust(widths[0])}  {value_text.ljust(widths[1])}  {source}\n" for name, value_text, source in rows
+    )
 
 
 def format_value(value: Any) -> str:

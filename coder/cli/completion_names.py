@@ -146,12 +146,12 @@ def _names(client: BlockingClient, kind: str) -> list[str]:
         case "proxies":
             items = read(answer, names.NamedRegions).regions
         case "users":
-            return [one.username for one in read(answer, names.NamedUsers).users]
+            return [user.username for user in read(answer, names.NamedUsers).users]
         case "tokens":
-            return [one.token_name for one in read(answer, list[names.NamedToken])]
+            return [token.token_name for token in read(answer, list[names.NamedToken])]
         case _:
             items = read(answer, list[names.Named])
-    return [one.name for one in items]
+    return [item.name for item in items]
 
 
 _LIST_ROUTES = {
@@ -190,7 +190,7 @@ def _agents(client: BlockingClient, workspace: str) -> list[Any]:
     from coder.cli.workspaces.workspaces import find_workspace
 
     workspace_details = find_workspace(client, workspace)
-    return [agent for one in workspace_details.latest_build.resources for agent in one.agents or ()]
+    return [agent for resource in workspace_details.latest_build.resources for agent in resource.agents or ()]
 
 
 def _agent_names(client: BlockingClient, workspace: str) -> list[str]:
@@ -210,7 +210,7 @@ def _ports(client: BlockingClient, workspace: str) -> list[str]:
     if not agents:
         return []
     answer = client.request("GET", f"/api/v2/workspaceagents/{agents[0].id}/listening-ports")
-    return [str(one.port) for one in read(answer, WorkspaceAgentListeningPortsResponse).ports]
+    return [str(port.port) for port in read(answer, WorkspaceAgentListeningPortsResponse).ports]
 
 
 _WORKSPACE_LISTS: dict[str, Callable[[BlockingClient, str], list[str]]] = {

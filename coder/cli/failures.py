@@ -31,20 +31,22 @@ def doing(action: str) -> Iterator[None]:
 def error_text(error: CoderError, *, is_terminal: bool) -> str:
     """Return the text after `error: `."""
     chain = list(causes(error))
-    answer = next((one for one in chain if isinstance(one, HttpError)), None)
+    answer = next((item for item in chain if isinstance(item, HttpError)), None)
     if answer is None:
         return explain_error(error, with_hint=is_terminal)
-    traced = [one.message for one in chain[: chain.index(answer)] if isinstance(one, CoderError)]
+    traced = [item.message for item in chain[: chain.index(answer)] if isinstance(item, CoderError)]
     lines = [f"Trace=[{': '.join(traced)}: ]"] if traced else []
     lines.append(answer.message or f"HTTP {answer.status}")
     if answer.validations:
         lines.append(f"{len(answer.validations)} validation error(s) found")
-        lines += [f"\t {one.get('field', '')} : {one.get('detail', '')}" for one in answer.validations]
+        lines += [
+            f"\t {validation.get('field', '')} : {validation.get('detail', '')}" for validation in answer.validations
+        ]
     if answer.status == 401:
         lines.append(_LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
-    hint = next((one.hint for one in chain if isinstance(one, CoderError) and one.hint), "")
+    hint = next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
     if hint and is_terminal and answer.status != 401:
         lines.append(f"Suggestion: {hint}")
     return "\n".join(lines)

@@ -145,18 +145,18 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
     except BaseException:
         printer.clear()
         raise
-    found = read(client.request("GET", path), kind)
-    while (status := _job(found).status) not in ENDED:
+    item = read(client.request("GET", path), kind)
+    while (status := _job(item).status) not in ENDED:
         if not status:  # waiting for a status that this server never reports would never end
             raise CoderError("odd_answer", f"The server does not say how far the job at {path} is.", _ODD)
         _run(watch)
-        found = read(client.request("GET", path), kind)
-    job = _job(found)
+        item = read(client.request("GET", path), kind)
+    job = _job(item)
     ok = job.status == "succeeded"
     printer.finish(ok=ok)
     if not ok:
         raise CoderError("job", job.error or f"the job was {job.status}")
-    return found
+    return item
 
 
 def _job(item: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:

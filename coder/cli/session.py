@@ -152,9 +152,9 @@ def normal_url(text: str) -> str:
     return address
 
 
-def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], ...]:
+def read_headers(pairs: Sequence[str], command: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of `key=value` lines and of a command that prints such lines. Raise CoderError for others."""
-    lines = list(given)
+    lines = list(pairs)
     if command:
         import subprocess
 

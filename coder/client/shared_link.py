@@ -85,7 +85,7 @@ async def open_shared_link(
 ) -> SharedLink | None:
     """Return a link on the shared overlay after the agent answers; None if the caller must open a separate link.
 
-    `may_enter` asks the server, as an open tunnel is no permission. Credentials of this command alone (a token,
+    `may_connect` asks the server, as an open tunnel is no permission. Credentials of this command alone (a token,
     headers, a proxy's password) are never passed to a process that outlives it.
     """
     if _place is None or policy.token is None or not _is_shareable(policy):

@@ -79,8 +79,8 @@ class Primary:
     async def crypto_keys(self, feature: str) -> list[CryptoKey]:
         return (await self._get(f"{_ROOT}/crypto-keys?feature={feature}", CryptoKeysResponse)).crypto_keys
 
-    async def issue_ticket(self, said: IssueTokenRequest) -> str:
-        body = await self._post("issue-signed-app-token", said)
+    async def issue_ticket(self, issue_request: IssueTokenRequest) -> str:
+        body = await self._post("issue-signed-app-token", issue_request)
         return self._read(body, IssueSignedAppTokenResponse).signed_token_str
 
     async def may_stay(self, body: MayStayRequest) -> bool:
@@ -92,10 +92,10 @@ class Primary:
     async def _get(self, path: str, kind: type[T]) -> T:
         return self._read((await self._http.request("GET", path, timeout=TIMEOUT)).body, kind)
 
-    async def _post(self, call: str, said: ApiStruct) -> bytes:
+    async def _post(self, call: str, request_body: ApiStruct) -> bytes:
         # Without this header, the server answers with HTML pages for browsers.
         headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
-        body = codec.encode(said)
+        body = codec.encode(request_body)
         return (await self._http.request("POST", f"{_ROOT}/{call}", body=body, headers=headers, timeout=TIMEOUT)).body
 
     def _read(self, body: bytes, kind: type[T]) -> T:

@@ -178,7 +178,11 @@ async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
             if not world.config.derp_only:
                 nursery.start_soon(run_node, world, registration)
         if world.relay is not None and registration.derp_mesh_key:
-            addresses = {one.id: one.relay_address for one in registration.sibling_replicas if one.relay_address}
+            addresses = {
+                sibling_replica.id: sibling_replica.relay_address
+                for sibling_replica in registration.sibling_replicas
+                if sibling_replica.relay_address
+            }
             mesh.set_others(world.relay, registration.derp_mesh_key, addresses, nursery)
 
     await world.registration.keep(on_answer)

@@ -56,7 +56,7 @@ def read_token_option(invocation: Invocation) -> str:
 
 
 def require_token(invocation: Invocation) -> str:
-    """Return the token of `given_token`. Raise CoderError without one."""
+    """Return the token of `read_token_option`. Raise CoderError without one."""
     token = read_token_option(invocation)
     if not token:
         raise CoderError(

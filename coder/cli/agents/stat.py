@@ -143,8 +143,8 @@ def _all(invocation: Invocation) -> int:
     row = {}
     for column in chosen:
         measure, divisor, prefix = measures[column]
-        found = measure()
-        row[column] = found.text(divisor, prefix) if found else ""
+        usage = measure()
+        row[column] = usage.text(divisor, prefix) if usage else ""
     print_table([column for column in chosen if row[column]], [row])
     return 0
 

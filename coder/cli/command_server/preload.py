@@ -67,7 +67,7 @@ def load_everything(modules_of_commands: Mapping[str, str]) -> None:
     """
     from coder.cli.command_server.served import NEVER_SERVED
 
-    served = [place for name, place in modules_of_commands.items() if name.split(" ")[0] not in NEVER_SERVED]
+    served = [location for name, location in modules_of_commands.items() if name.split(" ")[0] not in NEVER_SERVED]
     served += LATE
     served += [module for module in OPTIONAL_MODULES if find_spec(module.partition(".")[0]) is not None]
     for module in dict.fromkeys(served):

@@ -46,7 +46,7 @@ def _gitssh(invocation: Invocation) -> int:
         with os.fdopen(descriptor, "w", encoding="utf-8") as key_file:
             key_file.write(key.private_key)
         # -i replaces ssh's default list, so add the keys of the workspace.
-        identities = [word for one in (path, *own) if one.is_file() for word in ("-i", str(one))]
+        identities = [word for item in (path, *own) if item.is_file() for word in ("-i", str(item))]
         try:
             words = ["ssh", *identities, *invocation.args]
             code = subprocess.run(words, env=child_env(), check=False).returncode

@@ -167,7 +167,7 @@ def _identity(url: str, user: User) -> dict[str, object]:
         "url": url,
         "username": user.username,
         "user_id": str(user.id),
-        "organization_ids": [str(one) for one in user.organization_ids],
+        "organization_ids": [str(item) for item in user.organization_ids],
         "roles": roles,
     }
 

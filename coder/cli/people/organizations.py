@@ -69,7 +69,11 @@ def _row(organization: Organization) -> Row:
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     organizations = read_rows(client.request("GET", "/api/v2/organizations"), Organization)
-    print_rows(invocation, lambda: [_row(one) for one, _ in organizations], lambda: [raw for _, raw in organizations])
+    print_rows(
+        invocation,
+        lambda: [_row(organization) for organization, _ in organizations],
+        lambda: [raw for _, raw in organizations],
+    )
     return 0
 
 
@@ -83,14 +87,16 @@ def _show(invocation: Invocation) -> int:
     else:
         organizations = [named_organization(client, selector)]
     if invocation["only_id"]:
-        sys.stdout.write("".join(f"{one.id}\n" for one, _ in organizations))
+        sys.stdout.write("".join(f"{organization.id}\n" for organization, _ in organizations))
     elif invocation["output"] == "text":
-        for one, _ in organizations:
+        for organization, _ in organizations:
             label = "Current CLI Organization" if selector in {"selected", "current"} else "Organization"
-            sys.stdout.write(f"{label}: {one.name} ({one.id})\n")
+            sys.stdout.write(f"{label}: {organization.name} ({organization.id})\n")
     else:
         print_rows(
-            invocation, lambda: [_row(one) for one, _ in organizations], lambda: [raw for _, raw in organizations]
+            invocation,
+            lambda: [_row(organization) for organization, _ in organizations],
+            lambda: [raw for _, raw in organizations],
         )
     return 0
 
@@ -126,8 +132,8 @@ def _members(invocation: Invocation) -> int:
     organization = organization_of(invocation, client)
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members")
     members = read_rows(answer, OrganizationMemberWithUserData)
-    rows, raw = [one for one, _ in members], [raw for _, raw in members]
-    print_rows(invocation, lambda: [_member_row(one) for one in rows], lambda: raw)
+    rows, raw = [member for member, _ in members], [raw for _, raw in members]
+    print_rows(invocation, lambda: [_member_row(row) for row in rows], lambda: raw)
     return 0
 
 
@@ -188,7 +194,9 @@ def _roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members/roles")
-    roles = [one for one in read_rows(answer, AssignableRoles) if not invocation.args or one[0].name in invocation.args]
+    roles = [
+        role for role in read_rows(answer, AssignableRoles) if not invocation.args or role[0].name in invocation.args
+    ]
     print_rows(invocation, lambda: [_role_row(role) for role, _ in roles], lambda: [raw for _, raw in roles])
     return 0
 
@@ -212,10 +220,10 @@ def _save_role(invocation: Invocation, method: str) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     try:
-        given = json.load(sys.stdin)
+        sent = json.load(sys.stdin)
     except ValueError as error:
         raise CoderError("role", "standard input is not JSON") from error
-    role = given[0] if isinstance(given, list) and len(given) == 1 else given
+    role = sent[0] if isinstance(sent, list) and len(sent) == 1 else sent
     if not isinstance(role, dict) or not role.get("name"):
         raise CoderError(
             "role", "exactly one role with a name is needed", "`organizations roles show -o json` has one."

@@ -84,14 +84,14 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("list secrets"):
         if invocation.args:
-            one = client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}")
-            secrets = [(read(one, UserSecret), one.json())]
+            answer = client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}")
+            secrets = [(read(answer, UserSecret), answer.json())]
         else:
             secrets = read_rows(client.request("GET", _ROOT), UserSecret)
     if not secrets and invocation["output"] != "json":
         say("No secrets found.")
         return 0
-    print_rows(invocation, lambda: [_row(one) for one, _ in secrets], lambda: [raw for _, raw in secrets])
+    print_rows(invocation, lambda: [_row(answer) for answer, _ in secrets], lambda: [raw for _, raw in secrets])
     return 0
 
 

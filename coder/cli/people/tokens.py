@@ -120,7 +120,7 @@ def _view(invocation: Invocation) -> int:
     answer = _find(client, invocation.args[0])
     token = read(answer, APIKey)
     listed = read(client.request("GET", "/api/v2/users/me/keys/tokens?include_all=true"), list[APIKeyWithOwner])
-    owner = next((one.username for one in listed if one.id == token.id), "")
+    owner = next((item.username for item in listed if item.id == token.id), "")
     _print(invocation, [(APIKeyWithOwner(**asdict(token), username=owner), answer.json())])
     return 0
 

@@ -39,7 +39,7 @@ _AWAY = "The provisioners that may run this were not seen lately; the job waits 
 
 
 def handle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
-    """Apply `settle_no_provisioner` to a workspace build; with `--no-wait`, only print the warning."""
+    """Apply `handle_no_provisioner` to a workspace build; with `--no-wait`, only print the warning."""
     handle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
 
 

@@ -79,8 +79,8 @@ def _list(invocation: Invocation) -> int:
         query["status"] = ",".join(invocation["status"])
     if invocation["initiator"]:
         query["initiator"] = invocation["initiator"]
-    found = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
-    jobs = found[::-1]  # the API lists the newest first; on a terminal the newest is easier to find last
+    all_jobs = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
+    jobs = all_jobs[::-1]  # the API lists the newest first; on a terminal the newest is easier to find last
     title = organization.display_name or organization.name
     if not jobs and invocation["output"] != "json":
         sys.stderr.write("No provisioner jobs found\n")
@@ -151,7 +151,7 @@ def print_why(explanation: ProvisionerJobWhy) -> None:
         sys.stdout.write("It is parked: it waits without limit.\n")
     if explanation.daemons:
         sys.stdout.write("\n")
-        rows = [{"provisioner": one.daemon_name, "reason": one.message} for one in explanation.daemons]
+        rows = [{"provisioner": daemon.daemon_name, "reason": daemon.message} for daemon in explanation.daemons]
         print_table(("provisioner", "reason"), rows)
     remedy = explanation.remedy
     if remedy:

@@ -56,7 +56,7 @@ async def remove_all(
             continue  # those users can have other workspaces
         entries = ledger.of(kind, names)
         jobs: list[Job] = [
-            (f"{kind} {one.name}", partial(remove, http, ledger, one, viewer, template)) for one in entries
+            (f"{kind} {entry.name}", partial(remove, http, ledger, entry, viewer, template)) for entry in entries
         ]
         runs = await run_all(
             jobs,
@@ -152,8 +152,8 @@ async def _remove_user(
 ) -> None:
     path = f"/api/v2/users/{quote(entry.name, safe='')}"
     answer = await http.request("DELETE", path, expect=(200, 204, 400, 404))
-    found = await http.request("GET", path, expect=(200, 400, 404))
-    if found.status == 200:
+    lookup = await http.request("GET", path, expect=(200, 400, 404))
+    if lookup.status == 200:
         raise CoderError("scaletest", "the user is still there")
     if answer.status not in (200, 204):
         _check_absence(ledger, entry, viewer)

@@ -57,8 +57,8 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     ledger = Ledger(session.config_dir(invocation), http.policy.url)
     template = await _template(http, invocation["template"])
     path = invocation["rich_parameter_file"]
-    given = {**(values_of_file(Path(path)) if path else {}), **pairs(invocation["parameter"], "parameter")}
-    values = [{"name": name, "value": value} for name, value in given.items()]
+    parameter_values = {**(values_of_file(Path(path)) if path else {}), **pairs(invocation["parameter"], "parameter")}
+    values = [{"name": name, "value": value} for name, value in parameter_values.items()]
     me = await username(http)
     names = new_names(invocation["count"])
     began = now()
@@ -94,9 +94,9 @@ async def _template(http: HttpClient, name: str) -> Template:
     from coder.api.templates.templates import Template
     from coder.client.answers import read
 
-    for one in read(await http.request("GET", "/api/v2/templates"), list[Template]):
-        if name in (one.name, str(one.id)):
-            return one
+    for template in read(await http.request("GET", "/api/v2/templates"), list[Template]):
+        if name in (template.name, str(template.id)):
+            return template
     raise CoderError("no_template", f'no template found with the name "{name}"')
 
 
@@ -178,10 +178,10 @@ async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
     from coder.client.answers import read
 
     while True:
-        agents = [one for resource in workspace.latest_build.resources for one in resource.agents or []]
-        if any(one.lifecycle_state in ("start_error", "start_timeout") for one in agents):
+        agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
+        if any(agent.lifecycle_state in ("start_error", "start_timeout") for agent in agents):
             raise CoderError("scaletest", "the start scripts of an agent failed")
-        if all(one.status == "connected" and one.lifecycle_state == "ready" for one in agents):
+        if all(agent.status == "connected" and agent.lifecycle_state == "ready" for agent in agents):
             return
         await trio.sleep(POLL)
         workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)

@@ -75,12 +75,12 @@ class Ledger:
 
     def of(self, kind: str, names: Collection[str] | None = None) -> list[LedgerEntry]:
         """Return the resources of this deployment (and of these names), the oldest first."""
-        mine = (one for one in self._all() if one.url == self._url and one.kind == kind)
-        return [one for one in mine if names is None or one.name in names]
+        mine = (item for item in self._all() if item.url == self._url and item.kind == kind)
+        return [item for item in mine if names is None or item.name in names]
 
     def elsewhere(self) -> dict[str, int]:
         """Return the number of resources at other deployments, by URL."""
-        return dict(Counter(one.url for one in self._all() if one.url != self._url))
+        return dict(Counter(item.url for item in self._all() if item.url != self._url))
 
     def may_be_pending(self, entry: LedgerEntry) -> bool:
         """Return whether the server can still be creating the resource: it was requested recently without an answer."""
@@ -92,7 +92,7 @@ class Ledger:
             return
         with self._locked() as held:
             if held:
-                write_whole(self._path, "".join(_line(one) for one in self._all()))
+                write_whole(self._path, "".join(_line(item) for item in self._all()))
 
     def _append(self, entry: LedgerEntry) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ class Ledger:
                 continue  # cut by a crash or a full disk, before its request was sent
             if _NAME.fullmatch(one.name):
                 entries[one.url, one.kind, one.owner, one.name] = one
-        return [one for one in entries.values() if one.state != "gone"]
+        return [entry for entry in entries.values() if entry.state != "gone"]
 
 
 def _line(entry: LedgerEntry) -> str:

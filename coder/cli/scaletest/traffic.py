@@ -51,7 +51,7 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     entries = Ledger(session.config_dir(invocation), http.policy.url).of("workspace")
     if invocation["use_host_login"]:
         me = await username(http)
-        entries = [one for one in entries if one.owner == me]
+        entries = [entry for entry in entries if entry.owner == me]
     targets = [
         entries[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(entries))
     ]
@@ -64,7 +64,7 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     began = now()
     announce_runs(len(targets), "workspaces", invocation["concurrency"])
     seconds = invocation["job_timeout"].total_seconds()
-    jobs: list[Job] = [(one.name, partial(_type, invocation, http, one, seconds)) for one in targets]
+    jobs: list[Job] = [(target.name, partial(_type, invocation, http, target, seconds)) for target in targets]
     runs = await run_all(
         jobs,
         concurrency=invocation["concurrency"],

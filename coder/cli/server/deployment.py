@@ -25,7 +25,7 @@ def _features(invocation: Invocation) -> int:
         features = read(answer, Entitlements).features
     print_rows(
         invocation,
-        lambda: [{"name": name, **fields_of(one)} for name, one in sorted(features.items())],
+        lambda: [{"name": name, **fields_of(feature)} for name, feature in sorted(features.items())],
         answer.json,
     )
     return 0
@@ -41,7 +41,7 @@ def _licenses(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        lambda: [_license_row(one) for one in licenses],
+        lambda: [_license_row(item) for item in licenses],
         lambda: answer.json() or [],
     )
     return 0

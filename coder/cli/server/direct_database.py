@@ -1,6 +1,6 @@
 """Selection and opening of the database for commands that work without a server.
 
-They require an existing deployment. `find_place` checks that before any prompt; no command creates a database, a
+They require an existing deployment. `find_database` checks that before any prompt; no command creates a database, a
 directory or tables. Restoring into a new data directory is the exception, see `backup.py`.
 """
 

@@ -112,7 +112,7 @@ async def _insert_admin(invocation: Invocation, username: str, email: str, passw
             name="",
             password=password.reveal(),
             status="active",
-            organization_ids=[one.id for one in organizations],
+            organization_ids=[organization.id for organization in organizations],
             roles=["owner"],
         )
         row = await users.insert_user(ctx, new_user)

@@ -84,7 +84,7 @@ class _Bundle:
 def mask_environment(value: Any) -> Any:
     """Mask values of environment variables anywhere in an answer of the API."""
     if isinstance(value, list):
-        return [mask_environment(one) for one in value]
+        return [mask_environment(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {

@@ -80,8 +80,8 @@ def _regenerate(invocation: Invocation) -> int:
 
 
 def _print_created(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
-    made = read(answer, UpdateWorkspaceProxyResponse)
-    proxy, token = made.proxy, made.proxy_token
+    updated = read(answer, UpdateWorkspaceProxyResponse)
+    proxy, token = updated.proxy, updated.proxy_token
     if invocation["only_token"]:
         sys.stdout.write(f"{token}\n")
     elif invocation["output"] == "json":

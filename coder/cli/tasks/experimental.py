@@ -58,7 +58,7 @@ def _select(invocation: Invocation) -> int:
 
 
 def _multi_select(invocation: Invocation) -> int:
-    things = invocation["things"] or (*(one.value for one in _COLOURS), "Something else")
+    things = invocation["things"] or (*(colour.value for colour in _COLOURS), "Something else")
     chosen = select_many(
         "Select some things:",
         [Choice(text, text) for text in things],

@@ -40,7 +40,7 @@ class _Tasks:
         if arguments.get("status"):
             terms.append(f"status:{arguments['status']}")
         tasks = self._client.request("GET", f"/api/v2/tasks?q={quote(' '.join(terms))}")
-        return {"tasks": [_task(one) for one in read(tasks, TasksListResponse).tasks]}
+        return {"tasks": [_task(task) for task in read(tasks, TasksListResponse).tasks]}
 
     def status(self, arguments: Mapping[str, Any]) -> Any:
         task = read(self._client.request("GET", self._path(arguments)), Task)
@@ -54,7 +54,7 @@ class _Tasks:
 
     def logs(self, arguments: Mapping[str, Any]) -> Any:
         logs = read(self._client.request("GET", f"{self._path(arguments)}/logs"), TaskLogsResponse)
-        return {"logs": [{"type": one.type, "content": one.content, "time": one.time.isoformat()} for one in logs.logs]}
+        return {"logs": [{"type": log.type, "content": log.content, "time": log.time.isoformat()} for log in logs.logs]}
 
     def delete(self, arguments: Mapping[str, Any]) -> str:
         self._client.request("DELETE", self._path(arguments))
@@ -128,16 +128,16 @@ def _tar(files: Mapping[str, Any]) -> bytes:
     return data.getvalue()
 
 
-def _task(one: Task) -> dict[str, Any]:
+def _task(task: Task) -> dict[str, Any]:
     return {
-        "id": str(one.id),
-        "name": one.name,
-        "owner_name": one.owner_name,
-        "template_name": one.template_name,
-        "initial_prompt": one.initial_prompt,
-        "status": one.status,
-        "state": one.current_state.state if one.current_state else None,
-        "workspace_id": str(one.workspace_id) if one.workspace_id else None,
+        "id": str(task.id),
+        "name": task.name,
+        "owner_name": task.owner_name,
+        "template_name": task.template_name,
+        "initial_prompt": task.initial_prompt,
+        "status": task.status,
+        "state": task.current_state.state if task.current_state else None,
+        "workspace_id": str(task.workspace_id) if task.workspace_id else None,
     }
 
 

@@ -39,10 +39,10 @@ class _DeploymentTools:
 
     def list_workspaces(self, arguments: Mapping[str, Any]) -> Any:
         answer = self._get(f"workspaces?q={quote('owner:' + str(arguments.get('owner') or 'me'))}")
-        return [_workspace(one) for one in read(answer, WorkspacesResponse).workspaces]
+        return [_workspace(workspace) for workspace in read(answer, WorkspacesResponse).workspaces]
 
     def list_templates(self, _given: Mapping[str, Any]) -> Any:
-        return [_template(one) for one in read(self._get("templates"), list[Template])]
+        return [_template(template) for template in read(self._get("templates"), list[Template])]
 
     def get_workspace(self, arguments: Mapping[str, Any]) -> Any:
         owner, slash, name = str(arguments["workspace"]).partition("/")
@@ -182,24 +182,24 @@ def report_tool(tell: Callable[[Report], object]) -> Tool:
     )
 
 
-def _workspace(one: Workspace) -> dict[str, Any]:
+def _workspace(workspace: Workspace) -> dict[str, Any]:
     return {
-        "id": str(one.id),
-        "name": one.name,
-        "owner_name": one.owner_name,
-        "template_name": one.template_name,
-        "template_id": str(one.template_id),
-        "outdated": one.outdated,
-        "status": one.latest_build.status,
-        "latest_build_id": str(one.latest_build.id),
+        "id": str(workspace.id),
+        "name": workspace.name,
+        "owner_name": workspace.owner_name,
+        "template_name": workspace.template_name,
+        "template_id": str(workspace.template_id),
+        "outdated": workspace.outdated,
+        "status": workspace.latest_build.status,
+        "latest_build_id": str(workspace.latest_build.id),
     }
 
 
-def _template(one: Template) -> dict[str, Any]:
+def _template(template: Template) -> dict[str, Any]:
     return {
-        "id": str(one.id),
-        "name": one.name,
-        "display_name": one.display_name,
-        "description": one.description,
-        "active_version_id": str(one.active_version_id),
+        "id": str(template.id),
+        "name": template.name,
+        "display_name": template.display_name,
+        "description": template.description,
+        "active_version_id": str(template.active_version_id),
     }

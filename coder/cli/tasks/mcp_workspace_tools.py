@@ -177,7 +177,9 @@ async def _fate(api: AgentApi, ident: str) -> str:
 
 async def _list(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
     listing = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=arguments["path"])
-    return {"contents": [{"path": one.absolute_path_string, "is_dir": one.is_dir} for one in listing.contents]}
+    return {
+        "contents": [{"path": content.absolute_path_string, "is_dir": content.is_dir} for content in listing.contents]
+    }
 
 
 async def _read(api: AgentApi, arguments: Mapping[str, Any]) -> Any:

@@ -164,20 +164,24 @@ def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
     template_name = invocation["template"]
     if template_name:
         known = read(client.request("GET", "/api/v2/templates"), list[Template])
-        templates = [one for one in known if one.name == template_name]
+        templates = [item for item in known if item.name == template_name]
     else:
         templates = read(client.request("GET", "/api/v2/templates?q=has-ai-task:true"), list[Template])
     organization = invocation["org"]
     if organization:
-        templates = [one for one in templates if organization in {str(one.organization_id), one.organization_name}]
+        templates = [
+            template
+            for template in templates
+            if organization in {str(template.organization_id), template.organization_name}
+        ]
     if not templates:
         missing = (
             f'no template found with the name "{template_name}"' if template_name else "no template can carry out tasks"
         )
         raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
     if len(templates) > 1:
-        names = ", ".join(sorted(f"{one.organization_name}/{one.name}" for one in templates))
-        raise CoderError("ambiguous", f"several templates fit: {names}", "Choose one with --template and --org.")
+        names = ", ".join(sorted(f"{template.organization_name}/{template.name}" for template in templates))
+        raise CoderError("ambiguous", f"several templates match: {names}", "Choose one with --template and --org.")
     template, name = templates[0], invocation["template_version"]
     if name:
         with doing("get template version"):
@@ -198,7 +202,7 @@ def _preset(client: BlockingClient, version_id: UUID, name: str) -> str:
     if not name:
         return ""
     raise CoderError(
-        "preset", f'preset "{name}" not found', f"Known: {', '.join(one.Name for one in presets) or 'none'}"
+        "preset", f'preset "{name}" not found', f"Known: {', '.join(preset.Name for preset in presets) or 'none'}"
     )
 
 

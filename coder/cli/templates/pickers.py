@@ -38,12 +38,16 @@ def ask_version(client: BlockingClient, template: Template) -> str:
     return select(
         "Which version?",
         [
-            Choice(one.name, one.name, "active" if one.id == template.active_version_id else one.job.status)
-            for one in sorted(versions, key=lambda one: one.created_at, reverse=True)
+            Choice(
+                version.name, version.name, "active" if version.id == template.active_version_id else version.job.status
+            )
+            for version in sorted(versions, key=lambda item: item.created_at, reverse=True)
         ],
     )
 
 
 def _templates(client: BlockingClient, organization: UUID) -> list[Choice]:
     templates = read(client.request("GET", f"/api/v2/organizations/{organization}/templates"), list[Template])
-    return [Choice(one.name, one.name, one.display_name or one.description) for one in templates]
+    return [
+        Choice(template.name, template.name, template.display_name or template.description) for template in templates
+    ]

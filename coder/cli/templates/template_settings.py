@@ -245,9 +245,9 @@ def _selected_version(client: BlockingClient, template: Template, name: str) -> 
     else:
         path = f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}"
     with doing("get template version"):
-        found = read(client.request("GET", path), TemplateVersion)
-    say(f"Pulling template version {found.name}")
-    return found
+        named = read(client.request("GET", path), TemplateVersion)
+    say(f"Pulling template version {named.name}")
+    return named
 
 
 def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:

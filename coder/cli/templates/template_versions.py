@@ -88,13 +88,13 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
     verb = "archive" if archived else "unarchive"
     template = find_template(invocation, client, name, "get template by name")
     names = names or [ask(f"Which versions of {name}?")]
-    versions = [_by_name(client, template, one) for one in names]
+    versions = [_by_name(client, template, name) for name in names]
     changed = [version for version in versions if version.archived != archived]
     for version in versions:
         if version not in changed:
             say(f"Version {version.name} is {verb}d already.")
     if changed:
-        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(one.name for one in changed)}?")
+        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(item.name for item in changed)}?")
     for version in changed:
         with doing(f'{verb} template version "{version.name}"'):
             client.request("POST", f"/api/v2/templateversions/{version.id}/{verb}")
@@ -128,7 +128,7 @@ def _preset_row(preset: Preset) -> Row:
     return {
         "name": preset.Name,
         "description": preset.Description,
-        "parameters": ",".join(f"{one.Name}={one.Value}" for one in preset.Parameters),
+        "parameters": ",".join(f"{parameter.Name}={parameter.Value}" for parameter in preset.Parameters),
         "default": preset.Default,
         "desired prebuild instances": "-" if desired is None else str(desired),
     }

@@ -75,7 +75,7 @@ def _list(invocation: Invocation) -> int:
     templates = read_rows(client.request("GET", "/api/v2/templates"), Template)
     if invocation["org"]:
         organization = organization_of(invocation, client)
-        templates = [one for one in templates if one[0].organization_id == organization.id]
+        templates = [template for template in templates if template[0].organization_id == organization.id]
     if not templates and invocation["output"] != "json":
         say("No templates found! Create one:\n\n  coder templates push\n")
         return 0
@@ -249,11 +249,11 @@ def _tags(invocation: Invocation, client: BlockingClient, template: Template | N
     """Return and print the requested tags, or those of the active version."""
     from coder.api.templates.template_versions import TemplateVersion
 
-    given = invocation["provisioner_tag"]
+    requested = invocation["provisioner_tag"]
     tags: dict[str, str] = {}
-    if given and given != ("-",):
-        tags = pairs(given, "provisioner-tag")
-    elif not given and template is not None:
+    if requested and requested != ("-",):
+        tags = pairs(requested, "provisioner-tag")
+    elif not requested and template is not None:
         say("Re-using provisioner tags from the active template version.")
         say("Tip: You can override these tags by passing --provisioner-tag; a single - takes all of them off.")
         active = read(client.request("GET", f"/api/v2/templateversions/{template.active_version_id}"), TemplateVersion)

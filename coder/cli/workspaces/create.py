@@ -52,7 +52,7 @@ def create_workspace(
         check_version(version)
     require_logins(invocation, client, version.id, owner)
     preset = _preset(invocation, client, version)
-    set_by_preset = {one.Name: one.Value for one in preset.Parameters} if preset else {}
+    set_by_preset = {parameter.Name: parameter.Value for parameter in preset.Parameters} if preset else {}
     known = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
     values = resolve_values(invocation, VersionParameters(client, version.id, owner), known)
     _print_template(template, version, name)
@@ -168,7 +168,10 @@ def _parameters_of(client: BlockingClient, source: Workspace | None) -> dict[str
     if source is None:
         return {}
     path = f"/api/v2/workspacebuilds/{source.latest_build.id}/parameters"
-    return {one.name: one.value for one in read(client.request("GET", path), list[WorkspaceBuildParameter])}
+    return {
+        parameter.name: parameter.value
+        for parameter in read(client.request("GET", path), list[WorkspaceBuildParameter])
+    }
 
 
 def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVersion) -> Preset | None:
@@ -179,18 +182,18 @@ def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVer
     presets = read(client.request("GET", f"/api/v2/templateversions/{version.id}/presets"), list[Preset])
     label = ""
     if name:
-        preset = next((one for one in presets if one.Name == name), None)
+        preset = next((preset for preset in presets if preset.Name == name), None)
         if preset is None:
-            known = ", ".join(one.Name for one in presets) or "none"
+            known = ", ".join(preset.Name for preset in presets) or "none"
             raise CoderError("preset", f'preset "{name}" not found', f"Known: {known}")
     else:
-        preset = next((one for one in presets if one.Default), None)
+        preset = next((preset for preset in presets if preset.Default), None)
         label = " (default)"
         if preset is None:
             return _ask_preset(invocation, presets)
     sys.stdout.write(f"Preset '{preset.Name}'{label} applied:\n")
-    for one in preset.Parameters:
-        sys.stdout.write(f"  {one.Name}: '{one.Value}'\n")
+    for parameter in preset.Parameters:
+        sys.stdout.write(f"  {parameter.Name}: '{parameter.Value}'\n")
     return preset
 
 
@@ -198,10 +201,10 @@ def _ask_preset(invocation: Invocation, presets: list[Preset]) -> Preset | None:
     if not presets or invocation["yes"] or invocation["use_defaults"]:
         return None
     sys.stdout.write("\nPresets of this template\n")
-    choices = [Choice(one.Name, one.Name, one.Description) for one in presets]
+    choices = [Choice(preset.Name, preset.Name, preset.Description) for preset in presets]
     choices.append(Choice("none", "none", "values as they are given or asked for"))
     answer = select("Select a preset:", choices, default="none")
-    return next((one for one in presets if one.Name == answer), None)
+    return next((preset for preset in presets if preset.Name == answer), None)
 
 
 def _print_template(template: Template, version: TemplateVersion, name: str) -> None:

@@ -45,7 +45,7 @@ def require_logins(invocation: Invocation, client: BlockingClient, version_id: U
 
 def _missing(client: BlockingClient, path: str) -> list[TemplateVersionExternalAuth]:
     providers = read(client.request("GET", path), list[TemplateVersionExternalAuth])
-    return [one for one in providers if not one.authenticated and not one.optional]
+    return [provider for provider in providers if not provider.authenticated and not provider.optional]
 
 
 def _open(invocation: Invocation, page: str) -> None:
@@ -58,7 +58,7 @@ def _open(invocation: Invocation, page: str) -> None:
 
 def _wait(client: BlockingClient, path: str, provider: TemplateVersionExternalAuth) -> None:
     end = time.monotonic() + LIMIT
-    while any(one.id == provider.id for one in _missing(client, path)):
+    while any(item.id == provider.id for item in _missing(client, path)):
         if time.monotonic() > end:
             raise CoderError("external_login", f"timed out waiting for a login with {provider.display_name} in time")
         time.sleep(_LOOK)

@@ -36,7 +36,7 @@ class Attachment(Generic[Answered]):
     """Instructions to attach an agent's machine."""
 
     agent_name: str
-    told: Answered
+    answer: Answered
 
 
 def _create(invocation: Invocation) -> int:
@@ -82,7 +82,7 @@ def _rotate(invocation: Invocation) -> int:
         with doing(f"rotate the token of agent {quoted(agent_name)}"):
             attachments.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
-        output = [_as_json(workspace.name, item) | {"generation": item.told.generation} for item in attachments]
+        output = [_as_json(workspace.name, item) | {"generation": item.answer.generation} for item in attachments]
         print_json(output[0] if len(output) == 1 else output)
         return 0
     say("The old token stays valid until the agent connects with the new one.\n")
@@ -133,8 +133,8 @@ def _as_json(workspace: str, item: Attachment[Answered]) -> dict[str, object]:
         "workspace_name": workspace,
         "agent_name": item.agent_name,
         "auth_type": "token",
-        "auth_token": item.told.agent_token,
-        "init_script": item.told.command,
+        "auth_token": item.answer.agent_token,
+        "init_script": item.answer.command,
     }
 
 
@@ -143,7 +143,7 @@ def _print_instructions(workspace: str, attachments: Sequence[Attachment[Answere
     for item in attachments:
         if len(attachments) > 1:
             sys.stdout.write(f"For agent {item.agent_name}:\n")
-        sys.stdout.write(f"{item.told.command}\n\n")
+        sys.stdout.write(f"{item.answer.command}\n\n")
 
 
 def _health(invocation: Invocation) -> int:
@@ -166,7 +166,7 @@ def _health(invocation: Invocation) -> int:
     with doing("get the agent's health"):
         reports = {agent.name: fetch_health(client, agent.id) for agent in agents}
     if invocation["output"] == "json":
-        print_json({name: one.json() for name, one in reports.items()})
+        print_json({name: report.json() for name, report in reports.items()})
         return 0
     for agent in agents:
         sys.stdout.write(f"{workspace.name}.{agent.name}  {agent.status}\n")

@@ -70,7 +70,7 @@ def _values_for(
     require_logins(invocation, client, version, workspace.owner_id)
     path = f"/api/v2/workspacebuilds/{workspace.latest_build.id}/parameters"
     before = read(client.request("GET", path), list[WorkspaceBuildParameter])
-    known = KnownValues(action, previous={one.name: one.value for one in before})
+    known = KnownValues(action, previous={item.name: item.value for item in before})
     values = resolve_values(invocation, VersionParameters(client, version, workspace.owner_name), known)
     return {"template_version_id": version, "rich_parameter_values": values}
 
@@ -146,8 +146,8 @@ def _print_remaining(client: BlockingClient, workspace: Workspace) -> None:
         say("The Terraform state knows of nothing that would remain.")
     else:
         say("These are not removed and may remain:")
-    for one in inventory.resources:
-        say(f"  {one.address}" + (f" ({one.id})" if one.id else ""))
+    for resource in inventory.resources:
+        say(f"  {resource.address}" + (f" ({resource.id})" if resource.id else ""))
 
 
 def _now() -> str:

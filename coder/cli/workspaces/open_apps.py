@@ -83,7 +83,7 @@ def _app(invocation: Invocation) -> int:
         sys.stdout.write("".join(f"{slug}\n" for slug in slugs))
         return 0
     slug = invocation.args[1]
-    app = next((one for one in agent.apps if one.slug == slug), None)
+    app = next((app for app in agent.apps if app.slug == slug), None)
     if app is None:
         say(f'ERROR: App "{slug}" not found in workspace "{workspace.name}"!')
         say(f"Available apps: [{' '.join(slugs)}]")

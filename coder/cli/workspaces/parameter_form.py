@@ -44,10 +44,10 @@ class VersionParameters:
         if self._fixed is None:
             answer = self._evaluate(inputs)
             if answer is not None:
-                return [_rendered(one) for one in answer]
-            found = self._client.request("GET", f"{self._path}/rich-parameters")
-            self._fixed = read(found, list[TemplateVersionParameter])
-        return [_fixed(one, inputs) for one in self._fixed]
+                return [_rendered(item) for item in answer]
+            fixed_parameters = self._client.request("GET", f"{self._path}/rich-parameters")
+            self._fixed = read(fixed_parameters, list[TemplateVersionParameter])
+        return [_fixed(item, inputs) for item in self._fixed]
 
     def _evaluate(self, inputs: Mapping[str, str]) -> list[PreviewParameter] | None:
         """Return the form; None if the server cannot render this version, or not for this owner."""
@@ -90,38 +90,38 @@ class FormParameter:
     "Validation errors of the value."
 
 
-def _rendered(one: PreviewParameter) -> FormParameter:
+def _rendered(preview: PreviewParameter) -> FormParameter:
     return FormParameter(
-        name=one.name,
-        title=one.display_name or one.name,
-        description=one.description,
-        type=one.type,
-        mutable=one.mutable,
-        ephemeral=one.ephemeral,
-        required=one.required,
-        default_value=one.default_value.value if one.default_value.valid else "",
-        options=tuple(FormOption(option.name, option.value.value, option.description) for option in one.options),
-        value=one.value.value if one.value.valid else None,
+        name=preview.name,
+        title=preview.display_name or preview.name,
+        description=preview.description,
+        type=preview.type,
+        mutable=preview.mutable,
+        ephemeral=preview.ephemeral,
+        required=preview.required,
+        default_value=preview.default_value.value if preview.default_value.valid else "",
+        options=tuple(FormOption(option.name, option.value.value, option.description) for option in preview.options),
+        value=preview.value.value if preview.value.valid else None,
         problems=tuple(
             f"{diagnostic.summary}: {diagnostic.detail}"
-            for diagnostic in one.diagnostics
+            for diagnostic in preview.diagnostics
             if diagnostic.severity == "error"
         ),
     )
 
 
-def _fixed(one: TemplateVersionParameter, inputs: Mapping[str, str]) -> FormParameter:
+def _fixed(parameter: TemplateVersionParameter, inputs: Mapping[str, str]) -> FormParameter:
     return FormParameter(
-        name=one.name,
-        title=one.display_name or one.name,
-        description=one.description_plaintext,
-        type=one.type,
-        mutable=one.mutable,
-        ephemeral=one.ephemeral,
-        required=one.required,
-        default_value=one.default_value,
-        options=tuple(FormOption(option.name, option.value, option.description) for option in one.options),
-        value=inputs.get(one.name, one.default_value),
+        name=parameter.name,
+        title=parameter.display_name or parameter.name,
+        description=parameter.description_plaintext,
+        type=parameter.type,
+        mutable=parameter.mutable,
+        ephemeral=parameter.ephemeral,
+        required=parameter.required,
+        default_value=parameter.default_value,
+        options=tuple(FormOption(option.name, option.value, option.description) for option in parameter.options),
+        value=inputs.get(parameter.name, parameter.default_value),
     )
 
 
@@ -147,9 +147,12 @@ def resolve_values(invocation: Invocation, form: VersionParameters, known: Known
     seen: dict[str, FormParameter] = {}
     for _ in range(_ROUNDS):
         parameters = form.read({**known.previous, **known.copied, **chosen, **known.preset})
-        seen |= {one.name: one for one in parameters}
+        seen |= {parameter.name: parameter for parameter in parameters}
         _reject_near_misses(flag_values, seen)
-        open_one = next((one for one in parameters if _needs_answer(invocation, one, chosen, prompted, known)), None)
+        open_one = next(
+            (parameter for parameter in parameters if _needs_answer(invocation, parameter, chosen, prompted, known)),
+            None,
+        )
         if open_one is None:
             break
         name = open_one.name
@@ -162,28 +165,28 @@ def resolve_values(invocation: Invocation, form: VersionParameters, known: Known
 
 
 def _needs_answer(
-    invocation: Invocation, one: FormParameter, chosen: Mapping[str, str], prompted: set[str], known: KnownValues
+    invocation: Invocation, parameter: FormParameter, chosen: Mapping[str, str], prompted: set[str], known: KnownValues
 ) -> bool:
-    name = one.name
+    name = parameter.name
     if name in known.preset:
         return False
     if name in chosen:
-        return name in prompted and bool(one.problems)  # the last answer is invalid: prompt again
-    prompts_all = bool(invocation["always_prompt"]) and one.mutable and not one.ephemeral
-    if one.ephemeral:
+        return name in prompted and bool(parameter.problems)  # the last answer is invalid: prompt again
+    prompts_all = bool(invocation["always_prompt"]) and parameter.mutable and not parameter.ephemeral
+    if parameter.ephemeral:
         return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
     if name in known.previous or name in known.copied:
-        return prompts_all or (known.action == UPDATE and _is_no_option(one))
-    if one.required:
+        return prompts_all or (known.action == UPDATE and _is_no_option(parameter))
+    if parameter.required:
         return True
     if _takes_default(invocation, name):
         return False
-    return known.action == CREATE or prompts_all or (known.action == UPDATE and not one.mutable)
+    return known.action == CREATE or prompts_all or (known.action == UPDATE and not parameter.mutable)
 
 
-def _is_no_option(one: FormParameter) -> bool:
+def _is_no_option(parameter: FormParameter) -> bool:
     """Return whether the last build's value is not an option of the new version."""
-    return bool(one.options) and one.type != "list(string)" and bool(one.problems)
+    return bool(parameter.options) and parameter.type != "list(string)" and bool(parameter.problems)
 
 
 def _takes_default(invocation: Invocation, name: str) -> bool:
@@ -209,13 +212,13 @@ def _check_given(
         **pairs(invocation["build_option"], "build-option"),
     }
     for name, value in flag_values.items():
-        one = seen.get(name)
-        if one is None:
+        parameter = seen.get(name)
+        if parameter is None:
             raise _unknown(name, list(seen))
-        if one.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
+        if parameter.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
             message = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
             raise CoderError("parameter", f"{message}--ephemeral-parameter flag")
-        if not one.mutable and known.action != CREATE and known.previous.get(name, value) != value:
+        if not parameter.mutable and known.action != CREATE and known.previous.get(name, value) != value:
             raise CoderError("parameter", f'parameter "{name}" is immutable and cannot be updated')
 
 
@@ -238,7 +241,7 @@ def prompt(parameter: FormParameter, default: str) -> str:
         stdout.write(f"  {line}\n")
     for problem in parameter.problems if parameter.value is not None else ():
         stdout.write(f"  ! {problem}\n")
-    choices = [Choice(one.value, one.name, one.description) for one in parameter.options]
+    choices = [Choice(option.value, option.name, option.description) for option in parameter.options]
     if parameter.type == "list(string)":
         return _prompt_list(choices, default)
     if parameter.type == "bool" and not choices:

@@ -113,7 +113,7 @@ def _port_lines(client: BlockingClient, agent: WorkspaceAgent) -> list[str]:
     except HttpError:
         return []
     ports = read(answer, WorkspaceAgentListeningPortsResponse).ports
-    return [f"port {one.port}  {one.process_name}".rstrip() for one in ports]
+    return [f"port {port.port}  {port.process_name}".rstrip() for port in ports]
 
 
 def _branch(index: int, count: int) -> str:

@@ -21,15 +21,15 @@ def test_enter_selects_at_cursor() -> None:
     assert Chooser(COLOURS, many=False).accept() == ["b"]
     chooser = Chooser(COLOURS, chosen=["g"], many=False)
     assert chooser.accept() == ["g"]
-    for by, expected in ((1, "r"), (1, "b"), (-1, "r"), (-1, "g")):
-        chooser.move(by)
+    for step, expected in ((1, "r"), (1, "b"), (-1, "r"), (-1, "g")):
+        chooser.move(step)
         assert chooser.accept() == [expected]
 
 
 def test_typing_filters_list() -> None:
     chooser = Chooser(COLOURS, many=False)
     chooser.type("RE")
-    assert [one.label for one in chooser.shown()] == ["Green", "Red"]
+    assert [item.label for item in chooser.shown()] == ["Green", "Red"]
     chooser.type("x")
     assert chooser.accept() is None and chooser.lines()[0][1].strip() == "nothing matches"
     chooser.move(1)
@@ -81,8 +81,8 @@ def test_line_by_value_label_or_number() -> None:
 
 @contextmanager
 def example(words: str, **env: str) -> Iterator[Terminal]:
-    given = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **env}
-    terminal = Terminal([sys.executable, "-m", "coder", "exp", "prompt-example", *words.split()], given)
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **env}
+    terminal = Terminal([sys.executable, "-m", "coder", "exp", "prompt-example", *words.split()], environment)
     try:
         yield terminal
     finally:

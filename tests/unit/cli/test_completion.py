@@ -123,20 +123,20 @@ async def test_uses_deployment_of_line(tmp_path: Path) -> None:
         assert (result.stdout, len(server.asked)) == ("docker\n", 1)
 
 
-@pytest.mark.parametrize("said", ["", "Documents/PowerShell/Microsoft.PowerShell_profile.ps1", "no path"])
-async def test_powershell_profile_path(said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", ["", "Documents/PowerShell/Microsoft.PowerShell_profile.ps1", "no path"])
+async def test_powershell_profile_path(answer: str, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    if said:
-        told = f"{tmp_path}/{said}" if "/" in said else said
-        (tools / "pwsh").write_text(f'#!/bin/sh\ntest "$4" = \'$PROFILE\' && echo "{told}"\n')
+    if answer:
+        profile = f"{tmp_path}/{answer}" if "/" in answer else answer
+        (tools / "pwsh").write_text(f'#!/bin/sh\ntest "$4" = \'$PROFILE\' && echo "{profile}"\n')
         (tools / "pwsh").chmod(0o755)
-    place = tmp_path / (said if "/" in said else ".config/powershell/Microsoft.PowerShell_profile.ps1")
+    path = tmp_path / (answer if "/" in answer else ".config/powershell/Microsoft.PowerShell_profile.ps1")
     for _ in range(2):  # a second time replaces the first
         result = await run_cli(["completion", "-s", "powershell"], home=tmp_path, env={"PATH": str(tools)})
         assert result.code == 0, result.stderr
-        assert str(place) in result.stderr
-        assert place.read_text().count("Register-ArgumentCompleter") == 1
+        assert str(path) in result.stderr
+        assert path.read_text().count("Register-ArgumentCompleter") == 1
 
 
 async def test_other_lines_are_unchanged(tmp_path: Path) -> None:

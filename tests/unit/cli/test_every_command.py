@@ -53,7 +53,7 @@ async def run(words: list[str], server: OddServer, home: Path, **env: str) -> Re
     )
 
 
-def member_of_two(method: str, path: str) -> bytes:
+def answers_of_two_organizations(method: str, path: str) -> bytes:
     if path.partition("?")[0] == "/api/v2/users/me/organizations":
         return reply(json.dumps(ORGANIZATIONS))
     return reply(json.dumps(described(method, path)))
@@ -61,12 +61,12 @@ def member_of_two(method: str, path: str) -> bytes:
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in COMMANDS if name not in NO_CHOICE and any(one.flag == "org" for one in load(name).options)],
+    [name for name in COMMANDS if name not in NO_CHOICE and any(item.flag == "org" for item in load(name).options)],
 )
 async def test_ambiguous_organization_is_rejected(name: str, server: OddServer, tmp_path: Path) -> None:
     (tmp_path / "tpl").mkdir()
     (tmp_path / "tpl" / "main.tf").write_text("")
-    server.answer = member_of_two
+    server.answer = answers_of_two_organizations
     result = await run(arguments(name), server, tmp_path)
     assert result.code == 1
     assert "choose one with --org (one of: coder, second)" in result.stderr
@@ -78,8 +78,8 @@ async def test_debug_options_only_prints(name: str, server: OddServer, tmp_path:
     if name == "completion words":
         return  # its arguments are the rest of the line
     words = arguments(name)
-    place = len(name.split())
-    result = await run([*words[:place], "--debug-options", *words[place:]], server, tmp_path, CODER_VERBOSE="true")
+    count = len(name.split())
+    result = await run([*words[:count], "--debug-options", *words[count:]], server, tmp_path, CODER_VERBOSE="true")
     assert result.code == 0, result.stderr
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
     expected = {option.flag or option.name for option in (*load(name).options, *GLOBAL_OPTIONS)}
@@ -104,18 +104,18 @@ async def test_completion_mode_offers_words(server: OddServer, tmp_path: Path) -
     assert offered.stdout == "versions\n"
 
 
-def without_rows(method: str, path: str) -> bytes:
+def answer_without_rows(method: str, path: str) -> bytes:
     """Return an answer with null lists, as Go programs encode empty ones."""
-    whole = described(method, path)
+    answer = described(method, path)
     if path.startswith("/api/v2/users/me/organizations"):
-        whole = ORGANIZATIONS[:1]
+        answer = ORGANIZATIONS[:1]
     elif path.partition("?")[0] in {"/api/v2/tasks", "/api/v2/workspaceproxies"}:  # not described by the reference
-        whole = {"tasks": None, "regions": None}
-    elif isinstance(whole, list):
-        whole = None
-    elif isinstance(whole, dict) and "count" in whole:
-        whole = {key: None if isinstance(value, list) else value for key, value in whole.items()}
-    return reply(json.dumps(whole))
+        answer = {"tasks": None, "regions": None}
+    elif isinstance(answer, list):
+        answer = None
+    elif isinstance(answer, dict) and "count" in answer:
+        answer = {key: None if isinstance(value, list) else value for key, value in answer.items()}
+    return reply(json.dumps(answer))
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in {"list", "ls"}])
@@ -123,21 +123,21 @@ def without_rows(method: str, path: str) -> bytes:
 async def test_empty_list_succeeds(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
     if name == "exp sync list":
         return  # connects to the agent, not to a server
-    server.answer = without_rows
+    server.answer = answer_without_rows
     result = await run([*arguments(name), "-o", form], server, tmp_path)
     assert result.code == 0, result.stderr
     if form == "json":
         assert json.loads(result.stdout) in ([], {}) or name == "features list"
 
 
-def of_another_release(method: str, path: str) -> bytes:
+def answer_of_other_release(method: str, path: str) -> bytes:
     """Return the reference's answer, from a server of a much newer release."""
-    whole = described(method, path)
+    answer = described(method, path)
     if path.startswith("/api/v2/users/me/organizations"):
-        whole = ORGANIZATIONS[:1]
+        answer = ORGANIZATIONS[:1]
     elif path.partition("?")[0] == "/api/v2/tasks":  # not described by the reference
-        whole = {"tasks": []}
-    return reply(json.dumps(whole)).replace(b"\r\n", b"\r\nX-Coder-Build-Version: v99.1.0\r\n", 1)
+        answer = {"tasks": []}
+    return reply(json.dumps(answer)).replace(b"\r\n", b"\r\nX-Coder-Build-Version: v99.1.0\r\n", 1)
 
 
 IN_JSON = [
@@ -150,7 +150,7 @@ IN_JSON = [
 
 @pytest.mark.parametrize("name", IN_JSON)
 async def test_stdout_is_only_json(name: str, server: OddServer, tmp_path: Path) -> None:
-    server.answer = of_another_release
+    server.answer = answer_of_other_release
     result = await run([*arguments(name), "-o", "json", "-v"], server, tmp_path)
     if result.code:
         assert not result.stdout, "a failed command has no result"
@@ -177,8 +177,8 @@ async def test_version_warning_after_failure(line: str, server: OddServer, tmp_p
 async def test_group_options_before_or_after_words(server: OddServer, tmp_path: Path) -> None:
     for group in OPTIONS_OF_GROUPS:
         (option,) = options_of_groups(group)
-        shown = (await run([*group.split(), "--help"], server, tmp_path)).stdout
-        assert f"--{option.flag}" in shown
+        output = (await run([*group.split(), "--help"], server, tmp_path)).stdout
+        assert f"--{option.flag}" in output
         for name in (name for name in COMMANDS if name.startswith(f"{group} ")):
             between = [*group.split(), f"--{option.flag}", "given", *arguments(name)[len(group.split()) :]]
             for words in (between, [*arguments(name), f"--{option.flag}", "given"]):

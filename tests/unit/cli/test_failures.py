@@ -46,9 +46,9 @@ def test_api_error_lines() -> None:
         "\t name : taken",
         "because",
     ]
-    gone = HttpError(404, "Not there.")
-    assert error_text(gone, is_terminal=False) == "Not there."
-    assert error_text(gone, is_terminal=True).startswith("Not there.\nSuggestion: Check")
+    missing = HttpError(404, "Not there.")
+    assert error_text(missing, is_terminal=False) == "Not there."
+    assert error_text(missing, is_terminal=True).startswith("Not there.\nSuggestion: Check")
     assert error_text(HttpError(401, "Who?"), is_terminal=False).endswith("'coder login'.")
 
 
@@ -71,8 +71,8 @@ def test_hints_for_terminals_and_logs() -> None:
     ],
 )
 def test_completion(line: list[str], offered: list[str] | None) -> None:
-    found = complete(line)
-    assert found == offered if offered is not None else "list" in found
+    result = complete(line)
+    assert result == offered if offered is not None else "list" in result
     assert all("completion words" in script for script in SCRIPTS.values())
 
 
@@ -89,7 +89,7 @@ async def test_undecodable_name(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (UnboundLocalError("cannot access local variable 'code'"), "a defect of this program: cannot access local"),
         (NameError("name 'x' is not defined"), "a defect of this program: name 'x'"),
@@ -97,10 +97,10 @@ async def test_undecodable_name(line: str, tmp_path: Path) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_unbound_name_is_defect(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Exchange("GET", "http://host/api/v2/users/me", 200, 0.1)
-    monkeypatch.setattr(REQUESTS, "last", asked)
-    assert defect_text(error, verbose=False).startswith(said)
+def test_unbound_name_is_defect(error: Exception, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = Exchange("GET", "http://host/api/v2/users/me", 200, 0.1)
+    monkeypatch.setattr(REQUESTS, "last", exchange)
+    assert defect_text(error, verbose=False).startswith(message)
 
 
 def given(line: str, path: Path) -> Invocation:
@@ -125,5 +125,5 @@ def test_undecodable_file(read: Callable[[Path], Any], tmp_path: Path) -> None:
     path.write_bytes(b"caf\xe9: 1\n")
     with pytest.raises(CoderError) as refused:
         read(path)
-    said = error_text(refused.value, is_terminal=False)
-    assert str(path) in said and "codec can't decode byte 0xe9" in said
+    output = error_text(refused.value, is_terminal=False)
+    assert str(path) in output and "codec can't decode byte 0xe9" in output

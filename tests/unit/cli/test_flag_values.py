@@ -13,7 +13,7 @@ from coder.cli.main import load
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "said"),
+    ("kind", "value", "message"),
     [
         ("int", "x", 'strconv.ParseInt: parsing "x": invalid syntax'),
         ("int", "-7", ""),
@@ -37,8 +37,8 @@ from coder.cli.main import load
         ("regexp", "a*", ""),
     ],
 )
-def test_values(kind: Kind, value: str, said: str) -> None:
-    assert fault(Option("x", "x", kind=kind), value) == said
+def test_values(kind: Kind, value: str, message: str) -> None:
+    assert fault(Option("x", "x", kind=kind), value) == message
 
 
 def test_every_kind_has_option() -> None:

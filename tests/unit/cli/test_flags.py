@@ -105,17 +105,17 @@ def test_exceptions_still_differ() -> None:
 
 @pytest.mark.parametrize("command", ["server", "workspace-proxy server"])
 @pytest.mark.parametrize(
-    ("flag", "value", "said"),
+    ("flag", "value", "message"),
     [
         ("access-url", ":x", 'parse ":x": missing protocol scheme'),
         ("access-url", "http://[::1", "parse \"http://[::1\": missing ']' in host"),
         ("prometheus-address", "nonsense", "address nonsense: missing port in address"),
     ],
 )
-def test_servers_reject_invalid_address(command: str, flag: str, value: str, said: str) -> None:
+def test_servers_reject_invalid_address(command: str, flag: str, value: str, message: str) -> None:
     from coder.cli.command import UsageError
 
-    label = f'invalid argument "{value}" for "--{flag}" flag: {said}'
+    label = f'invalid argument "{value}" for "--{flag}" flag: {message}'
     with pytest.raises(UsageError, match=re.escape(label)):
         parse(load(command), [f"--{flag}", value], {})
     with pytest.raises(UsageError, match=re.escape(f'"{value}" is not a valid')):
@@ -173,7 +173,7 @@ def test_combined_switches_and_choice_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("list x", "wanted no args but got 1 [x]"),
         ("show", "wanted 1 args but got 0 []"),
@@ -183,9 +183,9 @@ def test_combined_switches_and_choice_case() -> None:
         ("organizations members edit-roles", "wanted at least 1 args but got 0"),
     ],
 )
-async def test_wrong_argument_counts(line: str, said: str, tmp_path: Path) -> None:
+async def test_wrong_argument_counts(line: str, message: str, tmp_path: Path) -> None:
     result = await run_cli(line.split(), home=tmp_path)
-    assert (result.code, result.stderr.splitlines()[1]) == (1, f"error: {said}")
+    assert (result.code, result.stderr.splitlines()[1]) == (1, f"error: {message}")
 
 
 @pytest.mark.parametrize("line", ["--nope", "users --nope", "organizations settings show --nope"])

@@ -65,7 +65,7 @@ DAILY = (
 )
 
 
-def shown_options(name: str) -> list[Option]:
+def visible_options(name: str) -> list[Option]:
     return [option for option in load(name).options if option.flag and not option.hidden]
 
 
@@ -86,7 +86,7 @@ def test_summaries_are_imperative() -> None:
 
 
 def test_option_help_is_a_full_sentence() -> None:
-    options = [option for name in COMMANDS for option in shown_options(name)]
+    options = [option for name in COMMANDS for option in visible_options(name)]
     options += [option for option in GLOBAL_OPTIONS if not option.hidden]
     assert mean(len(option.help) for option in options) >= 60
     short = {

@@ -32,13 +32,13 @@ async def test_login_and_logout(tmp_path: Path, ring: Path) -> None:
         await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token)
         config = tmp_path / ".config/coderv2"
         assert not (config / "session").exists()
-        (kept,) = json.loads(ring.read_text()).values()
-        assert (await coder(world, tmp_path, "login", "token")).stdout == f"{kept}\n"
+        (stored,) = json.loads(ring.read_text()).values()
+        assert (await coder(world, tmp_path, "login", "token")).stdout == f"{stored}\n"
         assert "admin" in (await coder(world, tmp_path, "whoami")).stdout
         ring.write_text("locked")
         refused = await coder(world, tmp_path, "whoami", code=1)
         assert "the system's keyring did not read the session token" in refused.stderr
-        ring.write_text(json.dumps({f"coder {world.url}": kept}))
+        ring.write_text(json.dumps({f"coder {world.url}": stored}))
         await coder(world, tmp_path, "logout", "-y")
         assert json.loads(ring.read_text()) == {}
         assert not list(config.iterdir())

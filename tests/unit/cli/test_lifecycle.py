@@ -35,7 +35,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(lifecycle, "_start_extra", lambda *_: {})
     monkeypatch.setattr(lifecycle, "_values_for", lambda *_: {})
     monkeypatch.setattr(lifecycle, "read", lambda _answer, _kind: latest)
-    for name in ("confirm", "settle_build", "watch_build"):
+    for name in ("confirm", "handle_build", "watch_build"):
         monkeypatch.setattr(lifecycle, name, lambda *_, **__: None)
     return bodies
 

@@ -26,7 +26,7 @@ NAMES = ("http.request", "http.server", "database", "agent.http")
 
 
 @pytest.fixture(autouse=True)
-def logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def restored_logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Close the log files after the test; programs keep them open until they exit."""
     before, opened, really = (log._State.sinks, log._State.threshold), [], Path.open
 
@@ -86,7 +86,7 @@ def test_each_sink_writes_its_file(tmp_path: Path) -> None:
     assert json.loads(cloud)["severity"] == "WARNING"
 
 
-class _Opened(Exception):  # noqa: N818 - ends the command where its log would be opened
+class _OpenedLogs(Exception):  # noqa: N818 - ends the command where its log would be opened
     pass
 
 
@@ -107,8 +107,8 @@ def test_every_role_passes_settings(
         assert paths == ("/h", "/j", "/s")
         assert not verbose
         assert tuple(debug) == (("^http", "data") if flags else ())
-        raise _Opened
+        raise _OpenedLogs
 
     monkeypatch.setattr(f"{module}.open_logs", open_logs_instead)
-    with pytest.raises(_Opened):
+    with pytest.raises(_OpenedLogs):
         command.run(parse(command, ["--log-human=/h", "--log-json=/j", "--log-stackdriver=/s", *flags], {}))

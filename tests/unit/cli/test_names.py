@@ -61,9 +61,9 @@ def test_groups_and_commands_have_summaries() -> None:
 def test_the_editors_host_names() -> None:
     assert target("coder-vscode.dev.example.com--alice--w1") == "alice/w1"
     assert target("coder-vscode--alice--w1--main") == "alice/w1.main"
-    for wrong in ("w1", "coder-vscode--alice", "coder-vscode--alice--", "a--b--c--d--e"):
+    for host in ("w1", "coder-vscode--alice", "coder-vscode--alice--", "a--b--c--d--e"):
         with pytest.raises(CoderError, match="invalid argument format"):
-            target(wrong)
+            target(host)
 
 
 async def test_vscodessh_reads_deployment_files(tmp_path: Path) -> None:

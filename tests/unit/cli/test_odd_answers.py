@@ -161,12 +161,12 @@ ODD: dict[str, Reply] = {
 
 def flawed(flaw: str, seed: int, name: str = "") -> Reply:
     chance = random.Random(seed)
-    made = name not in CREATES
+    exists = name not in CREATES
 
     def answer(method: str, path: str) -> bytes:
-        nonlocal made
-        made |= method == "POST"
-        if not made and "/workspace/" in path:
+        nonlocal exists
+        exists |= method == "POST"
+        if not exists and "/workspace/" in path:
             return reply('{"message": "none"}', status="404 Not Found")
         if path.startswith("/api/v2/files/"):
             return reply("\0" * 1024, kind="application/x-tar")  # an empty archive
@@ -237,40 +237,40 @@ def fault(name: str, server: OddServer, result: Result) -> str:
     return f"it asked {len(server.asked)} times" if len(server.asked) > 60 else ""
 
 
-def asks_a_server(name: str) -> bool:
+def sends_requests(name: str) -> bool:
     """The other commands query a missing database, or the machine."""
     return name.split(maxsplit=1)[0] not in {"server", "stat", "reset-password"}
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
 async def test_ends_with_words(name: str, server: OddServer, home: Path) -> None:
-    odd = dict(ODD) if asks_a_server(name) else {"nothing": ODD["nothing"]}
+    odd = dict(ODD) if sends_requests(name) else {"nothing": ODD["nothing"]}
     described_ones = {}
-    if asks_a_server(name) and name not in OVER_THE_MESH:
+    if sends_requests(name) and name not in OVER_THE_MESH:
         described_ones = {f"{flaw}, {seed}": flawed(flaw, seed, name) for flaw in FLAWS for seed in range(3)}
-    wrong = {}
+    faults = {}
     for label, answer in (odd | described_ones).items():
         server.upgrades = label in described_ones
         result = await run(name, arguments(name), server, answer, home)
-        if what := fault(name, server, result):
-            wrong[label] = what
-    assert not wrong
+        if message := fault(name, server, result):
+            faults[label] = message
+    assert not faults
     assert server.failed is None
 
 
-READS = [name for name in COMMANDS if name not in NOT_RUN and name not in OVER_THE_MESH and asks_a_server(name)]
+READS = [name for name in COMMANDS if name not in NOT_RUN and name not in OVER_THE_MESH and sends_requests(name)]
 
 
 @pytest.mark.parametrize("name", [name for name in READS if any(forms(name))])
 async def test_every_output_form_ends_with_words(name: str, server: OddServer, home: Path) -> None:
-    wrong = {}
+    faults = {}
     server.upgrades = True
     for more in forms(name):
         for flaw in FLAWS:
             result = await run(name, [*arguments(name), *more], server, flawed(flaw, 1, name), home)
-            if what := fault(name, server, result):
-                wrong[*more, flaw] = what
-    assert not wrong
+            if message := fault(name, server, result):
+                faults[*more, flaw] = message
+    assert not faults
     assert server.failed is None
 
 
@@ -286,30 +286,30 @@ async def test_whole_answer_suffices(name: str, server: OddServer, home: Path) -
     assert server.failed is None
 
 
-def odd_lines(name: str) -> Iterator[list[str]]:
+def lines_with_odd_arguments(name: str) -> Iterator[list[str]]:
     """Return the command with an odd text for each of its arguments and of its flags' values."""
-    words, place = arguments(name), len(name.split())
+    words, count = arguments(name), len(name.split())
     for option in (*load(name).options, *(GLOBAL_OPTIONS if name == "whoami" else ())):
         if option.flag and option.kind != "bool":
-            yield from ([*words[:place], f"--{option.flag}={odd}", *words[place:]] for odd in ("[", "=\udcff"))
-    for at in range(place, len(words)):
+            yield from ([*words[:count], f"--{option.flag}={odd}", *words[count:]] for odd in ("[", "=\udcff"))
+    for at in range(count, len(words)):
         if not words[at].startswith("-"):
             yield from ([*words[:at], odd, *words[at + 1 :]] for odd in ("", "[", "=\udcff"))
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN and asks_a_server(name)])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN and sends_requests(name)])
 async def test_odd_arguments_are_no_defect(name: str, server: OddServer, home: Path) -> None:
     """Odd texts: brackets, bytes that are not UTF-8, and the empty text of an unset variable."""
     not_found: Reply = lambda _method, _path: reply('{"message": "no"}', status="404 Not Found")  # noqa: E731
     answer = not_found if name in OVER_THE_MESH else flawed("whole", 0, name)
     server.upgrades = True
-    wrong = {}
-    for words in odd_lines(name):
+    faults = {}
+    for words in lines_with_odd_arguments(name):
         result = await run(name, words, server, answer, home)
-        said = fault(name, server, result)
-        if said or "is not what this program understands" in result.stderr:
-            wrong[ascii(words)] = said or result.stderr[-300:]
-    assert not wrong
+        output = fault(name, server, result)
+        if output or "is not what this program understands" in result.stderr:
+            faults[ascii(words)] = output or result.stderr[-300:]
+    assert not faults
 
 
 @pytest.mark.parametrize("name", sorted(OVER_THE_MESH))
@@ -320,16 +320,16 @@ async def test_mesh_commands_survive_flaws(
     begin = trio.run
 
     def limited(main: Callable[..., Awaitable[Any]], *args: Any, **more: Any) -> Any:
-        async def for_a_moment() -> Any:
+        async def run_briefly() -> Any:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(end_soon, nursery.cancel_scope)
+                nursery.start_soon(cancel_soon, nursery.cancel_scope)
                 done = await main(*args)
                 nursery.cancel_scope.cancel()
                 return done
 
-        return begin(for_a_moment, **more)
+        return begin(run_briefly, **more)
 
-    async def end_soon(scope: trio.CancelScope) -> None:
+    async def cancel_soon(scope: trio.CancelScope) -> None:
         while not server.asked:
             await trio.sleep(0.01)
         with trio.move_on_after(0.5):
@@ -337,15 +337,15 @@ async def test_mesh_commands_survive_flaws(
         scope.cancel()
 
     monkeypatch.setattr(trio, "run", limited)
-    wrong = {}
-    asked = set()
+    faults = {}
+    requested = set()
     server.upgrades = False
     for flaw in FLAWS:
         for seed in range(2):
             result = await run(name, arguments(name), server, flawed(flaw, seed, name), home)
-            asked |= {path.partition("?")[0].rpartition("/")[2] for _, path in server.asked}
-            if what := fault(name, server, result):
-                wrong[flaw, seed] = what
-    assert not wrong
-    assert asked & {"connection", "coordinate", "pty"}, "no answer was good enough to go on to the mesh"
+            requested |= {path.partition("?")[0].rpartition("/")[2] for _, path in server.asked}
+            if message := fault(name, server, result):
+                faults[flaw, seed] = message
+    assert not faults
+    assert requested & {"connection", "coordinate", "pty"}, "no answer was good enough to go on to the mesh"
     assert server.failed is None

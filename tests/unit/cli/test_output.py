@@ -42,9 +42,9 @@ class Screen(TerminalText):
 
 def opened(monkeypatch: pytest.MonkeyPatch) -> Screen:
     """Replace standard output."""
-    made = Screen()
-    monkeypatch.setattr(sys, "stdout", made)
-    return made
+    created = Screen()
+    monkeypatch.setattr(sys, "stdout", created)
+    return created
 
 
 def _cells(text: str) -> int:
@@ -71,26 +71,26 @@ def test_cells(text: str, cells: int) -> None:
 @pytest.mark.parametrize("text", ["x" * 100, "名" * 100, "e\u0301" * 100, "a名" * 50])
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 40, 99, 100, 101, 200, 300])
 def test_cut_fills_width(text: str, width: int) -> None:
-    found = cut(text, width)
+    result = cut(text, width)
     if _cells(text) <= width:
-        assert found == text
+        assert result == text
         return
-    assert found[-1] == "…" and text.startswith(found[:-1])
-    assert _cells(found) <= max(width, 1)
-    assert _cells(found) >= width - 1
+    assert result[-1] == "…" and text.startswith(result[:-1])
+    assert _cells(result) <= max(width, 1)
+    assert _cells(result) >= width - 1
 
 
 def test_cut_of_endless_line() -> None:
-    class Counted(str):
+    class CountedText(str):
         read = 0
 
         def __iter__(self) -> Any:
             for char in super().__iter__():
-                Counted.read += 1
+                CountedText.read += 1
                 yield char
 
-    assert len(cut(Counted("名" * 100_000), 80)) == 40
-    assert Counted.read <= 81
+    assert len(cut(CountedText("名" * 100_000), 80)) == 40
+    assert CountedText.read <= 81
 
 
 def test_cell_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

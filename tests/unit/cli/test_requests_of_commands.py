@@ -51,21 +51,21 @@ def workspace(server: OddServer, transition: str, **more: Any) -> None:
     status = {"start": "running", "stop": "stopped"}[transition]
 
     def answer(method: str, path: str) -> bytes:
-        found = plain(method, path)
+        result = plain(method, path)
         if path.startswith(MINE):
             if path == f"{MINE}new":
                 return reply('{"message": "Resource not found"}', status="404 Not Found")
-            found = {
-                **found,
+            result = {
+                **result,
                 **more,
-                "latest_build": {**found["latest_build"], "transition": transition, "status": status},
+                "latest_build": {**result["latest_build"], "transition": transition, "status": status},
             }
         if path.endswith("/builds") and method == "POST":
-            return reply(json.dumps(found), status="201 Created")
+            return reply(json.dumps(result), status="201 Created")
         if "/logs" in path:
             return reply("[]")
         return reply(
-            json.dumps(found), status="201 Created" if method == "POST" and "/workspaces" in path else "200 OK"
+            json.dumps(result), status="201 Created" if method == "POST" and "/workspaces" in path else "200 OK"
         )
 
     server.answer = answer
@@ -84,9 +84,9 @@ def workspace(server: OddServer, transition: str, **more: Any) -> None:
 async def test_reason_reaches_build(line: str, before: str, expected: str, server: OddServer, tmp_path: Path) -> None:
     workspace(server, before, outdated=True)
     await run(line, server, tmp_path)
-    found = builds(server)
-    assert found and {body["reason"] for body in found} == {expected}
-    assert all("log_level" not in body for body in found)
+    result = builds(server)
+    assert result and {body["reason"] for body in result} == {expected}
+    assert all("log_level" not in body for body in result)
 
 
 @pytest.mark.parametrize(("verb", "before"), [("start", "stop"), ("stop", "start"), ("delete", "start")])

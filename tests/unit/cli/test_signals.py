@@ -28,17 +28,17 @@ def test_signal_ends_without_traceback(number: signal.Signals) -> None:
             silent.settimeout(60)
             connection, _ = silent.accept()  # it now waits for an answer
             it.send_signal(number)
-            _, said = it.communicate(timeout=60)
+            _, output = it.communicate(timeout=60)
             connection.close()
     assert it.returncode == 130
-    assert b"Traceback" not in said
+    assert b"Traceback" not in output
 
 
 UNDER_NOHUP = """
 import signal, subprocess
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from coder.cli.agents.agent import _keep_signals_for_children
-_keep_signals_for_children()
+from coder.cli.agents.agent import _handle_inherited_ignored_signals
+_handle_inherited_ignored_signals()
 signal.raise_signal(signal.SIGHUP)
 print(subprocess.run(["sh", "-c", "kill -HUP $$; echo still here"], stdout=subprocess.PIPE).returncode)
 """

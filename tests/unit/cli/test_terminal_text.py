@@ -45,10 +45,10 @@ SEQUENCES = {
 
 @pytest.mark.parametrize("sequence", SEQUENCES.values(), ids=SEQUENCES)
 def test_control_sequences_are_removed(sequence: str) -> None:
-    found = cleaned(f"name{sequence}")
-    assert found.startswith("name")
-    assert "\x1b" not in found
-    assert not [char for char in found if unicodedata.category(char) == "Cc"]
+    result = cleaned(f"name{sequence}")
+    assert result.startswith("name")
+    assert "\x1b" not in result
+    assert not [char for char in result if unicodedata.category(char) == "Cc"]
     assert cleaned(f"a{sequence}\nb").endswith("\nb"), "what follows is shown"
 
 
@@ -70,9 +70,9 @@ def test_json_keeps_value() -> None:
         if 0xD800 <= page < 0xE000:
             continue
         text = json.dumps([f"a{chr(number)}b" for number in range(page, page + 0x100)], indent=2, ensure_ascii=False)
-        shown = escaped(text)
-        assert cleaned(shown) == shown, hex(page)
-        assert shown == text or json.loads(shown) == json.loads(text), hex(page)
+        output = escaped(text)
+        assert cleaned(output) == output, hex(page)
+        assert output == text or json.loads(output) == json.loads(text), hex(page)
     assert escaped('"Größe ✔ 名前 \U0001f468\u200d\U0001f469"') == '"Größe ✔ 名前 \U0001f468\u200d\U0001f469"'
 
 
@@ -102,11 +102,11 @@ def test_command_filters_only_terminal(to_terminal: bool, tmp_path: Path) -> Non
     if to_terminal:
         terminal = Terminal([sys.executable, "-m", "coder", word], env)
         try:
-            shown = terminal.expect('unrecognized subcommand "nope"')
+            output = terminal.expect('unrecognized subcommand "nope"')
         finally:
             terminal.close()
-        assert b"\x1b]0" not in shown
-        assert b"\x1b[2J" not in shown
+        assert b"\x1b]0" not in output
+        assert b"\x1b[2J" not in output
     else:
         done = subprocess.run(
             [sys.executable, "-m", "coder", word], env=env, check=False, capture_output=True, text=True

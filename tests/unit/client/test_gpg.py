@@ -33,12 +33,12 @@ class Workspace:
             return Finished(2, b"", b"no such thing\n")
         return Finished(0, self.socket.encode() if name == "make room" else b"", b"")
 
-    async def forward_socket(self, there: str, here: str) -> None:
-        self.forwarded.append((there, here))
+    async def forward_socket(self, remote: str, local: str) -> None:
+        self.forwarded.append((remote, local))
 
 
 @pytest.fixture
-def gpg_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def local_gpg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of programs; the output of each is a file next to it."""
     for name in ("gpg", "gpgconf"):
         program = tmp_path / name
@@ -51,7 +51,7 @@ def gpg_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_imports_keys_before_forwarding(gpg_here: Path) -> None:
+async def test_imports_keys_before_forwarding(local_gpg: Path) -> None:
     workspace = Workspace()
     await forward_gpg(workspace)
     assert workspace.asked == [
@@ -63,23 +63,23 @@ async def test_imports_keys_before_forwarding(gpg_here: Path) -> None:
     assert workspace.forwarded == [(SOCKET_THERE, SOCKET_HERE)]
 
 
-async def test_no_keys_imports_nothing(gpg_here: Path) -> None:
-    (gpg_here / "answer--export").write_text("")
-    (gpg_here / "answer--export-ownertrust").write_text("")
+async def test_no_keys_imports_nothing(local_gpg: Path) -> None:
+    (local_gpg / "answer--export").write_text("")
+    (local_gpg / "answer--export-ownertrust").write_text("")
     workspace = Workspace()
     await forward_gpg(workspace)
     assert [name for name, _ in workspace.asked] == ["make room", "make room"] and workspace.forwarded
 
 
-async def test_error_names_unready_side(gpg_here: Path) -> None:
+async def test_error_names_unready_side(local_gpg: Path) -> None:
     with pytest.raises(CoderError, match="the workspace's GPG names no agent socket"):
         await forward_gpg(Workspace(socket=""))
     with pytest.raises(CoderError, match="gpg failed in the workspace: no such thing"):
         await forward_gpg(Workspace(fails="--import"))
-    (gpg_here / "answer--export").unlink()
+    (local_gpg / "answer--export").unlink()
     with pytest.raises(CoderError, match="gpg --armor --export failed"):
         await forward_gpg(Workspace())
-    (gpg_here / "answeragent-extra-socket").write_text("\n")
+    (local_gpg / "answeragent-extra-socket").write_text("\n")
     with pytest.raises(CoderError, match="the local GPG has no extra socket"):
         await forward_gpg(Workspace())
 

@@ -29,11 +29,11 @@ NAME = "coder.test"
 "Host name that only the test's proxies can resolve. Loopback names bypass proxies."
 
 
-async def shell_says(link: WorkspaceLink) -> str:
+async def output_of_shell(link: WorkspaceLink) -> str:
     """Expected output of a terminal in the workspace for a sum."""
     await link.wait_reachable(15)
     async with await terminal(link, "echo sum=$((40+2)); sleep 0.2") as stream:
-        return (await hear(stream, b"sum=42")).decode()
+        return (await read_until(stream, b"sum=42")).decode()
 
 
 async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
@@ -53,13 +53,13 @@ async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
     return stream
 
 
-async def hear(stream: trio.abc.Stream, words: bytes) -> bytes:
+async def read_until(stream: trio.abc.Stream, words: bytes) -> bytes:
     """Return the terminal's output until this text or its end."""
-    said = b""
-    while words not in said and (data := await stream.receive_some()):
-        said += data
-    assert words in said
-    return said
+    output = b""
+    while words not in output and (data := await stream.receive_some()):
+        output += data
+    assert words in output
+    return output
 
 
 @asynccontextmanager
@@ -77,8 +77,8 @@ async def through(
         async with running_agent(view_context, policy, folder):
             person = policy.with_token(Secret(view_context.world.token))
             async with open_link(person, view_context.agent_id, direct=direct) as link:
-                said = await shell_says(link)
-                return said, link.node.status().relays[0]
+                output = await output_of_shell(link)
+                return output, link.node.status().relays[0]
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,16 @@ async def test_shell_behind_every_middlebox(tmp_path: Path, monkeypatch: pytest.
     async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         for case in STRIPPERS:
             port = await nursery.start(serve_box, case.make(target))
-            said, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
-            assert "sum=42" in said, case.name
+            output, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+            assert "sum=42" in output, case.name
             assert relay.transport == case.transport, case.name
             assert relay.forced_websocket, case.name
 
         proxy = AuthProxy(target, "ana", "p@ss")
         port = await nursery.start(serve_box, proxy)
         proxies = {"http": f"http://ana:p%40ss@127.0.0.1:{port}", "no": "elsewhere.test"}
-        said, relay = await through(view_context, DialPolicy(f"http://{NAME}:80", proxies=proxies), folder)
-        assert "sum=42" in said
+        output, relay = await through(view_context, DialPolicy(f"http://{NAME}:80", proxies=proxies), folder)
+        assert "sum=42" in output
         assert relay.transport == "upgrade"
         assert set(proxy.tunnels) == {f"{NAME}:80"}
         assert len(proxy.tunnels) >= 4, "API, RPC and relay of both sides"
@@ -120,8 +120,8 @@ async def test_shell_behind_every_middlebox(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(Pump, "udp", lambda *_: True)
         monkeypatch.setattr(Pump, "udp_batch", lambda *_: True)
         port = await nursery.start(serve_box, IdleCutter(target, 1.5))
-        said, _ = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
-        assert "sum=42" in said
+        output, _ = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
+        assert "sum=42" in output
         nursery.cancel_scope.cancel()
 
 
@@ -148,10 +148,10 @@ async def test_shell_survives_idle_timeout(tmp_path: Path, monkeypatch: pytest.M
             ):
                 await link.wait_reachable(15)
                 async with await terminal(link, "echo ready; read x; echo got:$x; sleep 0.2") as stream:
-                    await hear(stream, b"ready")
+                    await read_until(stream, b"ready")
                     await trio.sleep(150 / 40)
                     await stream.send_all(b'{"data": "words\\r"}')
-                    await hear(stream, b"got:words")
+                    await read_until(stream, b"got:words")
                 assert not lost
         nursery.cancel_scope.cancel()
 
@@ -160,8 +160,8 @@ async def test_shell_survives_idle_timeout(tmp_path: Path, monkeypatch: pytest.M
 async def test_shell_with_buffered_answers(tmp_path: Path) -> None:
     async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         port = await nursery.start(serve_box, UpgradeStripper(target, "refuse", buffers=True))
-        said, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
-        assert "sum=42" in said
+        output, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+        assert "sum=42" in output
         assert relay.transport == "stream"
         nursery.cancel_scope.cancel()
 
@@ -190,8 +190,8 @@ async def test_shell_with_custom_tls_and_proxy(tmp_path: Path) -> None:
             client_key=mine[1],
             proxies={"https": f"http://ana:secret@127.0.0.1:{port}"},
         )
-        said, relay = await through(view_context, policy, tmp_path / "agent")
-        assert "sum=42" in said
+        output, relay = await through(view_context, policy, tmp_path / "agent")
+        assert "sum=42" in output
         assert relay.transport == "upgrade"
         assert set(box.tunnels) == {f"{NAME}:443"}
         nursery.cancel_scope.cancel()

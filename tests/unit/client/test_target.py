@@ -61,7 +61,7 @@ def test_dev_container_agents_require_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resources", "name", "said"),
+    ("resources", "name", "message"),
     [
         ([], "", '"dev" has no agents'),
         ([[]], "main", '"dev" has no agents'),
@@ -69,7 +69,7 @@ def test_dev_container_agents_require_name() -> None:
         ([["main"], ["gpu"]], "", "multiple agents found, please specify the agent name, available agents: [main gpu]"),
     ],
 )
-def test_error_lists_agents(resources: list[list[str]], name: str, said: str) -> None:
+def test_error_lists_agents(resources: list[list[str]], name: str, message: str) -> None:
     with pytest.raises(CoderError) as refused:
         choose_agent(workspace(*resources), name)
-    assert said in refused.value.message
+    assert message in refused.value.message

@@ -40,8 +40,8 @@ async def test_leaves_stopped_workspace() -> None:
         async with HttpClient(policy) as http:
             prepare = Preparation(http, lambda _: None)
             assert not await prepare.is_stopping(target)
-            gone = ReadyAgent(replace(workspace, id=UUID("00000000-0000-4000-8000-000000000000")), target.agent)
-            assert await prepare.is_stopping(gone)
+            deleted = ReadyAgent(replace(workspace, id=UUID("00000000-0000-4000-8000-000000000000")), target.agent)
+            assert await prepare.is_stopping(deleted)
             stop = {"transition": "stop"}
             assert (
                 await view_context.world.post(f"/api/v2/workspaces/{view_context.workspace['id']}/builds", stop)

@@ -38,7 +38,7 @@ def test_every_proxy_option_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flag", "given", "name", "value"),
+    ("flag", "value_text", "name", "value"),
     [
         ("api-rate-limit", "7", "api_rate_limit", 7),
         (
@@ -50,7 +50,7 @@ def test_every_proxy_option_is_known() -> None:
         ("prometheus-address", "127.0.0.1:7", "prometheus_address", "127.0.0.1:7"),
     ],
 )
-def test_option_reaches_configuration(flag: str, given: str, name: str, value: object) -> None:
+def test_option_reaches_configuration(flag: str, value_text: str, name: str, value: object) -> None:
     token = "2f3c0a1e-0000-4000-8000-000000000001:secret"
     own = {"primary-access-url": "https://coder.example", "proxy-session-token": token}
-    assert getattr(proxy_config(Inputs(flags={**own, flag: given})).server, name) == value
+    assert getattr(proxy_config(Inputs(flags={**own, flag: value_text})).server, name) == value

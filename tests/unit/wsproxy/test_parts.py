@@ -107,8 +107,8 @@ class FakePrimary:
             "BuildInfoResponse", type("Info", (), {"workspace_proxy": self.is_proxy, "dashboard_url": "https://up"})
         )
 
-    async def register(self, said: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
-        self.said.append((trio.current_time(), said))
+    async def register(self, body: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
+        self.said.append((trio.current_time(), body))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer is not None:
             raise answer
@@ -185,25 +185,25 @@ def _ticket(number: int, agent_id: UUID) -> str:
 
 
 async def test_unknown_key_triggers_fetch(autojump_clock: Any) -> None:
-    keys, asked, agent_id = [_key(1)], list[str](), uuid4()
+    keys, fetches, agent_id = [_key(1)], list[str](), uuid4()
 
     async def fetch(feature: str) -> list[CryptoKey]:
-        asked.append(feature)
+        fetches.append(feature)
         return list(keys)
 
     ring = KeyRing(fetch, lambda: NOW)
     assert (await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id)))[0].agent_id == agent_id
     await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id))
-    assert len(asked) == 1
+    assert len(fetches) == 1
     keys[:] = [_key(2), _key(1, NOW + timedelta(hours=1))]
     for _ in range(50):  # visitors can invent key names
         with pytest.raises(TokenRefused):
             await read_ticket_untrusted(ring, NOW, _ticket(2, agent_id))
-    assert len(asked) == 1
+    assert len(fetches) == 1
     await trio.sleep(5)
     for number in (2, 1):
         await read_ticket_untrusted(ring, NOW, _ticket(number, agent_id))
-    assert len(asked) == 2
+    assert len(fetches) == 2
 
 
 async def test_waits_for_first_keys(autojump_clock: Any) -> None:
@@ -284,18 +284,18 @@ class SlowPrimary:
         self.stay, self.silent = stay, silent
         self.most = self.now = self.asked = 0
 
-    async def may_stay(self, said: MayStayRequest) -> bool:
+    async def may_stay(self, body: MayStayRequest) -> bool:
         self.asked += 1
         self.now += 1
         self.most = max(self.most, self.now)
         try:
-            return await self._answer(said.user_id)
+            return await self._answer(body.user_id)
         finally:
             self.now -= 1
 
-    async def issue_ticket(self, said: IssueTokenRequest) -> str:
-        user_id = UUID(said.session_token)
-        if await self.may_stay(MayStayRequest(said.app_request, user_id, user_id, user_id)):
+    async def issue_ticket(self, body: IssueTokenRequest) -> str:
+        user_id = UUID(body.session_token)
+        if await self.may_stay(MayStayRequest(body.app_request, user_id, user_id, user_id)):
             raise HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}])
         raise HttpError(401, "You are signed out")
 
@@ -314,16 +314,16 @@ async def streams(
     """Open one stream per ticket, in this order, in separate tasks: a cancelled one must not end the test."""
     scopes: dict[UUID, trio.CancelScope] = {}
 
-    async def hold(one: UUID, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        visitor = Visitor(Credentials("" if by_ticket else str(one)), one)
-        ticket = Ticket(terminal_request(UUID(int=1)), UUID(int=2), UUID(int=1), "", one)
-        with authorizer.watched(visitor, ticket) as scopes[one]:
+    async def hold(user_id: UUID, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        visitor = Visitor(Credentials("" if by_ticket else str(user_id)), user_id)
+        ticket = Ticket(terminal_request(UUID(int=1)), UUID(int=2), UUID(int=1), "", user_id)
+        with authorizer.watched(visitor, ticket) as scopes[user_id]:
             task_status.started()
             await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        for one in people:
-            await nursery.start(hold, one)
+        for user_id in people:
+            await nursery.start(hold, user_id)
         yield scopes
         nursery.cancel_scope.cancel()
 
@@ -340,7 +340,7 @@ async def test_concurrent_checks_stop_without_server(by_ticket: bool, autojump_c
         primary.silent, began = set(), trio.current_time()
         await authorizer.judge()
         assert trio.current_time() - began <= len(people) / MAX_CONCURRENT_CHECKS
-        assert {one for one in people if scopes[one].cancel_called} == set(people) - primary.stay
+        assert {person for person in people if scopes[person].cancel_called} == set(people) - primary.stay
         assert primary.most <= MAX_CONCURRENT_CHECKS
 
 
@@ -353,7 +353,7 @@ async def test_failed_check_moves_last(autojump_clock: Any) -> None:
         async with streams(authorizer, people) as scopes:
             for _ in range(2):
                 await authorizer.judge()
-            assert {one for one in people if scopes[one].cancel_called} == set(people) - set(silent)
+            assert {person for person in people if scopes[person].cancel_called} == set(people) - set(silent)
 
 
 def _world_of(primary: Any) -> Any:

@@ -42,7 +42,7 @@ def test_keeps_other_files(tmp_path: Path) -> None:
     for name in ("coder", "notes"):
         (folder / name).write_text("x")
     remove_script_folder(folder / "coder")
-    assert [one.name for one in folder.iterdir()] == ["notes"]
+    assert [path.name for path in folder.iterdir()] == ["notes"]
 
 
 def test_failed_start_removes_script_folder(tmp_path: Path) -> None:

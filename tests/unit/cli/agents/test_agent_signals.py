@@ -22,8 +22,8 @@ class Role:
     made: list[Role]
     first_end = ""
 
-    def __init__(self, _config: Any, kept: object = None) -> None:
-        self.kept, self.handover, self.stopped = kept, None, trio.Event()
+    def __init__(self, _config: Any, handover: object = None) -> None:
+        self.kept, self.handover, self.stopped = handover, None, trio.Event()
         self.made.append(self)
 
     def stop(self) -> None:
@@ -52,13 +52,13 @@ async def test_takeover_informs_successor(end: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no program takes over there")
 async def test_takeover_keeps_signals_for_successor(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Leaving(Role):
+    class LeavingAgent(Role):
         async def run(self) -> bool:
             self.handover = HANDED_OVER  # type: ignore[assignment]
             return False
 
     monkeypatch.setattr(Role, "made", [], raising=False)
-    monkeypatch.setattr(agent_module, "AgentRole", Leaving)
+    monkeypatch.setattr(agent_module, "AgentRole", LeavingAgent)
     hold()  # as inherited
     try:
         assert await _main(None, None) == HANDED_OVER

@@ -144,9 +144,9 @@ async def test_ssh_keeps_other_files(dotfiles: Dotfiles) -> None:
     assert result.code == 0 and not ssh.is_symlink()
     assert (ssh / "id_ed25519").read_text() == "my key"
     assert dotfiles.leads_to_clone(".ssh/authorized_keys") and dotfiles.leads_to_clone(".ssh/config.d/work")
-    (kept,) = ssh.glob("authorized_keys.bak-*")
-    assert kept.read_text() == "who may come in"
-    assert f"Moved {ssh / 'authorized_keys'} to {kept}\n" in result.stdout
+    (backup,) = ssh.glob("authorized_keys.bak-*")
+    assert backup.read_text() == "who may come in"
+    assert f"Moved {ssh / 'authorized_keys'} to {backup}\n" in result.stdout
 
 
 async def test_conflicting_file_is_backed_up(dotfiles: Dotfiles) -> None:
@@ -157,9 +157,9 @@ async def test_conflicting_file_is_backed_up(dotfiles: Dotfiles) -> None:
     result = await dotfiles.link()
     assert result.code == 0 and dotfiles.leads_to_clone(".bashrc") and dotfiles.leads_to_clone(".vim/x")
     for name in (".bashrc", ".vim"):
-        (kept,) = dotfiles.home.glob(f"{name}.bak-*")
-        assert kept.read_text() == f"old {name}"
-        assert f"Moved {dotfiles.home / name} to {kept}\n" in result.stdout
+        (backup,) = dotfiles.home.glob(f"{name}.bak-*")
+        assert backup.read_text() == f"old {name}"
+        assert f"Moved {dotfiles.home / name} to {backup}\n" in result.stdout
 
 
 async def test_conflicting_directory_is_kept(dotfiles: Dotfiles) -> None:
@@ -169,8 +169,8 @@ async def test_conflicting_directory_is_kept(dotfiles: Dotfiles) -> None:
     result = await dotfiles.link()
     assert result.code == 0 and dotfiles.leads_to_clone(".zshrc")
     for name in (".tool", ".config"):
-        said = f"Skipped {dotfiles.home / name}: a directory is there, where the repository has a file\n"
-        assert said in result.stderr
+        message = f"Skipped {dotfiles.home / name}: a directory is there, where the repository has a file\n"
+        assert message in result.stderr
     assert (dotfiles.home / ".tool/data").read_text() == "mine"
 
 
@@ -202,8 +202,8 @@ async def test_keeps_link_to_clone(dotfiles: Dotfiles, tmp_path: Path) -> None:
     (dotfiles.home / ".config").symlink_to(tmp_path / "disk")
     dotfiles.commit({".config": "a file"})
     result = await dotfiles.link()
-    said = f"Skipped {dotfiles.home / '.config'}: it is a link that leads to the clone of the repository\n"
-    assert result.code == 0 and said in result.stderr
+    message = f"Skipped {dotfiles.home / '.config'}: it is a link that leads to the clone of the repository\n"
+    assert result.code == 0 and message in result.stderr
     assert (dotfiles.home / ".config").readlink() == tmp_path / "disk"
 
 
@@ -250,8 +250,8 @@ async def test_skips_repository_link_to_its_target(dotfiles: Dotfiles) -> None:
 async def test_repository_link_moves_no_directory(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".config": LinkTo("config"), "config/foo": "a"})
     result = await dotfiles.link()
-    said = f"Skipped {dotfiles.home / '.config'}: a directory is there, where the repository has a link\n"
-    assert result.code == 0 and said in result.stderr
+    message = f"Skipped {dotfiles.home / '.config'}: a directory is there, where the repository has a link\n"
+    assert result.code == 0 and message in result.stderr
     assert (dotfiles.home / ".config/coderv2/session").read_text() == "the session"
 
 

@@ -39,23 +39,27 @@ def spec(platform: Any = "linux", *, system: bool = False, **rest: Any) -> Insta
 EVERY = [spec(platform, system=system) for platform, system in product(("linux", "darwin"), (True, False))]
 
 
-@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
-def test_token_file_is_private(one: InstallSpec) -> None:
-    files = [step for step in install_steps(one) if isinstance(step, WriteFile)]
+@pytest.mark.parametrize(
+    "install_spec", EVERY, ids=lambda install_spec: f"{install_spec.platform}-{install_spec.system}"
+)
+def test_token_file_is_private(install_spec: InstallSpec) -> None:
+    files = [step for step in install_steps(install_spec) if isinstance(step, WriteFile)]
     token = [step for step in files if step.text is None]
-    assert [(step.mode, step.owner) for step in token] == [(0o600, "dev" if one.system else "")]
+    assert [(step.mode, step.owner) for step in token] == [(0o600, "dev" if install_spec.system else "")]
     assert all(token[0].path in (step.text or "") for step in files if step.text is not None)
 
 
-@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
-def test_uninstall_removes_installed(one: InstallSpec) -> None:
-    made = {step.path for step in install_steps(one) if isinstance(step, WriteFile | CopyFile)}
-    assert {step.path for step in uninstall_steps(one) if isinstance(step, RemoveFile)} == made
-    assert all(step.may_fail for step in uninstall_steps(one) if isinstance(step, RunCommand))
+@pytest.mark.parametrize(
+    "install_spec", EVERY, ids=lambda install_spec: f"{install_spec.platform}-{install_spec.system}"
+)
+def test_uninstall_removes_installed(install_spec: InstallSpec) -> None:
+    paths = {step.path for step in install_steps(install_spec) if isinstance(step, WriteFile | CopyFile)}
+    assert {step.path for step in uninstall_steps(install_spec) if isinstance(step, RemoveFile)} == paths
+    assert all(step.may_fail for step in uninstall_steps(install_spec) if isinstance(step, RunCommand))
 
 
-def _text(one: InstallSpec) -> str:
-    return next(step.text for step in install_steps(one) if isinstance(step, WriteFile) and step.text)
+def _text(install_spec: InstallSpec) -> str:
+    return next(step.text for step in install_steps(install_spec) if isinstance(step, WriteFile) and step.text)
 
 
 def test_systemd_unit_command() -> None:
@@ -72,9 +76,9 @@ def test_systemd_unit_command() -> None:
 
 
 def test_launchd_property_list() -> None:
-    found = plistlib.loads(_text(spec("darwin")).encode())
-    assert found["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
-    assert found["KeepAlive"] is True and "UserName" not in found
+    result = plistlib.loads(_text(spec("darwin")).encode())
+    assert result["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
+    assert result["KeepAlive"] is True and "UserName" not in result
     assert plistlib.loads(_text(spec("darwin", system=True)).encode())["UserName"] == "dev"
 
 

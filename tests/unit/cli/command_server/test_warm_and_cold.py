@@ -26,11 +26,11 @@ WAYS = ("cold", "warm")
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Launcher]:
     # Socket paths must be short.
-    made = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
-    made.start_server()
-    made.ways()
-    yield made
-    made.close()
+    created = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
+    created.start_server()
+    created.ways()
+    yield created
+    created.close()
 
 
 def _run(launcher: Launcher, way: str, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
@@ -40,7 +40,7 @@ def _run(launcher: Launcher, way: str, *words: str | bytes, **more: Any) -> subp
     )
 
 
-def _both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
+def _run_both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a command both ways, check that the results are the same, and return the result."""
     cold, warm = (_run(launcher, way, *words, **more) for way in WAYS)
     assert launcher.ways() == list(WAYS), (cold, warm)
@@ -52,25 +52,25 @@ def _both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.Co
 
 @pytest.mark.parametrize("code", [0, 1, 3, 130, 255, 256])
 def test_exit_codes(launcher: Launcher, code: int) -> None:
-    assert _both(launcher, "exit", str(code), stdin=subprocess.DEVNULL).returncode == code & 0xFF
+    assert _run_both(launcher, "exit", str(code), stdin=subprocess.DEVNULL).returncode == code & 0xFF
 
 
 def test_owner_of_command(launcher: Launcher) -> None:
     """Editors find the log and the network file of their connection by the pid of their SSH client."""
-    assert _both(launcher, "parent", stdin=subprocess.DEVNULL).stdout == f"{os.getpid()}\n".encode()
+    assert _run_both(launcher, "parent", stdin=subprocess.DEVNULL).stdout == f"{os.getpid()}\n".encode()
 
 
 def test_defect_text(launcher: Launcher) -> None:
-    done = _both(launcher, "raise", stdin=subprocess.DEVNULL)
+    done = _run_both(launcher, "raise", stdin=subprocess.DEVNULL)
     assert done.returncode == 1
     assert b"a defect of this program: on purpose" in done.stderr and b"Traceback" not in done.stderr
-    done = _both(launcher, "raise", stdin=subprocess.DEVNULL, env={"CODER_VERBOSE": "true"})
+    done = _run_both(launcher, "raise", stdin=subprocess.DEVNULL, env={"CODER_VERBOSE": "true"})
     assert b"LookupError: on purpose" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP, signal.SIGABRT])
 def test_command_killed_by_signal(launcher: Launcher, number: signal.Signals) -> None:
-    assert _both(launcher, "die", str(int(number)), stdin=subprocess.DEVNULL).returncode == -number
+    assert _run_both(launcher, "die", str(int(number)), stdin=subprocess.DEVNULL).returncode == -number
 
 
 def _ignore_hangups() -> None:
@@ -89,16 +89,16 @@ def test_process_state_is_inherited(launcher: Launcher, tmp_path: Path, prepare:
         "CODER_SESSION_TOKEN": "t",
         "CODER_NO_COMMAND_SERVER": "",
     }
-    shown = []
+    output = []
     for way in WAYS:
         if way == "cold":
             env["CODER_NO_COMMAND_SERVER"] = "1"
         done = _run(launcher, way, *words, cwd=tmp_path, preexec_fn=prepare, env=env, stdin=subprocess.DEVNULL)
-        shown.append(done.stdout.replace(b"b'CODER_NO_COMMAND_SERVER', b'1'", b"b'CODER_NO_COMMAND_SERVER', b''"))
+        output.append(done.stdout.replace(b"b'CODER_NO_COMMAND_SERVER', b'1'", b"b'CODER_NO_COMMAND_SERVER', b''"))
         env["CODER_NO_COMMAND_SERVER"] = ""
     assert launcher.ways() == list(WAYS)
-    assert shown[0] == shown[1]
-    assert str(tmp_path).encode() in shown[0]
+    assert output[0] == output[1]
+    assert str(tmp_path).encode() in output[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
@@ -183,11 +183,11 @@ class Shell(Terminal):
 
 @pytest.fixture(params=WAYS)
 def terminal(request: pytest.FixtureRequest, launcher: Launcher) -> Iterator[Shell]:
-    made = Shell({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+    created = Shell({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
     assert set(launcher.ways()) == {request.param}
 
 
@@ -225,10 +225,10 @@ def test_the_size_of_the_window(terminal: Shell) -> None:
 
 
 def test_background_command_runs_cold(launcher: Launcher) -> None:
-    made = Shell({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
-    made.type("coder-first probe exit 0 & wait; echo do''ne\n")
-    made.expect(rb"done\r\n")
-    made.close()
+    created = Shell({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+    created.type("coder-first probe exit 0 & wait; echo do''ne\n")
+    created.expect(rb"done\r\n")
+    created.close()
     assert launcher.ways() == ["cold"]
 
 
@@ -242,8 +242,8 @@ def test_killed_server_keeps_commands(launcher: Launcher) -> None:
         assert it.stdout.readline() == b"ready\n"
         for pid in launcher.servers():
             os.kill(pid, signal.SIGKILL)
-        said, _ = it.communicate(b"hello\n", timeout=60)
-    assert (said, it.returncode) == (b"got hello\n", 0)
+        output, _ = it.communicate(b"hello\n", timeout=60)
+    assert (output, it.returncode) == (b"got hello\n", 0)
     assert launcher.ways() == ["warm"]
     launcher.until(lambda: not launcher.servers())
     launcher.start_server()  # the next command runs cold, despite the stale socket
@@ -273,8 +273,8 @@ def test_version_has_separate_server(launcher: Launcher) -> None:
         newer.replace(launcher.path)
         _run(launcher, "warm", "exit", "0")
         assert launcher.ways() == ["cold"]
-        said, _ = it.communicate(b"still\n", timeout=60)
-        assert said == b"got still\n"
+        output, _ = it.communicate(b"still\n", timeout=60)
+        assert output == b"got still\n"
     launcher.until(lambda: len(launcher.sockets()) == 2)
     launcher.compile("first")
 

@@ -32,7 +32,7 @@ os._exit(worker.run(socket.socket(fileno=int(sys.argv[1])), "identity", main, la
 
 
 @dataclass
-class Played:
+class SimulatedLauncher:
     """Launcher side of a worker. `told` are the worker's standard input and output, the launcher's descriptors 0 and
     1."""
 
@@ -52,7 +52,7 @@ class Played:
 
 
 @contextmanager
-def played(number_of_error: int = 2) -> Iterator[Played]:
+def simulated_worker(number_of_error: int = 2) -> Iterator[SimulatedLauncher]:
     """Start a worker and send it a request."""
     channel, theirs = socket.socketpair()
     channel.settimeout(PATIENCE)
@@ -60,32 +60,32 @@ def played(number_of_error: int = 2) -> Iterator[Played]:
         [sys.executable, "-c", WORKER, str(theirs.fileno())], env={"PYTHONPATH": str(ROOT)}, pass_fds=[theirs.fileno()]
     ) as worker:
         theirs.close()
-        watched, life = os.pipe()
+        watched, life_pipe = os.pipe()
         keyboard, written = os.pipe()
-        said, screen = os.pipe()
+        output, screen = os.pipe()
         folder = os.open("/", os.O_PATH | os.O_DIRECTORY)
-        given = {0: keyboard, 1: screen, number_of_error: 2}
-        body = b"identity\0" + array.array("I", given).tobytes() + b"coder\0probe\0"
-        head = HEADER.pack(MAGIC, len(body), 0o22, len(given), 2, 0, 0, 0, 0)
+        descriptors = {0: keyboard, 1: screen, number_of_error: 2}
+        body = b"identity\0" + array.array("I", descriptors).tobytes() + b"coder\0probe\0"
+        head = HEADER.pack(MAGIC, len(body), 0o22, len(descriptors), 2, 0, 0, 0, 0)
         try:
-            socket.send_fds(channel, [head], [*given.values(), folder, watched])
+            socket.send_fds(channel, [head], [*descriptors.values(), folder, watched])
             for descriptor in (keyboard, screen, folder, watched):
                 os.close(descriptor)
             channel.sendall(body)
-            launcher = Played(worker, channel, life, written, said)
+            launcher = SimulatedLauncher(worker, channel, life_pipe, written, output)
             yield launcher
             if launcher.life >= 0:
                 launcher.die()
         finally:
             worker.kill()
-            for descriptor in (written, said):
+            for descriptor in (written, output):
                 os.close(descriptor)
             channel.close()
 
 
 def test_channel_data_does_not_kill() -> None:
     """The kernel signals the launcher's last message when it is queued, possibly after it was read."""
-    with played() as launcher:
+    with simulated_worker() as launcher:
         assert launcher.report() == (b"R", launcher.worker.pid)
         launcher.channel.sendall(b"G")
         assert os.read(launcher.said, 100) == b"begun\n"
@@ -99,7 +99,7 @@ def test_channel_data_does_not_kill() -> None:
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_exits_with_launcher(has_begun: bool) -> None:
     """The worker exits with a killed launcher from the moment it is ready."""
-    with played() as launcher:
+    with simulated_worker() as launcher:
         assert launcher.report()[0] == b"R"
         if has_begun:
             launcher.channel.sendall(b"G")
@@ -109,6 +109,6 @@ def test_exits_with_launcher(has_begun: bool) -> None:
 
 
 def test_high_descriptors_run_cold() -> None:
-    with played(number_of_error=HIGH) as launcher:
+    with simulated_worker(number_of_error=HIGH) as launcher:
         assert launcher.report() == (b"", 0)
         assert launcher.worker.wait(PATIENCE) == 0

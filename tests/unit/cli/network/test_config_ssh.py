@@ -47,9 +47,9 @@ async def config_ssh(server: OddServer, home: Path, *words: str) -> Result:
 
 
 async def test_previous_options_are_all_kept(server: OddServer, tmp_path: Path) -> None:
-    given = ["--ssh-host-prefix", "my.", "--hostname-suffix", "mine", "--wait", "no", "--disable-autostart"]
-    given += ["-o", "ForwardAgent yes", "-o", "Compression=yes"]
-    assert (await config_ssh(server, tmp_path, "-y", *given)).code == 0
+    values = ["--ssh-host-prefix", "my.", "--hostname-suffix", "mine", "--wait", "no", "--disable-autostart"]
+    values += ["-o", "ForwardAgent yes", "-o", "Compression=yes"]
+    assert (await config_ssh(server, tmp_path, "-y", *values)).code == 0
     written = (tmp_path / "config").read_text()
     assert "ssh --stdio --wait=no --disable-autostart=true --ssh-host-prefix my. %h" in written
     assert "Host *.mine" in written
@@ -99,13 +99,13 @@ async def test_text_outside_section_is_unchanged(line_end: str, server: OddServe
 async def test_diff_covers_only_section(server: OddServer, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_bytes(b"# caf\xe9\nHost a\n\tUser b\n" + OLD.encode() + b"Host z\n")
-    said = (await config_ssh(server, tmp_path, "--dry-run")).stdout.splitlines()
-    taken, given = ([line[1:] for line in said[2:] if line[0] == sign] for sign in "-+")
-    assert taken == ["\tUser old"]
-    assert given[0].startswith("# Written by `coder config-ssh`") and "Host *.coder" in given
-    assert not {"Host a", "Host z", *OLD.splitlines()[:2]} & {*taken, *given}
-    asked = await config_ssh(server, tmp_path)  # there is no terminal to confirm
-    assert asked.code == 1 and "-\tUser old" in asked.stderr and b"User old" in path.read_bytes()
+    output = (await config_ssh(server, tmp_path, "--dry-run")).stdout.splitlines()
+    removed, added = ([line[1:] for line in output[2:] if line[0] == sign] for sign in "-+")
+    assert removed == ["\tUser old"]
+    assert added[0].startswith("# Written by `coder config-ssh`") and "Host *.coder" in added
+    assert not {"Host a", "Host z", *OLD.splitlines()[:2]} & {*removed, *added}
+    prompted = await config_ssh(server, tmp_path)  # there is no terminal to confirm
+    assert prompted.code == 1 and "-\tUser old" in prompted.stderr and b"User old" in path.read_bytes()
 
 
 async def test_keeps_link_and_damaged_marks(server: OddServer, tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ async def test_invalid_setting_is_rejected(option: str, server: OddServer, tmp_p
 
 
 def _says(server: OddServer, settings: dict[str, str]) -> None:
-    given = {**SERVER, "ssh_config_options": settings}
-    server.answer = lambda _method, path: reply(json.dumps(given if path.endswith("/deployment/ssh") else WORKSPACES))
+    values = {**SERVER, "ssh_config_options": settings}
+    server.answer = lambda _method, path: reply(json.dumps(values if path.endswith("/deployment/ssh") else WORKSPACES))
 
 
 @pytest.mark.parametrize("value", ["", " ", "\t", "\n"])

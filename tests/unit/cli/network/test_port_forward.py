@@ -12,7 +12,7 @@ LOOPBACK = ("127.0.0.1", "::1")
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("8080", [Forward(LOOPBACK, 8080, 8080)]),
         ("8080:3000", [Forward(LOOPBACK, 8080, 3000)]),
@@ -25,9 +25,9 @@ LOOPBACK = ("127.0.0.1", "::1")
         ("0.0.0.0:10-11", [Forward(("0.0.0.0",), port, port) for port in (10, 11)]),
     ],
 )
-def test_specifications(text: str, wanted: list[Forward]) -> None:
-    assert parse_specs([text]) == wanted
-    assert [forward.protocol for forward in parse_specs([text], "UDP")] == ["UDP"] * len(wanted)
+def test_specifications(text: str, expected: list[Forward]) -> None:
+    assert parse_specs([text]) == expected
+    assert [forward.protocol for forward in parse_specs([text], "UDP")] == ["UDP"] * len(expected)
 
 
 @pytest.mark.parametrize("text", ["", "0", "65536", "a", "10-9", "1-3:1-2", "1:2:3:4", "[::1", "-5", "80:"])

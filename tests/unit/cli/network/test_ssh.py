@@ -40,11 +40,11 @@ print(len(seen), gc.isenabled())
 
 
 def test_imports_without_garbage_collection() -> None:
-    found = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
-    assert found.stdout.split() == ["0", "True"]  # 130 with Python's own thresholds
+    result = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
+    assert result.stdout.split() == ["0", "True"]  # 130 with Python's own thresholds
 
 
-class _Chosen(Exception):  # noqa: N818 - ends the session where its link would be opened
+class _ChosenTarget(Exception):  # noqa: N818 - ends the session where its link would be opened
     pass
 
 
@@ -64,27 +64,27 @@ async def test_session_selects_tunnel(
 ) -> None:
     def opening(name: str) -> Any:
         @asynccontextmanager
-        async def open_it(*_: Any, **__: Any) -> Any:
-            raise _Chosen(name)
+        async def open_connection(*_: Any, **__: Any) -> Any:
+            raise _ChosenTarget(name)
             yield
 
-        return open_it
+        return open_connection
 
     monkeypatch.setattr("coder.client.link.open_link", opening("own"))
     monkeypatch.setattr("coder.client.shared_link.open_link_for_command", opening("shared"))
     monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
-    with pytest.raises(_Chosen, match=link):
+    with pytest.raises(_ChosenTarget, match=link):
         await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
 
 
 async def test_undecodable_words_are_passed_unchanged() -> None:
     """A file name can have any encoding."""
-    given: list[Any] = []
+    commands: list[Any] = []
 
     class Connection:
         async def create_process(self, command: object, **options: Any) -> None:
-            given.append((command, options["env"]))
+            commands.append((command, options["env"]))
             raise asyncssh.ChannelOpenError(1, "no")
 
     words = [
@@ -93,11 +93,11 @@ async def test_undecodable_words_are_passed_unchanged() -> None:
     async with trio_asyncio.open_loop():
         with pytest.raises(CoderError, match="refused"):
             await shell._session(cast("Any", Connection()), ssh._request(parse(ssh.SSH, words, {})))
-    assert given == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
+    assert commands == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "message"),
     [
         ("--env=A", "needs the form name=value"),
         ("--remote-forward=x", "invalid"),
@@ -107,11 +107,11 @@ async def test_undecodable_words_are_passed_unchanged() -> None:
         ("--remote-forward=/a.sock", "invalid"),
     ],
 )
-async def test_invalid_flag_starts_no_workspace(flag: str, said: str, tmp_path: Path) -> None:
+async def test_invalid_flag_starts_no_workspace(flag: str, message: str, tmp_path: Path) -> None:
     with odd_server() as server:
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
         result = await run_cli(["ssh", flag, "dev", "true"], home=tmp_path, env=env)
-    assert result.code == 1 and said in result.stderr and not server.asked
+    assert result.code == 1 and message in result.stderr and not server.asked
 
 
 SILENT = """

@@ -32,7 +32,7 @@ async def names_of(world: World) -> tuple[set[str], set[str]]:
     """Return the existing workspaces and users."""
     workspaces = (await world.get("/api/v2/workspaces")).json()["workspaces"]
     users = (await world.get("/api/v2/users")).json()["users"]
-    return {one["name"] for one in workspaces}, {one["username"] for one in users}
+    return {workspace["name"] for workspace in workspaces}, {user["username"] for user in users}
 
 
 async def test_cleanup_deletes_exactly_what_was_created(tmp_path: Path) -> None:
@@ -43,20 +43,20 @@ async def test_cleanup_deletes_exactly_what_was_created(tmp_path: Path) -> None:
         before = await names_of(world)
         out = tmp_path / "out.json"
         make = f"create-workspaces -t {template['name']} -c 3 --concurrency 2 --no-wait-for-agents --no-cleanup"
-        said = await scaletest(world, tmp_path, f"{make} --output text,json:{out}")
-        assert "create-workspaces: 3 runs, 0 failed" in said.stdout
-        found = json.loads(out.read_text())
-        assert (found["total_runs"], found["total_pass"], found["total_fail"]) == (3, 3, 0)
-        assert set(found["durations"]) == {"p50_ms", "p95_ms", "p99_ms", "max_ms"}
-        assert all(run["error"] is None and run["metrics"]["build_ms"] > 0 for run in found["runs"].values())
+        output = await scaletest(world, tmp_path, f"{make} --output text,json:{out}")
+        assert "create-workspaces: 3 runs, 0 failed" in output.stdout
+        result = json.loads(out.read_text())
+        assert (result["total_runs"], result["total_pass"], result["total_fail"]) == (3, 3, 0)
+        assert set(result["durations"]) == {"p50_ms", "p95_ms", "p99_ms", "max_ms"}
+        assert all(run["error"] is None and run["metrics"]["build_ms"] > 0 for run in result["runs"].values())
         workspaces, users = await names_of(world)
-        made = set(found["runs"])
-        assert workspaces == before[0] | made and users == before[1] | made, "each has its own user"
+        names = set(result["runs"])
+        assert workspaces == before[0] | names and users == before[1] | names, "each has its own user"
         assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
-        kept = await scaletest(world, tmp_path, "cleanup --template other")
-        assert "0 removed" in kept.stderr
-        gone = await scaletest(world, tmp_path, "cleanup --cleanup-concurrency 3")
-        assert "6 removed, 0 could not be" in gone.stderr
+        other_template = await scaletest(world, tmp_path, "cleanup --template other")
+        assert "0 removed" in other_template.stderr
+        cleaned_up = await scaletest(world, tmp_path, "cleanup --cleanup-concurrency 3")
+        assert "6 removed, 0 could not be" in cleaned_up.stderr
         assert await names_of(world) == before
         assert "0 removed" in (await scaletest(world, tmp_path, "cleanup")).stderr
         # Cleaned up at the end; and with --use-host-login no user is created.
@@ -78,8 +78,8 @@ async def test_traffic_through_a_terminal(tmp_path: Path) -> None:
             Ledger(tmp_path, world.url).record("workspace", "alice", new_names(1)[0])
             words = "workspace-traffic --use-host-login --job-timeout 2s --output json"
             words += " --bytes-per-tick 100 --tick-interval 50ms"
-            found = json.loads((await scaletest(world, tmp_path, words)).stdout)
-    (run,) = found["runs"].values()
+            result = json.loads((await scaletest(world, tmp_path, words)).stdout)
+    (run,) = result["runs"].values()
     figures = run["metrics"]
     assert figures["ticks"] > 1 and figures["bytes_read"] >= figures["ticks"] * 100
     assert figures["echo"]["p50_ms"] > 0
@@ -89,14 +89,14 @@ async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         words = "dashboard --target-users 0:3 --concurrency 3 --job-timeout 2s --output json"
         words += " --interval 400ms --jitter 200ms"
-        found = json.loads((await scaletest(world, tmp_path, words)).stdout)
-    assert set(found["runs"]) == {"visitor-0", "visitor-1", "visitor-2"} and found["total_fail"] == 0
-    for run in found["runs"].values():
+        result = json.loads((await scaletest(world, tmp_path, words)).stdout)
+    assert set(result["runs"]) == {"visitor-0", "visitor-1", "visitor-2"} and result["total_fail"] == 0
+    for run in result["runs"].values():
         assert sum(page["count"] for page in run["metrics"]["pages"].values()) > 1
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("create-workspaces", "--template is required"),
         ("create-workspaces -t x -c 0", "--count must be"),
@@ -110,19 +110,19 @@ async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
         ("dashboard --jitter 20s", "--jitter below it"),
     ],
 )
-async def test_unsupported_options_are_rejected_first(words: str, said: str, tmp_path: Path) -> None:
+async def test_unsupported_options_are_rejected_first(words: str, message: str, tmp_path: Path) -> None:
     env = {"CODER_URL": "http://127.0.0.1:9", "CODER_SESSION_TOKEN": "x"}
     result = await run_cli(["exp", "scaletest", *words.split()], home=tmp_path, env=env)
-    assert result.code == 1 and said in result.stderr
+    assert result.code == 1 and message in result.stderr
 
 
 async def test_concurrency_and_timeouts(autojump_clock: trio.testing.MockClock) -> None:
-    running, most = 0, 0
+    running, peak = 0, 0
 
     async def work(seconds: float, _run: ScaletestRun) -> None:
-        nonlocal running, most
+        nonlocal running, peak
         running += 1
-        most = max(most, running)
+        peak = max(peak, running)
         try:
             await trio.sleep(seconds)
             if seconds == 2:
@@ -137,7 +137,7 @@ async def test_concurrency_and_timeouts(autojump_clock: trio.testing.MockClock) 
         return f"run-{number}", do
 
     runs = await run_all([job(number) for number in (1, 2, 3, 50)], concurrency=2, timeout=100, job_timeout=10)
-    assert most == 2
+    assert peak == 2
     assert [(run.name, run.seconds, run.error) for run in runs] == [
         ("run-1", 1, ""),
         ("run-2", 2, "two is odd"),
@@ -152,7 +152,7 @@ def test_percentiles_use_nearest_rank() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("", [0, 1, 2]), ("1:", [1, 2]), (":2", [0, 1]), ("2:99", [2]), ("9:", [])]
+    ("text", "expected"), [("", [0, 1, 2]), ("1:", [1, 2]), (":2", [0, 1]), ("2:99", [2]), ("9:", [])]
 )
-def test_ranges(text: str, found: list[int]) -> None:
-    assert list(chosen_range(text, "x", 3)) == found
+def test_ranges(text: str, expected: list[int]) -> None:
+    assert list(chosen_range(text, "x", 3)) == expected

@@ -53,8 +53,8 @@ async def test_failed_delete_is_retried(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
         before = await names_of(world)
         answers.build = build
-        said = await scaletest(world, tmp_path, f"{MAKE} --use-host-login", code=1)
-        assert "its delete build has failed: the cloud said no" in said.stderr and await names_of(world) != before
+        output = await scaletest(world, tmp_path, f"{MAKE} --use-host-login", code=1)
+        assert "its delete build has failed: the cloud said no" in output.stderr and await names_of(world) != before
         broken[0] = False
         assert "1 removed, 0 could not be" in (await scaletest(world, tmp_path, "cleanup")).stderr
         assert await names_of(world) == before
@@ -64,15 +64,15 @@ async def test_waits_for_running_build(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         await without_daemon(world)
         words = f"{MAKE} --use-host-login --job-timeout 1s --cleanup-job-timeout 1s"
-        said = await scaletest(world, tmp_path, words, code=1)
-        assert "already active" not in said.stderr and "it took too long" in said.stderr
+        output = await scaletest(world, tmp_path, words, code=1)
+        assert "already active" not in output.stderr and "it took too long" in output.stderr
         assert len(Ledger(tmp_path, world.url).of("workspace")) == 1
 
 
 @pytest.mark.parametrize("kind", ["workspace", "user"])
 @pytest.mark.parametrize("sees", [True, False, None])
 @pytest.mark.parametrize(
-    ("owner", "by", "ago", "answered", "said"),
+    ("owner", "by", "ago", "answered", "message"),
     [
         ("owner", "admin", 0, False, "it may still come"),
         ("owner", "admin", UNANSWERED_FOR, False, ""),
@@ -85,7 +85,7 @@ async def test_waits_for_running_build(tmp_path: Path) -> None:
     ],
 )
 async def test_hidden_resource_is_kept_in_ledger(
-    kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
+    kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, message: str, tmp_path: Path
 ) -> None:
     """`sees`: the server's answer about resources of other users; None without an answer."""
     refused = reply('{"message": "no"}', status="404 No")
@@ -98,15 +98,15 @@ async def test_hidden_resource_is_kept_in_ledger(
     with odd_server() as server:
         server.answer = answer
         ledger = Ledger(tmp_path, server.url, lambda: time.time() - ago)
-        made = ledger.record(kind, owner, new_names(1)[0], by)
+        entry = ledger.record(kind, owner, new_names(1)[0], by)
         if answered:
-            ledger.answered(made)
+            ledger.answered(entry)
         result = await cleaned(server.url, tmp_path)
     is_own = owner == "admin" or (owner, by) == ("me", "admin")
     if not sees and not is_own:
-        said = f"things of {owner} are not shown to admin"
-    assert (said in result.stderr, result.code) == (True, 1 if said else 0), result.stderr
-    assert len(ledger.of(kind)) == bool(said)
+        message = f"things of {owner} are not shown to admin"
+    assert (message in result.stderr, result.code) == (True, 1 if message else 0), result.stderr
+    assert len(ledger.of(kind)) == bool(message)
 
 
 async def cleaned(url: str, home: Path, token: str = "", words: str = "") -> Result:
@@ -119,13 +119,13 @@ async def test_lost_permission_keeps_ledger(tmp_path: Path) -> None:
         _, token = await world.member("before", roles=["owner"])
         world.token, admin = token, world.token
         await scaletest(world, tmp_path, f"{MAKE} --no-cleanup")
-        there = await names_of(world)
+        before = await names_of(world)
         world.token = admin
         demoted = await world.put("/api/v2/users/before/roles", {"roles": []})
         assert demoted.status_code == 200, demoted.text
         result = await cleaned(world.url, tmp_path, token)
         assert result.code == 1 and "not shown to before; before made it" in result.stderr, result.stderr
-        assert await names_of(world) == there
+        assert await names_of(world) == before
         assert "2 removed, 0 could not be" in (await cleaned(world.url, tmp_path, admin)).stderr
 
 
@@ -143,7 +143,7 @@ async def test_resources_of_other_deployments_are_listed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("--output json:/nowhere/x", "--output json:/nowhere/x cannot be written"),
         ("--output text,json:{tmp}", "cannot be written: Is a directory"),
@@ -154,12 +154,12 @@ async def test_resources_of_other_deployments_are_listed(tmp_path: Path) -> None
         ("--count 0", "--count must be from 1 to 2000"),
     ],
 )
-async def test_impossible_options_are_rejected_first(words: str, said: str, tmp_path: Path) -> None:
+async def test_impossible_options_are_rejected_first(words: str, message: str, tmp_path: Path) -> None:
     with odd_server() as server:
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
-        given = ["exp", "scaletest", *MAKE.split(), *words.format(tmp=tmp_path).split()]
-        result = await run_cli(given, home=tmp_path, env=env)
-    assert result.code == 1 and said in result.stderr and not server.asked
+        words_given = ["exp", "scaletest", *MAKE.split(), *words.format(tmp=tmp_path).split()]
+        result = await run_cli(words_given, home=tmp_path, env=env)
+    assert result.code == 1 and message in result.stderr and not server.asked
 
 
 async def test_cleanup_rejects_concurrency(tmp_path: Path) -> None:
@@ -171,16 +171,16 @@ async def test_cleanup_rejects_concurrency(tmp_path: Path) -> None:
 async def test_unwritable_report_still_cleans_up(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         before = await names_of(world)
-        said = await scaletest(world, tmp_path, f"{MAKE} --output json:/dev/full,text", code=1)
-        assert "2 removed" in said.stderr and "/dev/full" in said.stderr
-        assert "1 runs, 0 failed" in said.stdout, "the other place has it"
+        output = await scaletest(world, tmp_path, f"{MAKE} --output json:/dev/full,text", code=1)
+        assert "2 removed" in output.stderr and "/dev/full" in output.stderr
+        assert "1 runs, 0 failed" in output.stdout, "the other place has it"
         assert await names_of(world) == before
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("is_kept", [True, False])
 async def test_any_end_of_runs_cleans_up(
-    error: type[BaseException], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: type[BaseException], is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed = list[Any]()
 
@@ -195,12 +195,12 @@ async def test_any_end_of_runs_cleans_up(
     monkeypatch.setattr(create_workspaces, "remove_all", remove)
     monkeypatch.setattr(create_workspaces, "_template", lambda *_: trio.sleep(0))
     monkeypatch.setattr(create_workspaces, "username", lambda *_: trio.sleep(0))
-    words = ["--template", "full", "--count", "3", *(["--no-cleanup"] if kept else [])]
+    words = ["--template", "full", "--count", "3", *(["--no-cleanup"] if is_kept else [])]
     invocation = parse(load("exp scaletest create-workspaces"), words, {"CODER_CONFIG_DIR": str(tmp_path)})
     async with HttpClient(DialPolicy("http://127.0.0.1:9")) as http:
         with pytest.raises(error):
             await create_workspaces._test(invocation, http)
-    assert [len(names) for names in removed] == ([] if kept else [3])
+    assert [len(names) for names in removed] == ([] if is_kept else [3])
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ async def test_ledger_records_answers(answer: bytes, states: list[str], tmp_path
     with odd_server() as server:
         server.answer = lambda _method, _path: answer
         ledger = Ledger(tmp_path, server.url)
-        made = ledger.record("user", "a", new_names(1)[0])
+        entry = ledger.record("user", "a", new_names(1)[0])
         async with HttpClient(DialPolicy(server.url)) as http:
             with nullcontext() if states == ["made"] else pytest.raises((HttpError, NetError)):
-                await _ask_for(http, ledger, made, "/api/v2/users", {})
-    assert [one.state for one in ledger.of("user")] == states
+                await _ask_for(http, ledger, entry, "/api/v2/users", {})
+    assert [item.state for item in ledger.of("user")] == states
 
 
 async def test_cleanup_of_several_tests(tmp_path: Path) -> None:
@@ -256,26 +256,26 @@ def test_cut_line_loses_no_other(half: str, tmp_path: Path) -> None:
     names = new_names(2)
     for name in names:
         ledger.record("user", name, name)
-    assert [one.name for one in ledger.of("user")] == names
+    assert [item.name for item in ledger.of("user")] == names
 
 
 def test_old_version_lines_are_old(tmp_path: Path) -> None:
     (name,) = new_names(1)
     (tmp_path / FILE).write_text(json.dumps({"url": "http://a", "kind": "user", "owner": name, "name": name}) + "\n")
     ledger = Ledger(tmp_path, "http://a")
-    (one,) = ledger.of("user")
-    assert not ledger.may_be_pending(one) and one.by == ""
+    (entry,) = ledger.of("user")
+    assert not ledger.may_be_pending(entry) and entry.by == ""
 
 
 def test_concurrent_writes_are_kept(tmp_path: Path) -> None:
-    gone, stay = new_names(100), new_names(100)
-    for name in gone:
+    deleted, stay = new_names(100), new_names(100)
+    for name in deleted:
         Ledger(tmp_path, "http://a").record("user", name, name)
 
     def forget() -> None:
         ledger = Ledger(tmp_path, "http://a")
-        for one in ledger.of("user", gone):
-            ledger.forget(one)
+        for entry in ledger.of("user", deleted):
+            ledger.forget(entry)
             ledger.compact()
 
     def record() -> None:
@@ -287,4 +287,4 @@ def test_concurrent_writes_are_kept(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [one.name for one in Ledger(tmp_path, "http://a").of("user")] == stay
+    assert [item.name for item in Ledger(tmp_path, "http://a").of("user")] == stay

@@ -43,11 +43,11 @@ def _files(folder: Path) -> list[str]:
 
 
 def test_table_has_every_direct_command() -> None:
-    def touches(words: str) -> bool:
+    def uses_database(words: str) -> bool:
         options: tuple[Option, ...] = load(words).options
         return "builtin" in words or any(option.flag == "postgres-url" for option in options)
 
-    assert {words for words in COMMANDS if words != "server" and touches(words)} == DIRECT.keys()
+    assert {words for words in COMMANDS if words != "server" and uses_database(words)} == DIRECT.keys()
 
 
 def test_only_server_creates_database() -> None:
@@ -118,25 +118,25 @@ def test_incomplete_database_is_rejected(open_path: Path) -> None:
     """A killed first start leaves files and a marker."""
     account = Account(os.geteuid(), os.getegid(), "", False)
     assert find_cluster(open_path, account) is None
-    made = cluster_of(open_path, account)
-    made.data.mkdir()
-    (made.data / "PG_VERSION").write_text("18\n")
-    assert find_cluster(open_path, account) == made
-    (made.root / "initialising").touch()
+    created = cluster_of(open_path, account)
+    created.data.mkdir()
+    (created.data / "PG_VERSION").write_text("18\n")
+    assert find_cluster(open_path, account) == created
+    (created.root / "initialising").touch()
     assert find_cluster(open_path, account) is None
 
 
 async def test_restore_into_new_directory(open_path: Path) -> None:
     """After the loss of a machine, only a backup and an empty directory exist."""
-    place = open_path / "new"
+    path = open_path / "new"
     done = await run_cli(["server", "restore", str(KEPT), "-y"], home=open_path)
     assert done.code == 1 and "To restore into a new place, name it with --global-config" in done.stderr
-    done = await run_cli(["--global-config", str(place), "server", "restore", str(KEPT), "-y"], home=open_path)
+    done = await run_cli(["--global-config", str(path), "server", "restore", str(KEPT), "-y"], home=open_path)
     assert done.code == 0, done.stderr
-    assert f"Restored into the database of {place}" in done.stdout and "What was there before" not in done.stdout
-    async with run_postgres(place, durable=False):
-        done = await run_cli(["--global-config", str(place), "server", "backup", "-o", "again"], home=open_path)
+    assert f"Restored into the database of {path}" in done.stdout and "What was there before" not in done.stdout
+    async with run_postgres(path, durable=False):
+        done = await run_cli(["--global-config", str(path), "server", "backup", "-o", "again"], home=open_path)
     assert done.code == 0 and (open_path / "again").is_file(), done.stderr
     for words in ("postgres-builtin-url", "fix-oidc-links --force-reset-all --dry-run"):
-        done = await run_cli(["--global-config", str(place), "server", *words.split()], home=open_path)
+        done = await run_cli(["--global-config", str(path), "server", *words.split()], home=open_path)
         assert done.code == 0, done.stderr

@@ -126,19 +126,19 @@ def every_tool(server: Server) -> list[Tool]:
 VALUES = {"string": "eA==", "integer": 8080, "object": {"a": "b"}, "boolean": False, "array": [{"path": "/x"}]}
 
 
-def told_of_all(server: Server) -> None:
+def call_every_tool(server: Server) -> None:
     """Return calls of each tool: with its required arguments, and with all."""
     tools = every_tool(server)
     session = McpServer("v1", tools)
     for tool in tools:
         for names in (tool.required, tuple(tool.arguments)):
-            given = {name: VALUES[tool.arguments[name][0]] for name in names}
-            assert not tool.fault(given)
+            arguments = {name: VALUES[tool.arguments[name][0]] for name in names}
+            assert not tool.fault(arguments)
             call = {
                 "jsonrpc": "2.0",
                 "id": 1,
                 "method": "tools/call",
-                "params": {"name": tool.name, "arguments": given},
+                "params": {"name": tool.name, "arguments": arguments},
             }
             answer = json.loads(session.answer_line(json.dumps(call)) or "")
             assert isinstance(answer["result"]["content"][0]["text"], str), tool.name
@@ -148,17 +148,17 @@ def told_of_all(server: Server) -> None:
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 @pytest.mark.parametrize("status", STATUSES)
 def test_any_answer_is_handled(status: int, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent_says(response(status, body), monkeypatch)
-    told_of_all(Server(status, body))
+    agent_with_answers(response(status, body), monkeypatch)
+    call_every_tool(Server(status, body))
 
 
 @pytest.mark.parametrize("raw", RAW, ids=range(len(RAW)))
 def test_agent_without_http(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent_says(raw, monkeypatch)
-    told_of_all(Server(200, b"{}"))
+    agent_with_answers(raw, monkeypatch)
+    call_every_tool(Server(200, b"{}"))
 
 
-def agent_says(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def agent_with_answers(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def opened(*_: Any) -> AsyncIterator[AgentApi]:
         yield AgentApi(cast("Any", Link(raw)))
@@ -172,14 +172,14 @@ def test_failed_tool_keeps_session(error: Exception) -> None:
         raise error
 
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd"}}
-    found = json.loads(McpServer("v1", [Tool("odd", "", odd, {})]).answer_line(json.dumps(call)) or "")
-    assert found["result"]["isError"] and "the tool failed" in found["result"]["content"][0]["text"]
+    result = json.loads(McpServer("v1", [Tool("odd", "", odd, {})]).answer_line(json.dumps(call)) or "")
+    assert result["result"]["isError"] and "the tool failed" in result["result"]["content"][0]["text"]
 
 
 def test_unserializable_result_fails() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd"}}
-    found = json.loads(McpServer("v1", [Tool("odd", "", lambda _: {1j}, {})]).answer_line(json.dumps(call)) or "")
-    assert found["result"]["isError"]
+    result = json.loads(McpServer("v1", [Tool("odd", "", lambda _: {1j}, {})]).answer_line(json.dumps(call)) or "")
+    assert result["result"]["isError"]
 
 
 @pytest.mark.parametrize(
@@ -201,19 +201,19 @@ async def forever(*_: Any, **__: Any) -> Any:
     await trio.sleep_forever()
 
 
-async def at_once(*given: Any, **__: Any) -> Any:
+async def return_immediately(*values: Any, **__: Any) -> Any:
     await trio.lowlevel.checkpoint()
-    return given[0]
+    return values[0]
 
 
 @asynccontextmanager
-async def a_link(*_: Any, **__: Any) -> AsyncIterator[Any]:
-    class Reached:
+async def open_link_to(*_: Any, **__: Any) -> AsyncIterator[Any]:
+    class ReachedLink:
         wait_reachable = staticmethod(lambda: trio.sleep(0))
 
     async with trio.open_nursery() as nursery:  # as real agents have
         nursery.start_soon(trio.sleep_forever)
-        yield Reached()
+        yield ReachedLink()
         nursery.cancel_scope.cancel()
 
 
@@ -229,8 +229,8 @@ async def test_agent_connection_timeout(
         await trio.sleep_forever()
         yield
 
-    monkeypatch.setattr(Preparation, "find", forever if stuck == "find" else at_once)
-    monkeypatch.setattr(Preparation, "wait_connected", forever if stuck == "wait_connected" else at_once)
+    monkeypatch.setattr(Preparation, "find", forever if stuck == "find" else return_immediately)
+    monkeypatch.setattr(Preparation, "wait_connected", forever if stuck == "wait_connected" else return_immediately)
     monkeypatch.setattr(agent_api, "open_link_for_command", no_link)
     with pytest.raises(CoderError, match="no way to the agent of dev within 300 s"):
         async with open_agent_api(DialPolicy("http://127.0.0.1:9"), tmp_path, "dev"):
@@ -241,9 +241,9 @@ async def test_agent_connection_timeout(
 async def test_open_connection_has_no_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    monkeypatch.setattr(Preparation, "find", at_once)
-    monkeypatch.setattr(Preparation, "wait_connected", at_once)
-    monkeypatch.setattr(agent_api, "open_link_for_command", a_link)
+    monkeypatch.setattr(Preparation, "find", return_immediately)
+    monkeypatch.setattr(Preparation, "wait_connected", return_immediately)
+    monkeypatch.setattr(agent_api, "open_link_for_command", open_link_to)
     with pytest.raises(CoderError, match="its own"):
         async with open_agent_api(DialPolicy("http://127.0.0.1:9"), tmp_path, "dev"):
             await trio.sleep(agent_api.OPEN_TIME * 3)
@@ -279,7 +279,7 @@ DONE, RUNNING = (json.dumps({"output": "o", "exit_code": 7, "running": running})
 
 
 @pytest.mark.parametrize(
-    ("answers", "wanted", "signals"),
+    ("answers", "expected", "signals"),
     [
         ((DONE,), {"output": "o", "exit_code": 7}, 0),
         ((None, b"{}", DONE), {"output": "o\n(ended after 60000 ms)", "exit_code": 124}, 1),
@@ -295,13 +295,13 @@ DONE, RUNNING = (json.dumps({"output": "o", "exit_code": 7, "running": running})
     ids=range(10),
 )
 async def test_command_ends_or_is_reported(
-    answers: Any, wanted: Any, signals: int, autojump_clock: trio.testing.MockClock
+    answers: Any, expected: Any, signals: int, autojump_clock: trio.testing.MockClock
 ) -> None:
     api = Scripted(*answers)
-    if isinstance(wanted, str):
+    if isinstance(expected, str):
         with pytest.raises(CoderError) as caught:
             await mcp_workspace_tools._bash(api, {"command": "x"})
-        assert str(caught.value) == wanted
+        assert str(caught.value) == expected
     else:
-        assert await mcp_workspace_tools._bash(api, {"command": "x"}) == wanted
+        assert await mcp_workspace_tools._bash(api, {"command": "x"}) == expected
     assert api.signals == signals and not api._answers

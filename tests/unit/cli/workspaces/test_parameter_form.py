@@ -49,10 +49,10 @@ class FakeForm:
 
     def read(self, inputs: Mapping[str, str]) -> list[FormParameter]:
         self.asked.append(dict(inputs))
-        found = [replace(one, value=inputs.get(one.name, one.value)) for one in self.fixed]
+        result = [replace(item, value=inputs.get(item.name, item.value)) for item in self.fixed]
         if self.swap and inputs.get("more") == "true":
-            found.append(parameter("swap", required=True))
-        return [replace(one, problems=("bad",) if one.value == "wrong" else ()) for one in found]
+            result.append(parameter("swap", required=True))
+        return [replace(item, problems=("bad",) if item.value == "wrong" else ()) for item in result]
 
 
 def resolve(
@@ -63,10 +63,10 @@ def resolve(
     try:
         action = {"create": CREATE, "start": START, "update": UPDATE}[command]
         invocation = parse(load(command), ["ws", *words.split()], {})
-        found = resolve_values(invocation, form, KnownValues(action, **known))  # type: ignore[arg-type]
+        result = resolve_values(invocation, form, KnownValues(action, **known))  # type: ignore[arg-type]
     finally:
         sys.stdin = before
-    return {one["name"]: one["value"] for one in found}
+    return {item["name"]: item["value"] for item in result}
 
 
 def test_flags_override_prompts() -> None:
@@ -146,8 +146,8 @@ def test_unknown_parameter_names() -> None:
 
 def test_lists_keep_their_commas() -> None:
     for words in ('--parameter=tools=["a","b"]', '--parameter="tools=[""a"",""b""]"'):
-        given = parse(load("create"), [words], {})["parameter"]
-        assert pairs(given, "parameter") == {"tools": '["a","b"]'}
+        values = parse(load("create"), [words], {})["parameter"]
+        assert pairs(values, "parameter") == {"tools": '["a","b"]'}
     assert pairs(parse(load("create"), ["--parameter", "a=1,b=2"], {})["parameter"], "parameter") == {
         "a": "1",
         "b": "2",
@@ -158,5 +158,5 @@ def test_values_from_a_file(tmp_path: Any) -> None:
     path = tmp_path / "values.yaml"
     path.write_text("a: text\nnumber: 4\nlist: [x, y]\n")
     form = FakeForm(parameter("a"), parameter("number"), parameter("list"))
-    found = resolve(form, f"-y --rich-parameter-file {path} --parameter a=flag")
-    assert found == {"a": "flag", "number": "4", "list": '["x", "y"]'}
+    result = resolve(form, f"-y --rich-parameter-file {path} --parameter a=flag")
+    assert result == {"a": "flag", "number": "4", "list": '["x", "y"]'}
