@@ -1,14 +1,13 @@
-"""Builds the single binary, on Linux: PyInstaller's folder behind the unpack-once launcher.
+"""Build the single binary on Linux: PyInstaller's folder behind the unpack-once launcher.
 
     python build/build.py [--out DIR] [--work DIR] [--pure] [--slim]
-    python build/build.py --platform all           # the Linux set, in Debian roots of its own (roots.py)
+    python build/build.py --platform all           # the Linux set, in separate Debian roots (roots.py)
 
-The mesh's hot modules are compiled (compiled.py) unless --pure says otherwise or mypy is not installed; that happens
-beside PyInstaller's work, and what was compiled is kept by the hash of its sources. The result is
-`coder-linux-<arch>`, the name under which a server offers it at /bin, and `coder-slim-linux-<arch>`, the part of it
-that is agent and command line (editions.py); beside them lie bills of materials (`.cdx.json`) and SHA256SUMS (sbom.py).
-A stamp of the sources lets a second run return at once. Needs gcc, zstd and its static library (Debian: gcc binutils
-zstd libzstd-dev).
+The mesh's hot modules are compiled (compiled.py) unless --pure is set or mypy is not installed. That runs concurrently
+with PyInstaller, and the results are cached by the hash of the sources. The result is `coder-linux-<arch>`, the name
+under which a server offers it at /bin, and `coder-slim-linux-<arch>`, the agent and the command line only
+(editions.py), with bills of materials (`.cdx.json`) and SHA256SUMS (sbom.py). A stamp of the sources makes a second run
+return immediately. Requires gcc, zstd and its static library (Debian: gcc binutils zstd libzstd-dev).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = ("launcher.c", "cache.c", "unpack.c", "sha256.c", "host_libc.c", "command_client.c")
 API_DESCRIPTION = "coder/coderd/http/openapi/openapi.json"
 LEVEL, QUICK_LEVEL = 19, 3
-"""Of compression: the first takes half a minute and a fifth off the size."""
+"""Compression levels: the first takes half a minute and saves a fifth of the size."""
 ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "armv7"}
 DEFAULT_OUT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "bin"
 
@@ -67,19 +66,19 @@ def main() -> int:
 
 
 def handed_on(args: argparse.Namespace) -> list[str]:
-    """What a build in a root is told of the options given here."""
+    """Options that are passed on to a build in a root."""
     return [f"--{name}" for name in ("pure", "quick", "slim") if getattr(args, name)]
 
 
 def build_here(args: argparse.Namespace) -> int:
-    """For this machine's own processor."""
+    """Build for this machine's own processor."""
     check_system()
     build_dashboard(args)
     name = f"coder-{sys.platform}-{ARCHITECTURES.get(libc.machine(), libc.machine())}"
     slim_name = name.replace("coder-", "coder-slim-", 1)
     binary, stamp = args.out / name, args.out / f"{name}.stamp"
     sources = source_hash()
-    # A compiled program serves whoever would be content with a plain one, a full one whoever wants the slim.
+    # A compiled program satisfies requests for a plain one, and a full one satisfies requests for the slim one.
     wanted = [f"{sources} compiled"] + [f"{sources} pure"] * (args.pure or not can_compile())
     wanted += [f"{line} slim" for line in wanted] if args.slim else []
     if not args.force and binary.exists() and stamp.exists() and stamp.read_text() in wanted:
@@ -114,7 +113,7 @@ def build_here(args: argparse.Namespace) -> int:
 
 
 def try_compiled(folder: Path, *, quick: bool) -> None:
-    """What was compiled for another processor, in the program and under an emulator."""
+    """Check the modules compiled for another processor, in the program and under an emulator."""
     if program := emulation.emulator(ARCHITECTURES[libc.machine()]):
         print(f"importing what was compiled, by {program} …", file=sys.stderr)
         compiled.check_program(folder, [program], each_first=not quick)
@@ -123,7 +122,7 @@ def try_compiled(folder: Path, *, quick: bool) -> None:
 
 
 def pack_into(args: argparse.Namespace, folders: list[Path], slim_name: str, name: str) -> None:
-    """Both programs, what is in them, and the checksums of all that."""
+    """Write both programs, their bills of materials, and the checksums."""
     print("packing …", file=sys.stderr)
     args.out.mkdir(parents=True, exist_ok=True)
     level = QUICK_LEVEL if args.pure or args.quick else LEVEL
@@ -142,8 +141,8 @@ def pack_into(args: argparse.Namespace, folders: list[Path], slim_name: str, nam
 
 
 def build_dashboard(args: argparse.Namespace) -> None:
-    """From a fresh clone there is none, and a server without pages is not what one asks for; without Node.js it is all
-    there can be."""
+    """Build the missing dashboard of a fresh clone, because a server without pages is useless; skip it without
+    Node.js."""
     if args.slim or args.keep_dashboard:
         return
     if subprocess.run([ROOT / "scripts/dashboard"], check=False).returncode:
@@ -151,7 +150,7 @@ def build_dashboard(args: argparse.Namespace) -> None:
 
 
 def source_hash() -> str:
-    """Changes when anything that goes into the binary does."""
+    """Return a hash of everything that goes into the binary."""
     digest = hashlib.sha256(sys.version.encode())
     files = [path for path in (ROOT / "coder").rglob("*") if path.is_file() and not _ignored(path)]
     for path in sorted([*files, *(ROOT / "build").glob("*.*"), ROOT / "pyproject.toml"]):
@@ -185,13 +184,13 @@ def can_compile() -> bool:
 
 
 def compiled_modules(cache: Path, *, quick: bool) -> Path:
-    """A folder with the shared objects of the hot modules, in the places of their sources."""
+    """Return a folder with the shared objects of the hot modules, at the paths of their sources."""
     level = compiled.QUICK_LEVEL if quick else compiled.LEVEL
-    import fcntl  # Linux's, as is all of this; but the file is imported, and says so, elsewhere too
+    import fcntl  # Linux only, as the whole build; but other systems import this file and print that
 
     kept = cache / compiled.source_hash(level)
     cache.mkdir(parents=True, exist_ok=True)
-    # Who comes while another compiles waits for it, and finds what it made.
+    # A concurrent build waits for the compilation and uses its result.
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
@@ -205,7 +204,7 @@ def _compile_into(kept: Path, level: str, *, quick: bool) -> None:
         target = Path(folder)
         compiled.copy_tree(target, whole=False)
         compiled.compile_tree(target, level, each_first=not quick)
-        for old in kept.parent.iterdir():  # one is enough
+        for old in kept.parent.iterdir():  # one build is enough
             if old.is_dir():
                 shutil.rmtree(old, ignore_errors=True)
         temporary = kept.parent / "new"
@@ -218,13 +217,14 @@ def _compile_into(kept: Path, level: str, *, quick: bool) -> None:
 
 
 def collect_slim(work: Path) -> dict[Path, modules.Entries]:
-    """The slim program's folder, and its modules."""
+    """Return the slim program's folder and its modules."""
     folder = run_pyinstaller(work, "slim")
     return {folder: modules.collected(folder)}
 
 
 def collect_both(work: Path) -> dict[Path, modules.Entries]:
-    """The slim program's folder and the full one's, each with its modules: the slim one is cut out of the full."""
+    """Return the folders of the slim and the full program with their modules; the slim one is extracted from the full
+    one."""
     with ThreadPoolExecutor() as beside:
         described = beside.submit(write_api_description, work / "openapi.json")
         full = run_pyinstaller(work, "full")
@@ -240,7 +240,7 @@ def collect_both(work: Path) -> dict[Path, modules.Entries]:
 
 
 def write_api_description(target: Path) -> Path:
-    """The program has no sources to read its own API's description from: it brings it along."""
+    """Write the API's description into the program, which has no sources to generate it from."""
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, str(ROOT / "scripts/openapi.py"), str(target)], check=True)
     return target
@@ -249,7 +249,7 @@ def write_api_description(target: Path) -> Path:
 def run_pyinstaller(work: Path, edition: str) -> Path:
     print(f"collecting the {edition} program (about a minute) …", file=sys.stderr)
     command = [
-        # -O, the level the program is compiled at: what was compiled to find imports is then used again.
+        # -O is the level of the program, so that the bytecode of the import analysis is reused.
         sys.executable,
         "-O",
         "-m",
@@ -261,7 +261,7 @@ def run_pyinstaller(work: Path, edition: str) -> Path:
         str(ROOT / "build" / "coder.spec"),
     ]
     work.mkdir(parents=True, exist_ok=True)
-    # Hashes of strings decide the order of names in code objects; the date goes into archives.
+    # String hashes determine the order of names in code objects; the date is stored in archives.
     env = {**os.environ, "CODER_EDITION": edition, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "315532800"}
     if edition == "full":
         env["CODER_SLIM_LIST"] = str(work / "slim.json")

@@ -1,12 +1,12 @@
-"""Whether a built program has everything it could come to import: every module of it is loaded, and every import that
-stands anywhere in our sources, in a function too, is done.
+"""Check that a built program has everything it can import: load each of its modules, and run every import of the
+sources, also those inside functions.
 
     python build/check.py FILE …            # code 1 and a line for each that is missing
 
-PyInstaller follows imports that it sees; what is named in a text, or excluded by mistake, is noticed only by whoever
-runs that one command. The program itself is asked: its folder gets another main module, and nothing else is changed.
-What this environment cannot import either (another system's modules, optional ones) is no loss. Needs the Python the
-program was made with, for both write code the same way.
+PyInstaller follows only imports that it sees; a module named in a string, or excluded by mistake, would fail only when
+its command runs. The check runs inside the program: its folder gets another main module, and nothing else is changed.
+Modules that this environment cannot import either (another system's modules, optional ones) are ignored. Requires the
+Python that the program was built with, because the bytecode must match.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import editions
 import modules
 
 Wanted = dict[str, list[str]]
-"""Who imports -> what: modules, and `module:name` where it takes a name out of one."""
+"""Importing module -> its imports: modules, and `module:name` for names of modules."""
 
 _ASK = """
 import importlib, json, sys, warnings
@@ -52,18 +52,18 @@ with open(sys.argv[2], "w", encoding="utf-8") as file:
 
 @dataclass
 class Report:
-    """What one program lacks."""
+    """Imports that a program lacks."""
 
     edition: str
     loaded: int
-    "Modules and names that were asked for."
+    "Requested modules and names."
     missing: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
-    "Imports of what `editions` says this program is not to have."
+    "Imports of modules that `editions` excludes from this program."
 
 
 def check(program: Path, emulator: Sequence[str] = ()) -> Report:
-    """Unpacks the program and asks it; on the processor of an emulator's when one is given, with its arguments."""
+    """Unpack the program and check it; with an emulator (and its arguments), on that processor."""
     with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
         env = {**os.environ, "CODER_BINARY_CACHE": f"{place}/cache", "CODER_NO_COMMAND_SERVER": "1"}
         subprocess.run([*emulator, program.resolve(), "version"], env=env, check=True, stdout=subprocess.DEVNULL)
@@ -72,7 +72,7 @@ def check(program: Path, emulator: Sequence[str] = ()) -> Report:
 
 
 def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
-    """The same for a folder of modules.convert."""
+    """Check a folder of modules.convert."""
     internal = folder / "_internal"
     full = internal / "modules-full.bin"
     beneath = modules.unpacked((internal / "modules.bin").read_bytes())
@@ -98,7 +98,7 @@ def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
 
 @contextmanager
 def another_main(folder: Path, source: str) -> Iterator[None]:
-    """A folder of modules.convert in which the program is this source, for as long as the block lasts."""
+    """Replace the program of a modules.convert folder with this source for the duration of the block."""
     full = folder / "_internal/modules-full.bin"
     before = full.read_bytes() if full.exists() else None
     above = modules.unpacked(before) if before else {}
@@ -114,18 +114,18 @@ def another_main(folder: Path, source: str) -> Iterator[None]:
 
 
 def environment(internal: Path) -> dict[str, str]:
-    """Spares an unpacked program the start of itself anew that finds its libraries (`starter.c`): an emulator would be
-    left behind by it."""
+    """Return the environment that skips an unpacked program's re-exec for its libraries (`starter.c`), which would
+    leave the emulator."""
     return {**os.environ, "LD_LIBRARY_PATH": str(internal), "_PYI_APPLICATION_HOME_DIR": str(internal)}
 
 
 def failed_modules(failed: Iterable[str]) -> set[str]:
-    """Modules that an import which failed may have meant."""
+    """Return the modules that a failed import can refer to."""
     return {place for name in failed for place in (name.partition(":")[0], name.replace(":", "."))}
 
 
 def is_meant(name: str, said: str, absent: set[str], *, slim: bool) -> bool:
-    """Whether the program is meant to lack it, or fails for something it is meant to lack (`editions`)."""
+    """Return whether `editions` excludes the module, or a module that its import failed for."""
     place, _, inner = name.partition(":")
     named = said.partition("No module named '")[2].partition("'")[0]
     tops = {place.partition(".")[0], named.partition(".")[0]}
@@ -138,7 +138,7 @@ def is_meant(name: str, said: str, absent: set[str], *, slim: bool) -> bool:
 
 
 def exists(name: str) -> bool:
-    """Whether this environment has it: modules of other systems it has not."""
+    """Return whether this environment has the module; it lacks those of other systems."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):
@@ -146,7 +146,7 @@ def exists(name: str) -> bool:
 
 
 def ask(command: list[str], names: list[str], internal: Path | None = None) -> dict[str, str]:
-    """Which of the names a program cannot import, and what it says; `internal` is an unpacked program's folder."""
+    """Return the names that a program cannot import with their errors; `internal` is an unpacked program's folder."""
     with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
         question, answer = Path(place, "question"), Path(place, "answer")
         question.write_text(json.dumps(names))
@@ -159,7 +159,7 @@ def ask(command: list[str], names: list[str], internal: Path | None = None) -> d
 
 
 def wanted_of(names: Iterable[str]) -> Wanted:
-    """Every import in the sources of our modules."""
+    """Return every import in the sources of our modules."""
     found: Wanted = {}
     for name in names:
         path = editions.module_file(name)
@@ -169,7 +169,7 @@ def wanted_of(names: Iterable[str]) -> Wanted:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Modules, and `module:name`, that a source imports when it runs; of types alone, not."""
+    """Return the modules, and `module:name`, that a source imports at run time, without those for types only."""
     yield from (f"{module}:{name}" if name else module for module, name in editions.imported(tree))
 
 

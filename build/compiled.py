@@ -1,10 +1,10 @@
-"""Compiles the mesh's hot modules: the same sources, translated by mypyc, in a copy of the tree.
+"""Compile the mesh's hot modules with mypyc, in a copy of the tree.
 
-    python build/compiled.py DIR      # a whole copy (tests and scripts too), to run tests and benchmarks in
+    python build/compiled.py DIR      # a whole copy (with tests and scripts), to run tests and benchmarks in
 
-`build.py` takes the results from a smaller copy unless told otherwise. Whoever installs the wheel gets the plain
-modules, which behave alike (docs/decisions/compiled-modules.md). Needs gcc, Python's headers and mypy; for another
-processor (libc.CROSS) its cross compiler, and its Python's headers and configuration.
+`build.py` uses the results of a smaller copy by default. The wheel has the plain modules, which behave the same
+(docs/decisions/compiled-modules.md). Requires gcc, Python's headers and mypy; for another processor (libc.CROSS) also
+its cross compiler and its Python's headers and configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import libc
 ROOT = Path(__file__).resolve().parent.parent
 HOT = ("coder/mesh/core",)
 ALSO = ("coder/mesh/drivers/udp.py",)
-"""Of the drivers what runs for every datagram and is no coroutine."""
+"""Modules of the drivers that run for every datagram and are not coroutines."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
     "coder/mesh/core/wire/derp.py": "frames are values made a few times a connection; packets never become one",
@@ -39,9 +39,10 @@ place = importlib.import_module(sys.argv[1]).__file__
 sys.exit(0 if place.endswith(".so") else f"it is {place}")
 """
 GROUP = "coder_mesh"
-"""The shared object with all the code is named after it; the modules beside their sources only point there."""
+"""Name of the shared object with all the code; the modules next to their sources only refer to it."""
 LEVEL, QUICK_LEVEL = "3", "g"
-"""Of gcc's optimisation. The quick one takes half the time; question and answer cost a sixth more in the stack."""
+"""Optimisation levels of gcc. The quick one takes half the time; a request and its reply cost a sixth more in the
+stack."""
 _SETUP = """
 import os, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -70,15 +71,15 @@ setup(name={group!r}, packages=[], ext_modules=mypycify(
 
 
 def hot_modules(root: Path = ROOT) -> list[str]:
-    """Paths of the modules to compile, relative to the root."""
+    """Return the paths of the modules to compile, relative to the root."""
     found = sorted(path for folder in HOT for path in (root / folder).rglob("*.py") if path.name != "__init__.py")
     found += [root / name for name in ALSO]
     return [name for path in found if (name := path.relative_to(root).as_posix()) not in PLAIN]
 
 
 def source_hash(level: str, root: Path = ROOT) -> str:
-    """Changes when what is compiled does: the sources with all they take types from, the compilers, their options, the
-    processor."""
+    """Return a hash of the compilation's inputs: the sources with the modules of their types, the compilers, their
+    options, the processor."""
     import mypy.version
 
     made_by = f"{sys.version} {mypy.version.__version__} {_SETUP} {level} {libc.machine()}"
@@ -90,7 +91,7 @@ def source_hash(level: str, root: Path = ROOT) -> str:
 
 
 def copy_tree(target: Path, *, whole: bool) -> None:
-    """The sources; with tests and scripts when `whole`."""
+    """Copy the sources; if `whole`, with tests and scripts."""
     ignore = shutil.ignore_patterns("__pycache__", "node_modules", "*.so", ".mypy_cache")
     names = ["coder", "build", "pyproject.toml", *(("tests", "scripts", "docs") if whole else ())]
     for name in names:
@@ -103,10 +104,10 @@ def copy_tree(target: Path, *, whole: bool) -> None:
 
 
 def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -> None:
-    """Compile the hot modules of a copy in place, and see that they can be imported, each as the first if so asked.
-    Those for another processor cannot be here: see that they are that processor's."""
+    """Compile the hot modules of a copy in place, and check that they import, on request each of them first. For
+    another processor, check only that the files are for it."""
     files = hot_modules(target)
-    # mypyc reads [tool.mypy] for strictness; packages named there would be compiled, too.
+    # mypyc reads [tool.mypy] for strictness; it would also compile packages listed there.
     script = target / "compile_hot.py"
     script.write_text(_SETUP.format(group=GROUP, files=files, level=level, size=pointer_size()))
     (target / "pyproject.toml").rename(target / "pyproject.hidden")
@@ -138,18 +139,18 @@ def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -
 
 
 def pointer_size() -> int:
-    """Of the processor that is built for; mypyc's short integers are as wide."""
+    """Return the pointer size in bytes of the target processor, which is the width of mypyc's short integers."""
     return 4 if libc.machine() == "armv7l" else struct.calcsize("P")
 
 
 def compiler_environment() -> dict[str, str]:
-    """For whom C is compiled. mypyc reads there, too, how wide the numbers of that processor are: what it writes for
-    32 bits is other C."""
+    """Return the compiler settings of the target. mypyc also reads the processor's word size there: its C differs for
+    32 bits."""
     return {"CFLAGS": "-g0 -w", **(foreign.python_environment(libc.CROSS) if libc.CROSS else {})}
 
 
 def check_processor(target: Path) -> None:
-    """Each for the processor that is built for, and named as its Python looks for it."""
+    """Check that each file is for the target processor and named as its Python expects."""
     ending = f"-{libc.TRIPLES[libc.machine()]}.so"
     for path in target.rglob("*.so"):
         if foreign.machine_of(path) != foreign.MACHINES[libc.machine()] or not path.name.endswith(ending):
@@ -161,7 +162,7 @@ def module_names(files: Sequence[str]) -> list[str]:
 
 
 def check_program(folder: Path, emulator: Sequence[str] = (), *, each_first: bool = True) -> None:
-    """As check_imports, in a folder of modules.convert, whose program may need an emulator."""
+    """Run check_imports in a folder of modules.convert, whose program can require an emulator."""
     names = module_names(hot_modules())[: None if each_first else 1]
     env = check.environment(folder / "_internal")
 
@@ -175,7 +176,7 @@ def check_program(folder: Path, emulator: Sequence[str] = (), *, each_first: boo
 
 
 def check_imports(target: Path, files: list[str]) -> None:
-    """Each module first in a process of its own: where compiled modules import in a circle, the order matters."""
+    """Import each module first in a separate process: the order matters for import cycles of compiled modules."""
     for name in module_names(files):
         code = f"import {name} as m; assert m.__file__.endswith('.so'), m.__file__"
         done = subprocess.run(

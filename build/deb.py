@@ -1,8 +1,8 @@
-"""A Debian package of a program: the file, systemd units, a user. Same input, same bytes.
+"""Build a Debian package of a program: the file, systemd units, a user. The same input gives the same bytes.
 
     python build/deb.py PROGRAM [--arch amd64] [--out coder-linux-amd64.deb]
 
-Needs dpkg-deb. In a server's `bin` folder `/install.sh` finds it under that name.
+Requires dpkg-deb. `/install.sh` finds the package under that name in a server's `bin` folder.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def version() -> str:
 
 
 def build(program: Path, arch: str, target: Path) -> None:
-    """Writes the package, beside and renamed."""
+    """Write the package to a temporary file and rename it."""
     with tempfile.TemporaryDirectory(prefix="coder-deb-") as name:
         root = Path(name)
         place(program, root / "usr/bin/coder", 0o755)
@@ -60,7 +60,7 @@ def build(program: Path, arch: str, target: Path) -> None:
         (root / "DEBIAN/control").chmod(0o644)
         (root / "DEBIAN/conffiles").chmod(0o644)
         part = target.with_name(f".{target.name}.new")
-        # The program is compressed already.
+        # The program is already compressed.
         command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root), str(part)]
         env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env)

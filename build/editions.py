@@ -1,7 +1,7 @@
-"""The two programs made of one tree: the full one, and the slim one with everything but the server.
+"""Editions of the program: the full one, and the slim one without the server.
 
-The slim program is the agent and the command line. Commands that need what it lacks say so (`coder.cli.main`); which
-modules it lacks is said here, once.
+The slim program is the agent and the command line. Commands that require a missing module print an error
+(`coder.cli.main`). This file alone defines the missing modules.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
-"""Rooms that stay out of the slim program …"""
+"""Packages excluded from the slim program …"""
 KEPT = ("coder.coderd.services.templates.examples",)
-"""… but for these modules and what they import: `coder templates init` works without a server."""
+"""… except for these modules and their imports: `coder templates init` works without a server."""
 
 SLIM_DATA = ("coder/coderd/examples",)
-"""Package data of those rooms that the slim program has all the same."""
+"""Package data of those packages that the slim program includes."""
 
 LIBRARIES = (
     "sqlalchemy",
@@ -55,7 +55,7 @@ LIBRARIES = (
     "aiofiles",
     "psutil",
 )
-"""Only the server needs these; named, so that an optional import somewhere cannot bring them in."""
+"""Packages only for the server, listed so that an optional import cannot include them."""
 
 
 NOT_RUN = (
@@ -72,12 +72,11 @@ NOT_RUN = (
     "_codecs_iso2022",
     "_multibytecodec",
 )
-"""What libraries import when somebody tests, prints colours or sets up kernel interfaces with them; no program of ours
-gets there."""
+"""Modules that libraries import for tests, colours or kernel interfaces, which this program never uses."""
 
 
 def module_file(name: str, root: Path = ROOT) -> Path | None:
-    """The source of one of our modules."""
+    """Return the source of one of our modules."""
     path = root / name.replace(".", "/")
     for candidate in (path.with_suffix(".py"), path / "__init__.py"):
         if candidate.is_file():
@@ -87,7 +86,7 @@ def module_file(name: str, root: Path = ROOT) -> Path | None:
 
 @cache
 def imports(name: str, root: Path = ROOT) -> frozenset[str]:
-    """Our own modules that a module imports at any time, packages above them included."""
+    """Return our own modules that a module imports at any time, parent packages included."""
     path = module_file(name, root)
     if path is None:
         return frozenset()
@@ -99,7 +98,7 @@ def imports(name: str, root: Path = ROOT) -> frozenset[str]:
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """(module, name taken out of it, or "") of every import of a source that may run, in functions too."""
+    """Yield (module, imported name or "") of every import of a source that can run, also in functions."""
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
@@ -114,12 +113,13 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _is_for_types(test: ast.expr) -> bool:
-    """`TYPE_CHECKING` or `typing.TYPE_CHECKING`; of a test that asks more than that, both branches may run."""
+    """Return whether the test is `TYPE_CHECKING` or `typing.TYPE_CHECKING`; for a longer condition, both branches can
+    run."""
     return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
 
 
 def closure(names: Iterable[str], root: Path = ROOT) -> set[str]:
-    """The modules, all they import, and the packages they lie in."""
+    """Return the modules, all their imports, and their parent packages."""
     found: set[str] = set()
     todo = list(names)
     while todo:
@@ -138,16 +138,16 @@ def in_server_rooms(name: str) -> bool:
 
 
 def is_slim_data(folder: str) -> bool:
-    """Whether package data that comes to lie in a folder is the slim program's, too."""
+    """Return whether package data for this folder is also in the slim program."""
     kept = any(folder == place or folder.startswith(f"{place}/") for place in SLIM_DATA)
     return kept or not in_server_rooms(folder.replace("/", "."))
 
 
 def slim_part(analysis: Any, absent: Iterable[str]) -> dict[str, list[str]]:
-    """What of a full program the slim one has: `modules` by name, `files` by their place in the folder.
+    """Return the slim part of a full program: `modules` by name, `files` by their path in the folder.
 
-    `analysis` is PyInstaller's; what can be reached in its graph without what the slim program lacks is the same as an
-    analysis of the slim program alone would find.
+    `analysis` is PyInstaller's; the modules reachable in its graph without the excluded ones are those that an analysis
+    of the slim program would find.
     """
     from PyInstaller.depend import bindepend
 
@@ -192,7 +192,7 @@ def _reachable(graph: Any, absent: set[str]) -> dict[str, Any]:
 
 
 def _distributions(packages: set[str]) -> set[str]:
-    """The names under which packages were installed, as they are compared. Reads what every distribution says."""
+    """Return the normalised names of installed packages, from every distribution's metadata."""
     installed = packages_distributions()
     return {_normal(name) for package in packages for name in installed.get(package, ())}
 
@@ -202,7 +202,7 @@ def _normal(distribution: str) -> str:
 
 
 def _belongs(place: str, packages: set[str], distributions: set[str]) -> bool:
-    """Whether data lies in one of the packages, or is what the distribution of one says about itself."""
+    """Return whether data belongs to one of the packages, or to the metadata of its distribution."""
     top = place.partition("/")[0]
     if top == "coder":
         return is_slim_data(place.rpartition("/")[0])
@@ -212,6 +212,6 @@ def _belongs(place: str, packages: set[str], distributions: set[str]) -> bool:
 
 
 def left_out(names: Iterable[str], root: Path = ROOT) -> list[str]:
-    """Those of our modules that the slim program does not have."""
+    """Return our modules that the slim program lacks."""
     kept = closure(KEPT, root)
     return sorted(name for name in names if in_server_rooms(name) and name not in kept)

@@ -1,6 +1,6 @@
-"""Foreign programs on this machine: qemu-user, known to the kernel by binfmt_misc.
+"""Emulation of other processors: qemu-user, registered at the kernel by binfmt_misc.
 
-A root of another processor is then entered like one of our own.
+A root of another processor then works like a native one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
 QEMU = {"arm64": "aarch64", "armv7": "arm"}
-"""Our name of an architecture -> qemu's."""
+"""Architecture name -> qemu's name."""
 _CLASS_AND_MACHINE = {"aarch64": (2, 0xB7), "arm": (1, 0x28)}
-"""How an ELF file begins: 64 bits or 32, and the number of the processor."""
+"""Start of an ELF file: 64 or 32 bits, and the number of the processor."""
 
 
 def why_not(architecture: str) -> str:
-    """Why programs for an architecture cannot be run here; empty when they can. Tells the kernel of qemu if need be."""
+    """Return why programs for an architecture cannot run here; empty if they can. Register qemu at the kernel if
+    required."""
     name = QEMU.get(architecture, "")
     if not name:
         return ""
@@ -40,14 +41,15 @@ def why_not(architecture: str) -> str:
 
 
 def emulator(architecture: str) -> str:
-    """The program that runs one of an architecture, when it is installed."""
+    """Return the emulator of an architecture, if it is installed."""
     name = QEMU[architecture]
     return shutil.which(f"qemu-{name}-static") or shutil.which(f"qemu-{name}") or ""
 
 
 def registration(name: str, program: str) -> bytes:
-    """What is written to binfmt_misc (Linux, Documentation/admin-guide/binfmt-misc.rst): the first twenty bytes of a
-    program or shared object, any operating system. F: the interpreter is opened now, and found in every root."""
+    """Return the line for binfmt_misc (Linux, Documentation/admin-guide/binfmt-misc.rst): it matches the first twenty
+    bytes of a program or shared object, of any operating system. F: the kernel opens the interpreter now, so that it
+    works in every root."""
     bits, machine = _CLASS_AND_MACHINE[name]
     magic = b"\x7fELF" + bytes([bits, 1, 1]) + bytes(9) + b"\x02\x00" + machine.to_bytes(2, "little")
     mask = b"\xff" * 7 + b"\x00" + b"\xff" * 8 + b"\xfe\xff\xff\xff"

@@ -1,7 +1,7 @@
-"""Runs inside the binary before anything else: imports from the module file, then the program.
+"""Importer that runs first inside the binary: imports come from the module file; then the program starts.
 
-Compiled into the module file as `_coder_start`. Extension modules and data lie in the folder, where the path finder
-sees them through the `__path__` that packages get here.
+It is compiled into the module file as `_coder_start`. Extension modules and data are in the folder, where the path
+finder finds them through the `__path__` that packages get here.
 """
 
 import _frozen_importlib as bootstrap
@@ -13,13 +13,13 @@ ROOT = ""
 
 
 def place_of(name, is_package):
-    """Where the module would lie in the folder; data beside it really does."""
+    """Return the path where the module would be in the folder; data next to it exists there."""
     path = f"{ROOT}/{name.replace('.', '/')}"
     return f"{path}/__init__.pyc" if is_package else f"{path}.pyc"
 
 
 class Finder:
-    """Both finder and loader; has no state but the file."""
+    """Finder and loader; its only state is the file."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):  # noqa: ARG004
@@ -60,7 +60,7 @@ class Finder:
 
     @staticmethod
     def get_resource_reader(name):
-        """What lies beside a package's modules, for `importlib.resources`."""
+        """Return the reader of data next to a package's modules, for `importlib.resources`."""
         from importlib.readers import FileReader
         from types import SimpleNamespace
 
@@ -77,7 +77,7 @@ def run(root) -> None:
     ROOT = root
     sys.frozen = True
     sys._MEIPASS = root
-    sys.meta_path.insert(2, Finder)  # after what is built in and frozen
+    sys.meta_path.insert(2, Finder)  # after built-in and frozen modules
     main = sys.modules["__main__"]
     main.__file__ = place_of("coder.__main__", False)
     exec(_modules.code("coder.__main__"), main.__dict__)  # noqa: S102

@@ -1,10 +1,10 @@
-"""A program for another processor out of one collected on this.
+"""Conversion of a collected program for another processor.
 
-PyInstaller follows imports on the machine it runs on, and compiled Python is the same bytes on every processor. What is
-not is exchanged here: extension modules, libraries and programs, by those of the same wheels and Debian packages for
-the other processor; the few sources of wheels that differ; what Python was configured with. Nothing of it is run.
+PyInstaller follows imports on the machine it runs on, and Python bytecode is the same on every processor. This module
+exchanges the rest: extension modules, libraries and programs, for those of the same wheels and Debian packages for the
+other processor; the few sources of wheels that differ; Python's configuration. None of it is executed.
 
-The other processor's wheels lie in a folder of their own, its Debian packages beside this machine's (multiarch).
+The other processor's wheels are in a separate folder, its Debian packages next to this machine's (multiarch).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import libc
 import modules
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "armv7l": 40}
-"""How an ELF file says which processor it is for."""
+"""Processor numbers of ELF files."""
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 _OURS = ("coder", "base_library.zip")
 
@@ -29,7 +29,7 @@ _OURS = ("coder", "base_library.zip")
 def exchange(
     folder: Path, found: modules.Entries, wheels: Path, *, system: Path = Path("/"), site: Path | None = None
 ) -> None:
-    """Makes a collected folder and its modules the other processor's, in place."""
+    """Convert a collected folder and its modules to the other processor, in place."""
     site = site or Path(sysconfig.get_path("purelib"))
     internal = folder / "_internal"
     for path in sorted(internal.rglob("*")):
@@ -45,13 +45,13 @@ def exchange(
 
 
 def strip(folder: Path) -> None:
-    """As PyInstaller does with what is this machine's: some wheels come with what only debuggers read."""
+    """Strip debug symbols, which some wheels include, as PyInstaller does for this machine's files."""
     files = [str(path) for path in sorted((folder / "_internal").rglob("*")) if machine_of(path)]
     subprocess.run([libc.tool("strip"), *files], check=True)
 
 
 def machine_of(path: Path) -> int:
-    """The processor an ELF file is for; 0 of anything else."""
+    """Return the processor number of an ELF file; 0 for other files."""
     if path.is_symlink() or not path.is_file():
         return 0
     with path.open("rb") as file:
@@ -60,7 +60,8 @@ def machine_of(path: Path) -> int:
 
 
 def python_environment(machine: str) -> dict[str, str]:
-    """What makes this machine's Python build extension modules for another (both Debian's, multiarch)."""
+    """Return the environment in which this machine's Python builds extension modules for another (both Debian's,
+    multiarch)."""
     triple = libc.TRIPLES[machine]
     return {
         "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
@@ -71,7 +72,7 @@ def python_environment(machine: str) -> dict[str, str]:
 
 
 def _renamed(name: str) -> str:
-    """Extension modules have the system they are for in their names."""
+    """Return the name of an extension module for the other processor; names contain the platform."""
     return name.replace(libc.TRIPLES[platform.machine()], libc.TRIPLES[libc.machine()])
 
 
@@ -103,13 +104,13 @@ def _system_library(name: str, system: Path) -> Path | None:
 
 
 def needed_by(path: Path) -> list[str]:
-    """The libraries an ELF file of any processor asks for."""
+    """Return the libraries that an ELF file of any processor requires."""
     said = subprocess.run(["readelf", "-dW", str(path)], capture_output=True, text=True, check=True).stdout
     return _NEEDED.findall(said)
 
 
 def _add_needed(internal: Path, wheels: Path, system: Path) -> None:
-    """Libraries that the exchanged files ask for: names of those in wheels are made up anew for each processor."""
+    """Exchange the libraries that the exchanged files require: their names in wheels differ for each processor."""
     in_wheels = {path.name: path for path in sorted(wheels.rglob("*.so*"))}
     todo = [path for path in sorted(internal.rglob("*")) if machine_of(path)]
     have = {path.name for path in internal.rglob("*.so*")}

@@ -1,4 +1,4 @@
-"""The C library in the payload, and how new the machine's own has to be to do instead (`host_libc.c`)."""
+"""Bundled C library, and the required version of the machine's own to use that instead (`host_libc.c`)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LIBRARIES = (
     "libnss_dns.so.2",
 )
 CROSS = ""
-"""The machine that is built for, when it is another than this (foreign.py)."""
+"""Target machine, if it differs from this one (foreign.py)."""
 _VERSION = re.compile(rb"GLIBC_(\d+)\.(\d+)(?:\.\d+)?\b")
 
 
 def machine() -> str:
-    """As the kernel would call it; a 32 bit program under a 64 bit kernel is asked by its pointers."""
+    """Return the kernel's name of the processor; for a 32 bit program under a 64 bit kernel, by its pointer size."""
     if CROSS:
         return CROSS
     name = platform.machine().lower()
@@ -39,13 +39,13 @@ def machine() -> str:
 
 
 def tool(name: str) -> str:
-    """A compiler, or what belongs to it, for the machine that is built for."""
+    """Return the name of a compiler tool for the target machine."""
     return f"{TRIPLES[CROSS]}-{name}" if CROSS else name
 
 
 def wide() -> list[str]:
-    """For C on a processor of 32 bits: else a file with a large inode number cannot be looked at, and time ends in
-    2038. Elsewhere the calls keep their names."""
+    """Return the flags for C on a 32 bit processor: without them, stat fails for large inode numbers, and time ends in
+    2038. On others the calls keep their names."""
     return ["-D_FILE_OFFSET_BITS=64", "-D_TIME_BITS=64"] if machine() == "armv7l" else []
 
 
@@ -58,7 +58,7 @@ def has_glibc() -> bool:
 
 
 def places() -> list[str]:
-    """Where a distribution may keep its libc.so.6."""
+    """Return the possible paths of a distribution's libc.so.6."""
     lib = "lib64" if machine() in {"x86_64", "aarch64"} else "lib"
     triple = TRIPLES[machine()]
     folders = [f"/lib/{triple}", f"/{lib}", f"/usr/{lib}", f"/usr/lib/{triple}", "/lib", "/usr/lib"]
@@ -66,11 +66,11 @@ def places() -> list[str]:
 
 
 def bundle(folder: Path) -> None:
-    """Puts loader and libraries of this machine into the folder's `_internal/glibc`."""
+    """Copy loader and libraries of this machine into the folder's `_internal/glibc`."""
     target = folder / "_internal" / "glibc"
     target.mkdir(parents=True, exist_ok=True)
     loader = Path(LOADERS[machine()]).resolve()
-    # PyInstaller's start-up code knows a loader by its name, and then finds itself in the arguments.
+    # PyInstaller's start-up code recognises a loader by its name, and then finds its own path in the arguments.
     named = target / Path(LOADERS[machine()]).name
     shutil.copyfile(loader, named)
     named.chmod(0o755)
@@ -81,7 +81,7 @@ def bundle(folder: Path) -> None:
 
 
 def needed(folders: list[Path]) -> tuple[int, int]:
-    """The newest glibc symbol that anything in the folders asks for."""
+    """Return the newest glibc symbol version that any file in the folders requires."""
     newest = (2, 17)
     for path in {path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}:
         if path.parent.name == "glibc" or path.open("rb").read(4) != b"\x7fELF":
@@ -93,7 +93,7 @@ def needed(folders: list[Path]) -> tuple[int, int]:
 
 
 def launcher_flags(folders: list[Path]) -> list[str]:
-    """What host_libc.c wants to know; nothing on a machine without glibc."""
+    """Return the definitions for host_libc.c; none on a machine without glibc."""
     if not has_glibc():
         return []
     major, minor = needed(folders)

@@ -1,8 +1,7 @@
-"""Turns PyInstaller's folder into ours: one mapped file of modules, and build/starter.c as the program.
+"""Conversion of PyInstaller's folder: one mapped file of modules, and build/starter.c as the program.
 
-Code stays what PyInstaller compiled, with two exceptions: docstrings that nobody reads are left out, and the functions
-that `dataclasses` writes as text and compiles at every import are compiled here, once, from the texts that importing
-the program produces.
+The code is PyInstaller's, with two exceptions: unused docstrings are removed, and the functions that `dataclasses`
+generates and compiles at every import are compiled here once, from the texts that an import of the program produces.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MODULE, PACKAGE, NAMESPACE, FUNCTION = range(4)
 FUNCTION_DIGITS = 32
 HERE = Path(__file__).resolve().parent
 NOT_NEEDED = {"pyi_rth_cryptography_openssl"}
-"Start-up scripts that do nothing here: this one names a folder of OpenSSL modules, and there is none."
+"Start-up scripts without effect here: this one sets a folder of OpenSSL modules, which does not exist."
 DOCSTRINGS = (
     "coder.api",
     "coder.coderd.http",
@@ -42,9 +41,9 @@ DOCSTRINGS = (
     "sqlalchemy",
     "werkzeug",
 )
-"""Packages that read docstrings when they run, their own or those of what is built on them: the API's description is
-made of those of views, of who serves streams, and of what bodies are read as. All others lose theirs, 2 MiB in every
-agent; Python's own library is made for that (-OO)."""
+"""Packages that read docstrings at run time, their own or those of dependents: the API's description uses those of
+views, stream handlers and body types. All others lose theirs, which saves 2 MiB in every agent; Python's own library
+supports that (-OO)."""
 _ENTRY = struct.Struct("<5I")
 _PYC_HEADER = 16
 Entries = dict[str, tuple[int, bytes]]
@@ -72,13 +71,13 @@ for found in pkgutil.walk_packages(coder.__path__, "coder."):
 json.dump(sorted(texts), sys.stdout)
 """
 LEAN: dict[str, tuple[tuple[str, str], ...]] = {
-    # inspect is a fifth of `coder version`, only to write a class's missing docstring
+    # importing inspect takes a fifth of `coder version`, only to generate a class's missing docstring
     "dataclasses": (
         ("import inspect\n", "import _modules\n"),
         ("str(inspect.signature(cls)).replace(' -> None', '')", "''"),
         ("    exec(txt, globals, ns)\n", "    exec(_modules.function(txt) or txt, globals, ns)\n"),
     ),
-    # what it takes from there is in this Python's typing; typing_extensions loads inspect, too
+    # this Python's typing has the names it imports; typing_extensions imports inspect, too
     "msgspec._utils": (
         ("from typing_extensions import get_type_hints as", "from typing import get_type_hints as"),
         ("from typing_extensions import NotRequired, Required", "from typing import NotRequired, Required"),
@@ -90,17 +89,16 @@ LEAN: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
 }
-"""Modules of others that short commands load, and what is changed in them."""
+"""Third-party modules that short commands import, with their patches."""
 
 
 def convert(
     folder: Path, found: Entries, texts: list[str], shared: Path | None = None, beneath: Path | None = None
 ) -> None:
-    """Rewrites a collected folder in place to one with the modules in `found` and the functions in `texts`.
+    """Rewrite a collected folder in place to one with the modules in `found` and the functions in `texts`.
 
-    Modules that `shared` has compiled replace the plain ones. `beneath` is a folder that was converted: its module
-    file is taken as it is, and what is new or different goes into a second one, so that the larger program is the
-    smaller one with something added.
+    Compiled modules of `shared` replace the plain ones. `beneath` is a converted folder: its module file is copied
+    unchanged, and new or different modules go into a second file, so that the larger program extends the smaller one.
     """
     found = dict(found)
     for path in shared.rglob("*.so") if shared is not None else ():
@@ -126,7 +124,7 @@ def convert(
 
 
 def collected(folder: Path) -> Entries:
-    """Every Python module that PyInstaller put into its program and its zip."""
+    """Return every Python module in PyInstaller's program and its zip."""
     from PyInstaller.archive.readers import CArchiveReader
 
     found: Entries = {}
@@ -140,17 +138,17 @@ def collected(folder: Path) -> Entries:
         for path in base.namelist():
             name = path.removesuffix(".pyc").replace("/", ".")
             kind = PACKAGE if name.endswith(".__init__") else MODULE
-            # Written again: how often objects were shared when it was compiled shows in the bytes.
+            # Marshalled again: reference counts at compile time affect the bytes.
             code = marshal.loads(base.read(path)[_PYC_HEADER:])  # noqa: S302 - PyInstaller's own, of a moment ago
             found[name.removesuffix(".__init__")] = (kind, marshal.dumps(code))
     for name, entry in archive.toc.items():
         if entry[-1] == "m" and not name.startswith("pyimod"):
-            found[name] = (MODULE, archive.extract(name))  # what PyInstaller needs early itself: struct
+            found[name] = (MODULE, archive.extract(name))  # PyInstaller's own early import: struct
     hooks = {name for name, entry in archive.toc.items() if entry[-1] == "s" and name.startswith("pyi_rth")}
     if hooks - NOT_NEEDED:
-        raise SystemExit(f"build: start-up scripts of PyInstaller that nobody would run: {hooks - NOT_NEEDED}")
+        raise SystemExit(f"build: start-up scripts of PyInstaller that would not run: {hooks - NOT_NEEDED}")
     if (folder / "_internal" / "ossl-modules").exists():
-        raise SystemExit("build: OpenSSL's modules were collected, and nobody tells it where they are")
+        raise SystemExit("build: OpenSSL's modules were collected, but their path is not set")
     for name, (kind, code) in found.items():
         if level(name) == 2 and code:
             found[name] = (kind, without_docstrings(name, code))
@@ -159,12 +157,12 @@ def collected(folder: Path) -> Entries:
 
 
 def level(name: str) -> int:
-    """Of optimisation: without asserts, and without docstrings where nobody reads them."""
+    """Optimisation levels: without asserts, and without docstrings if they are unused."""
     return 1 if any(name == package or name.startswith(f"{package}.") for package in DOCSTRINGS) else 2
 
 
 def without_docstrings(name: str, written: bytes) -> bytes:
-    """A module's code without them, when it is what its source says; as it was when that cannot be had."""
+    """Return a module's code without docstrings, compiled from its source; unchanged if that fails."""
     code: types.CodeType = marshal.loads(written)  # noqa: S302 - what this build compiled
     inner = "/__init__.py" if code.co_filename.endswith("__init__.py") else ".py"
     for folder in (str(HERE.parent), *(sysconfig.get_path(part) for part in ("purelib", "platlib", "stdlib"))):
@@ -177,13 +175,13 @@ def without_docstrings(name: str, written: bytes) -> bytes:
 
 
 def _compiled(text: str | bytes, name: str, optimize: int = 1) -> bytes:
-    # Written twice: how often objects were shared when it was compiled shows in the bytes.
+    # Marshalled twice: reference counts at compile time affect the bytes.
     made = marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=optimize))
     return marshal.dumps(marshal.loads(made))  # noqa: S302
 
 
 def lean_source(name: str) -> str:
-    """The source of a module with its changes. A release in which one does not fit stops the build."""
+    """Return the source of a module with its patches. A patch that no longer applies stops the build."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise SystemExit(f"build: {name} is not installed")
@@ -196,8 +194,8 @@ def lean_source(name: str) -> str:
 
 
 def cut_out(folder: Path, target: Path, files: list[str]) -> None:
-    """A folder with some of another's files, and nothing else; both can then be converted."""
-    if target.exists():  # a build that was interrupted leaves one
+    """Create a folder with only some of another's files; both can then be converted."""
+    if target.exists():  # an interrupted build leaves a folder
         shutil.rmtree(target)
     (target / "_internal").mkdir(parents=True)
     for name in files:
@@ -207,7 +205,7 @@ def cut_out(folder: Path, target: Path, files: list[str]) -> None:
 
 
 def recorded_texts(sources: Path) -> list[str]:
-    """The functions that importing every module of ours makes `dataclasses` write."""
+    """Return the functions that `dataclasses` generates when all our modules are imported."""
     done = subprocess.run(
         [sys.executable, "-c", _RECORD],
         cwd=sources,
@@ -220,17 +218,17 @@ def recorded_texts(sources: Path) -> list[str]:
 
 
 def function_name(text: str) -> str:
-    """Under which the code of a function's text is kept: short, and no module's."""
+    """Return the key for the code of a function's text: short, and no module's name."""
     return f"={hashlib.sha256(text.encode()).hexdigest()[:FUNCTION_DIGITS]}"
 
 
 def packed(found: Entries) -> bytes:
-    """The module file; its layout is described in build/starter.c."""
+    """Return the content of the module file; build/starter.c describes its layout."""
     names = sorted((name.encode(), name) for name in found)
     index = bytearray()
     name_at = len(MAGIC) + 4 + _ENTRY.size * len(names)
     code_at = name_at + sum(len(raw) for raw, _ in names)
-    # Names together and first: looking for one must not touch, and so keep, what code lies around it.
+    # Names come first, together: a lookup must not touch, and so load, the pages of code.
     for raw, name in names:
         kind, code = found[name]
         index += _ENTRY.pack(name_at, len(raw), code_at, len(code), kind)
@@ -241,7 +239,7 @@ def packed(found: Entries) -> bytes:
 
 
 def unpacked(data: bytes) -> Entries:
-    """What `packed` packed."""
+    """Return the entries of a module file that `packed` wrote."""
     found: Entries = {}
     start = len(MAGIC) + 4
     (count,) = struct.unpack_from("<I", data, len(MAGIC))

@@ -1,6 +1,6 @@
-"""From PyInstaller's folders to one file: launcher, the slim program, the rest, trailer (`launcher.c` reads it).
+"""Packing of PyInstaller's folders into one file: launcher, slim program, remainder, trailer (`launcher.c` reads it).
 
-The same input gives the same bytes: names in order, no times, no owners, one compressor with fixed settings.
+The same input gives the same bytes: sorted names, no times, no owners, one compressor with fixed settings.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def key_of(payload: bytes) -> bytes:
 
 
 def slim_program(launcher: bytes, slim: bytes) -> bytes:
-    """The slim program's file."""
+    """Write the slim program's file."""
     return launcher + slim + TRAILER.pack(len(launcher), 0, b"\0" * KEY_LENGTH, key_of(slim), MAGIC)
 
 
 def full_program(launcher: bytes, slim: bytes, rest: bytes) -> bytes:
-    """The full program's file: `slim_program` can be cut out of it."""
+    """Write the full program's file, which contains `slim_program`."""
     end = len(launcher) + len(slim)
     return launcher + slim + rest + TRAILER.pack(len(launcher), end, key_of(slim), key_of(slim + rest), MAGIC)
 
 
 def write(target: Path, data: bytes) -> None:
-    """Beside and renamed, so that a server never serves half of it."""
+    """Write to a temporary file and rename it, so that a server never serves a partial file."""
     temporary = target.with_name(f".{target.name}.new")
     temporary.write_bytes(data)
     temporary.chmod(0o755)
@@ -41,7 +41,7 @@ def write(target: Path, data: bytes) -> None:
 
 
 def pack(folder: Path, level: int, *, without: Path | None = None) -> bytes:
-    """A zstd'd GNU tar of the folder's content; of what differs from `without` when that is given."""
+    """Return a zstd-compressed GNU tar of the folder's content; with `without`, only the differences."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
     if without is not None:
         names = [name for name in names if not _same(folder / name, without / name)]
@@ -62,7 +62,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
     if not info.isreg():
         tar.addfile(info)
         return
-    info.type = tarfile.REGTYPE  # a hard link would need its partner unpacked first
+    info.type = tarfile.REGTYPE  # a hard link would require its target to be unpacked first
     info.size = path.stat().st_size
     info.mode = 0o755 if info.mode & 0o100 else 0o644
     with path.open("rb") as file:

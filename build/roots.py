@@ -1,16 +1,16 @@
-"""The Linux set: each platform in a Debian root (`build.py --platform`).
+"""Builds for all Linux platforms in Debian roots (`build.py --platform`).
 
     python build/build.py --platform all --out DIR
 
-amd64 is built on Debian 11 (glibc 2.31) with a Python of our own (root-python.sh); the machine's C library runs it from
-there on, the bundled one on older and on musl. arm64 and armv7 are made on an amd64 machine: PyInstaller collects in
-Debian 12 with Debian's Python, what differs is exchanged (foreign.py); a cross compiler compiles our C, the hot modules
-(compiled.py) and packages without wheels (wheels.py). Nothing of them is run but the hot modules, imported at the end
-under an emulator. So below glibc 2.36 they run with the bundled library.
-armv7 gets the slim program only: what a server needs besides (PostgreSQL first of all) has no wheels for it.
+amd64 is built on Debian 11 (glibc 2.31) with our own build of Python (root-python.sh). The program uses the machine's C
+library from that version on, and the bundled one on older systems and on musl. arm64 and armv7 are built on an amd64
+machine: PyInstaller collects in Debian 12 with Debian's Python, and foreign.py exchanges the files that differ; a cross
+compiler compiles our C code, the hot modules (compiled.py) and packages without wheels (wheels.py). Only the hot
+modules are executed: they are imported at the end under an emulator. Below glibc 2.36 these programs use the bundled
+library. armv7 has the slim program only: packages of the server (first of all PostgreSQL) have no wheels for it.
 
-Needs root and debootstrap. CODER_DEBIAN_MIRROR names another mirror than Debian's own; Python packages come from where
-pip is told by its variables. Roots are kept in the cache folder.
+Requires root and debootstrap. CODER_DEBIAN_MIRROR sets another mirror than Debian's; pip's variables set the index of
+Python packages. Roots are cached in the cache folder.
 """
 
 from __future__ import annotations
@@ -53,35 +53,35 @@ OWN_PYTHON = (
     "patch",
     "xz-utils",
 )
-"""sqlite: what compiles the mesh keeps what it found out there."""
+"""sqlite: the cache of mypyc, which compiles the mesh."""
 CROSS = ("bash", "ca-certificates", "binutils", "zstd", "python3.11", "python3.11-venv", "libpython3.11")
 FOREIGN = ("libpython3.11-dev", "libzstd-dev", "libstdc++6")
-"""For the processor a program is made for: what it brings along, and what it is compiled with."""
+"""Packages for the target processor: bundled libraries, and compile-time dependencies."""
 BUILD_WITH = ("pyinstaller", "mypy", "setuptools")
-"""The latter two compile the mesh."""
+"""Packages of a root; the last two compile the mesh."""
 EMULATORS = "qemu-user-static"
 WHEELS = "/foreign"
 KEPT = ("PIP_", "SSL_", "http", "no_proxy", "CODER_DEBIAN_MIRROR")
-"""How variables begin that commands in a root are told as well."""
+"""Prefixes of environment variables that are passed to commands in a root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """How one platform is built."""
+    """Build description of a platform."""
 
     suite: str
     python: str
     flags: tuple[str, ...] = ()
     not_there: tuple[str, ...] = ()
-    "Requirements without wheels for it, which the slim program does without."
+    "Requirements without wheels for the platform, which the slim program does not use."
     cross: str = ""
-    "The processor's name in Debian, when the root is another's."
+    "Debian's name of the processor, if the root's differs."
     wheels: str = ""
-    "Processor and C library of the wheels that are taken; the bundled C library runs them."
+    "Platform tag of the wheels: processor and C library; the bundled C library runs them."
     compiled: tuple[str, ...] = ()
-    "Requirements without wheels for it whose sources the cross compiler takes (wheels.py) …"
+    "Requirements without wheels for the platform, which the cross compiler builds from source (wheels.py) …"
     libraries: tuple[str, ...] = ()
-    "… and Debian's packages that these are compiled with."
+    "… and the Debian packages that they are compiled with."
 
     @property
     def processor(self) -> str:
@@ -127,8 +127,8 @@ PLATFORMS = {
 
 
 def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
-    """Builds each of a comma-separated list, or all. One that cannot be built here is named with the reason, the others
-    are built, and the code is 1."""
+    """Build each platform of a comma-separated list, or all. Report one that cannot be built with the reason, build the
+    others, and return 1."""
     names = list(PLATFORMS) if wanted == "all" else wanted.split(",")
     if unknown := [name for name in names if name not in PLATFORMS]:
         raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join(PLATFORMS)}")
@@ -149,12 +149,12 @@ def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
 
 
 def why_not() -> str:
-    """Why nothing can be built on this machine in roots; empty when nothing speaks against it."""
+    """Return why this machine cannot build in roots; empty if it can."""
     if os.geteuid() != 0:
         return "only root makes a root"
     if shutil.which("debootstrap") is None:
         return "debootstrap is not installed (Debian: debootstrap)"
-    return "" if platform.machine() == "x86_64" else "it is made on amd64"
+    return "" if platform.machine() == "x86_64" else "it must be built on amd64"
 
 
 def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> None:
@@ -176,7 +176,7 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
     made_of = (*requirements(platform), *platform.compiled, *BUILD_WITH, *pins())
     once(root, "packages", lambda: install(root, platform), of=made_of)
     command = ["env", "-C", "/build", "PYTHONPATH=/build", "/venv/bin/python", "build/build.py", "--out", "/build/out"]
-    # The dashboard came with the sources; what was compiled outlives them.
+    # The dashboard is copied with the sources; compiled modules outlive them.
     command += ["--keep-dashboard", "--compiled", "/compiled"]
     command += ["--cross", f"{WHEELS}/{platform.processor}"] if platform.cross else []
     inside(root, *command, *platform.flags, *flags)
@@ -185,7 +185,7 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
 
 
 def copy_sources(target: Path) -> None:
-    """What changes is copied anew; the environment is not."""
+    """Copy the sources into the root again; its environment is kept."""
     shutil.rmtree(target, ignore_errors=True)
     ignore = shutil.ignore_patterns("node_modules", "__pycache__", ".git", ".venv", ".mypy_cache")
     for part in ("coder", "build", "scripts", "pyproject.toml", "README.md"):
@@ -197,13 +197,13 @@ def copy_sources(target: Path) -> None:
 
 
 def once(root: Path, step: str, do, lesser: str = "", of: Iterable[str] = ()) -> None:  # type: ignore[no-untyped-def]
-    """A step of a root that is not done again until it is made of something else. `lesser` names a cheaper form, which
-    the whole one serves as well."""
+    """Run a step of a root unless its inputs are unchanged. `lesser` is the stamp of a cheaper form, which the complete
+    form also satisfies."""
     steps, made_of = root / ".steps", "".join(f"{part}\n" for part in of)
     for done in (steps / step, steps / (lesser or step)):
         if done.exists() and done.read_text() == made_of:
             return
-        done.unlink(missing_ok=True)  # what fails half way is no longer what was recorded
+        done.unlink(missing_ok=True)  # a failed step no longer matches its stamp
     do()
     steps.mkdir(exist_ok=True)
     (steps / (lesser or step)).write_text(made_of)
@@ -218,7 +218,7 @@ def bootstrap(root: Path, platform: Platform) -> None:
 
 
 def install_debian(root: Path, platform: Platform) -> None:
-    """By apt: debootstrap does not know packages by what they provide, such as python3.11-distutils."""
+    """Install packages with apt: debootstrap does not resolve virtual packages, such as python3.11-distutils."""
     if platform.cross:
         inside(root, "dpkg", "--add-architecture", platform.cross)
     inside(root, "apt-get", "update", "-qq")
@@ -226,7 +226,7 @@ def install_debian(root: Path, platform: Platform) -> None:
 
 
 def install_emulator(root: Path, architecture: str) -> None:
-    """One program of the package, which has forty; the kernel of this machine is told of nothing."""
+    """Install one of the package's forty programs, without registering it at this machine's kernel."""
     name = f"qemu-{emulation.QEMU[architecture]}-static"
     script = (
         "cd /tmp && apt-get download -qq $0 && dpkg --fsys-tarfile $0_*.deb | tar -xC / ./usr/bin/$1 && rm $0_*.deb"
@@ -235,7 +235,7 @@ def install_emulator(root: Path, architecture: str) -> None:
 
 
 def requirements(platform: Platform) -> list[str]:
-    """Of the project, those that the platform has."""
+    """Return the project's requirements that the platform supports."""
     import tomllib
 
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
@@ -243,19 +243,19 @@ def requirements(platform: Platform) -> list[str]:
 
 
 def pins() -> list[str]:
-    """The versions of what those require."""
+    """Return the pinned versions of all requirements."""
     lines = (ROOT / "scripts/constraints.txt").read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def install(root: Path, platform: Platform) -> None:
-    """The project's pinned requirements, without the project, and without what was there before."""
+    """Install the project's pinned requirements, without the project and without existing packages."""
     shutil.rmtree(root / "venv", ignore_errors=True)
     inside(root, platform.python, "-m", "venv", "/venv")
     add = ["env", "SODIUM_INSTALL=system", "CODER_VENV=/venv", "bash", "-euc"]
     add += ['. /build/scripts/environment.sh; install_packages "$@"', "install"]
     inside(root, *add, *requirements(platform))
-    if platform.cross:  # before there is anything here that only builds
+    if platform.cross:  # before the packages for building are installed
         command = ["/venv/bin/python", "/build/build/wheels.py", "--target", f"{WHEELS}/{platform.processor}"]
         command += ["--platform", platform.wheels, *(f"--compile={name}" for name in platform.compiled)]
         inside(root, *command)
@@ -263,13 +263,13 @@ def install(root: Path, platform: Platform) -> None:
 
 
 def inside(root: Path, *command: str) -> None:
-    """Runs a command in the root, with this machine's names, certificates and /proc."""
+    """Run a command in the root, with this machine's host names, certificates and /proc."""
     for name in ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt"):
         if Path(name).exists():
             (root / name[1:]).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(name, root / name[1:])
-    # A mount namespace of its own: nothing stays mounted, whatever happens.
-    # CPython looks for working semaphores when it is configured: they lie in /dev/shm.
+    # A separate mount namespace, so that no mount remains.
+    # CPython's configure checks for working semaphores, which require /dev/shm.
     script = 'mount --make-rprivate / && mount -t proc proc "$0/proc" && mkdir -p "$0/dev/shm" && '
     script += 'mount -t tmpfs none "$0/dev/shm" && '
     for name in filter(os.path.isdir, os.environ.get("PIP_FIND_LINKS", "").split()):

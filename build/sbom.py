@@ -1,7 +1,7 @@
-"""What is inside a built program: a CycloneDX bill of materials, and checksums of everything a build made.
+"""CycloneDX bill of materials of a built program, and checksums of all build results.
 
-The components are read off PyInstaller's folder, not off the list of requirements: what was left out is not claimed.
-Same input, same bytes: no times, and the serial number is a hash of the content.
+The components come from PyInstaller's folder, not from the list of requirements, so that excluded packages are not
+listed. The same input gives the same bytes: no times, and the serial number is a hash of the content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IMPORT = re.compile(r"""(?:from|import|import\()\s*["']([^."'][^"']*)["']""")
 
 
 def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Path | None = None) -> dict[str, Any]:
-    """The document for a program collected in `folder`, of packages installed here or in `site`."""
+    """Return the document for a program collected in `folder`, of packages installed here or in `site`."""
     names = module_names(folder)
     installed = distributions(path=[str(site)]) if site else distributions()
     listed = [d for d in installed if d.metadata["Name"] != "coder"]
@@ -60,7 +60,7 @@ def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Pa
 
 
 def module_names(folder: Path) -> set[str]:
-    """Every Python module of a collected program, compiled extensions included."""
+    """Return every Python module of a collected program, compiled extensions included."""
     internal = folder / "_internal"
     found = {
         name
@@ -74,7 +74,7 @@ def module_names(folder: Path) -> set[str]:
 
 
 def module_of(path: str) -> str:
-    """The module a file of an installed package holds, or something that is no module's name."""
+    """Return the module of an installed package's file, or a text that is not a module's name."""
     place = PurePosixPath(path)
     stem = place.name.partition(".")[0]
     parts = place.parent.parts if stem == "__init__" else (*place.parent.parts, stem)
@@ -82,7 +82,7 @@ def module_of(path: str) -> str:
 
 
 def is_inside(found: Distribution, names: set[str], folder: Path) -> bool:
-    """Whether any module of an installed package, or any of its data files, was collected."""
+    """Return whether any module or data file of an installed package was collected."""
     for path in found.files or ():
         if path.suffix in {".py", ".so"}:
             if module_of(path.as_posix()) in names:
@@ -99,7 +99,7 @@ def is_data(path: PurePosixPath) -> bool:
 def of_distribution(found: Distribution) -> Component:
     name, version = found.metadata["Name"], found.version
     component = component_of("library", name, version, f"pkg:pypi/{name.lower().replace('_', '-')}@{version}")
-    fields: Any = found.metadata  # its protocol in typeshed has no `get`
+    fields: Any = found.metadata  # typeshed's protocol has no `get`
     expression = fields.get("License-Expression")
     if expression:
         component["licenses"] = [{"expression": expression}]
@@ -114,7 +114,7 @@ def python_itself() -> Component:
 
 
 def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Component]:
-    """Shared libraries of the machine it was built on (OpenSSL, the C library), with the packages they came from."""
+    """Return the shared libraries of the build machine (OpenSSL, the C library) with their packages."""
     internal = folder / "_internal"
     theirs = {path.name for found in listed for path in found.files or () if ".so" in path.name}
     for path in sorted(internal.rglob("*.so*")):
@@ -125,7 +125,7 @@ def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Co
         package, version = debian_package(path.name)
         purl = f"pkg:deb/debian/{package}@{version}" if package else ""
         built = built_here(path.name)
-        # dpkg is asked by name: its library of that name may be another than the one this Python runs with.
+        # Query dpkg by name: its library of that name can differ from the one this Python uses.
         if built and version.partition("-")[0] != built[1]:
             version = built[1]
             purl = f"pkg:generic/{built[0]}@{version}"
@@ -135,8 +135,8 @@ def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Co
 
 
 def built_here(library: str) -> tuple[str, str] | None:
-    """Name and version of what was compiled from source together with this Python (root-python.sh), which no package
-    manager knows of."""
+    """Return name and version of libraries compiled together with this Python (root-python.sh), which are in no
+    package."""
     stem = library.partition(".so")[0]
     if stem in {"libssl", "libcrypto"}:
         return "openssl", ssl.OPENSSL_VERSION.split()[1]
@@ -146,7 +146,7 @@ def built_here(library: str) -> tuple[str, str] | None:
 
 
 def debian_package(library: str) -> tuple[str, str]:
-    """Name and version of the package a library of this machine belongs to; empty where there is no dpkg."""
+    """Return name and version of the package of this machine's library; empty without dpkg."""
     try:
         owner = subprocess.run(["dpkg", "-S", f"*/{library}"], capture_output=True, text=True, check=False).stdout
         package = owner.partition(":")[0].splitlines()[0] if owner else ""
@@ -160,11 +160,11 @@ def debian_package(library: str) -> tuple[str, str]:
 
 
 _DRAWINGS = "@iconify-json/"
-"""Sets whose pictures are packed by `scripts/dashboard_pictures.py`; no source imports them."""
+"""Icon sets that `scripts/dashboard_pictures.py` packs; no source imports them."""
 
 
 def of_packages(dashboard: Path) -> list[Component]:
-    """The libraries the dashboard's sources import, and those these need; what only builds it is not in it."""
+    """Return the libraries that the dashboard imports, with their dependencies, without build tools."""
     entries = json.loads((dashboard / "package-lock.json").read_text())["packages"]
     found: dict[str, Component] = {}
     declared = set(entries[""]["dependencies"])
@@ -188,7 +188,7 @@ def imported_packages(sources: Path, declared: set[str]) -> set[str]:
 
 
 def resolved(place: str, name: str, entries: dict[str, Any]) -> str:
-    """As Node looks for a package: beside the one that asks, then outwards. Empty: optional, and not there."""
+    """Find a package as Node does: next to the importer, then in parent folders. Empty for a missing optional one."""
     while True:
         candidate = f"{place}/node_modules/{name}" if place else f"node_modules/{name}"
         if candidate in entries:
@@ -219,7 +219,7 @@ def write(target: Path, document: dict[str, Any]) -> None:
 
 
 def write_sums(folder: Path) -> None:
-    """`SHA256SUMS` of what a build leaves to be handed out, in the form `sha256sum -c` reads."""
+    """Write `SHA256SUMS` of the build results, in the format of `sha256sum -c`."""
     made = sorted(path for path in folder.glob("coder-*") if path.is_file() and path.suffix != ".stamp")
     lines = []
     for path in made:
@@ -231,7 +231,7 @@ def write_sums(folder: Path) -> None:
 
 
 def main() -> int:
-    """`sbom.py FOLDER` prints the document of a collected program."""
+    """Print the document of a collected program: `sbom.py FOLDER`."""
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         return 2

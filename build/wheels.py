@@ -1,10 +1,11 @@
-"""The packages of this environment once more, for another processor: what foreign.py takes its counterparts from.
+"""Download of this environment's packages for another processor, as the source of foreign.py.
 
     python build/wheels.py --target DIR --platform armv7l-manylinux_2_36 [--compile NAME …]
 
-A program is collected from this environment, so exactly its versions are taken. Wheels come from where pip is told.
-What has none for that processor is named by --compile: its source is built with the cross compiler, by this machine's
-Python told how the other one was configured. pip does it: uv takes wheels for a few processors only.
+A program is collected from this environment, so the versions are exactly the same. pip's settings set the index.
+Packages without a wheel for that processor are listed in --compile: this machine's Python, with the other's
+configuration, builds their source with the cross compiler. It uses pip, because uv supports wheels for a few processors
+only.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from pathlib import Path
 import foreign
 
 OLDEST = 17
-"The first glibc (2.17) that wheels are marked with by its number."
+"First glibc version (2.17) that wheel tags contain."
 CONSTRAINTS = Path(__file__).resolve().parent.parent / "scripts/constraints.txt"
 BUILD_WITH = ("setuptools", "setuptools-scm", "wheel", "cffi", "Cython<3")
-"""What the sources of our packages are built by, whichever of them."""
+"""Build backends of our packages' sources."""
 TOOLS = ("pip", "setuptools", "uv", "wheel")
-"""Of an environment, not of a program."""
+"""Packages of an environment, not of a program."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", type=Path, required=True, help="a folder for what is installed")
+    parser.add_argument("--target", type=Path, required=True, help="a folder to install to")
     parser.add_argument(
         "--platform", required=True, help="processor-manylinux_2_N, the newest glibc that may be asked for"
     )
@@ -56,7 +57,7 @@ def main() -> int:
 
 
 def installed() -> Iterator[tuple[str, str]]:
-    """Names, as they are compared, and versions."""
+    """Return normalised names and versions."""
     for found in distributions():
         name = normal(found.metadata["Name"])
         if name not in TOOLS:
@@ -68,18 +69,18 @@ def normal(name: str) -> str:
 
 
 def tags_of(wheels: str) -> list[str]:
-    """What wheels for a platform may be marked with, ours first, then the newest."""
+    """Return the accepted wheel tags of a platform: ours first, then the newest."""
     machine, _, newest = wheels.partition("-manylinux_2_")
     numbered = [f"manylinux_2_{minor}_{machine}" for minor in range(int(newest), OLDEST - 1, -1)]
     return [f"linux_{machine}", *numbered, f"manylinux2014_{machine}"]
 
 
 def compiled(requirements: list[str], machine: str, work: Path) -> list[Path]:
-    """Wheels for the other processor, of packages' sources."""
+    """Build wheels for the other processor from sources."""
     if not requirements:
         return []
     print(f"compiling {', '.join(requirements)} for {machine} …", file=sys.stderr)
-    # What builds them runs here and so is this machine's; pip would choose it for the machine that is compiled for.
+    # Build backends run here, so they must be for this machine; pip would select those of the target.
     venv.create(work / "tools", with_pip=True)
     python = str(work / "tools/bin/python")
     pip(python, "install", "--upgrade", "-c", str(CONSTRAINTS), *BUILD_WITH)
@@ -89,8 +90,8 @@ def compiled(requirements: list[str], machine: str, work: Path) -> list[Path]:
 
 
 def cross_environment(machine: str) -> dict[str, str]:
-    """With what the sources of our packages read besides."""
-    # The libraries are Debian's; the wheels for this machine have them, too.
+    """Return the environment with additional variables that our packages' builds read."""
+    # The libraries are Debian's; this machine's wheels contain them.
     return {**foreign.python_environment(machine), "SODIUM_INSTALL": "system", "PYYAML_FORCE_LIBYAML": "1"}
 
 

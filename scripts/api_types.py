@@ -1,7 +1,7 @@
-"""Writes coder/dashboard/src/api/types.ts from the structs in coder/api: the dashboard's types are the API's own.
+"""Write coder/dashboard/src/api/types.ts from the structs in coder/api: the dashboard uses the API's own types.
 
-Run by scripts/generate-api-types; `--check` exits 1 when the committed file differs. Dates and UUIDs are strings on the
-wire and so in TypeScript.
+scripts/generate-api-types runs this; `--check` exits 1 if the committed file differs. Dates and UUIDs are strings on
+the wire and in TypeScript.
 """
 
 from __future__ import annotations

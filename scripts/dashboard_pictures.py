@@ -1,9 +1,9 @@
-"""Makes coder/dashboard/dist/pictures.zip: what the server has at /icon/… and /emojis/…, and their list.
+"""Build coder/dashboard/dist/pictures.zip: the server's files at /icon/… and /emojis/…, and their list.
 
     python3 scripts/dashboard_pictures.py coder/dashboard
 
-The drawings come from open sets installed by npm; coder/dashboard/icons.tsv says which picture has which name. Nothing
-beyond the standard library is needed. The same input gives the same bytes.
+The drawings come from open icon sets installed by npm; coder/dashboard/icons.tsv maps names to pictures. It requires
+only the standard library. The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest a zip can say: no time of the build is in it
-# Drawings of one colour take that of the text around them, which a picture of its own does not have: a grey that can be
-# seen on white and on black.
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip, so that it has no build time
+# Single-colour drawings inherit the colour of the surrounding text, which a separate picture does not have: use a grey
+# that is visible on white and on black.
 GREY = "#7d8590"
-# Letters that would not be seen on a dark page, in a drawing whose other colours are.
+# Letters that would be invisible on a dark page, in a drawing whose other colours are visible.
 GREYED = {"aws": ("#252f3e",)}
-DARK = 0.03  # relative luminance (WCAG 2) of what is lost on a dark page
+DARK = 0.03  # relative luminance (WCAG 2) below which a colour is invisible on a dark page
 EMOJIS = "twemoji"
 _COLOUR = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 SVG = (
@@ -47,7 +47,7 @@ def main(dashboard: Path) -> None:
 
 
 def names(table: Path) -> list[tuple[str, str, str, str]]:
-    """(name, words it is found by, set, drawing) of each line."""
+    """Yield (name, search words, set, drawing) of each line."""
     found = []
     for line in table.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -58,14 +58,14 @@ def names(table: Path) -> list[tuple[str, str, str, str]]:
 
 
 def emojis(sets: Path) -> list[tuple[str, str, str]]:
-    """(code points, words, drawing) of each emoji; the points without the selector that asks for colour."""
+    """Yield (code points, words, drawing) of each emoji; the code points without the colour variation selector."""
     found = read(sets, EMOJIS)
     points: dict[str, str] = json.loads((sets / EMOJIS / "chars.json").read_text(encoding="utf-8"))
     return [(point, name.replace("-", " "), svg(found, name)) for point, name in sorted(points.items())]
 
 
 def is_toned(point: str) -> bool:
-    """A tone of skin: served, not listed, or the list would be thrice as long."""
+    """Return whether this is a skin tone: it is served but not listed, as the list would be three times as long."""
     return any(part in {"1f3fb", "1f3fc", "1f3fd", "1f3fe", "1f3ff"} for part in point.split("-"))
 
 
@@ -75,7 +75,7 @@ def read(sets: Path, kind: str) -> dict[str, Any]:
 
 
 def svg(found: dict[str, Any], drawing: str) -> str:
-    """A drawing of a set as a file of its own."""
+    """Return a drawing of a set as a separate file."""
     while drawing in found.get("aliases", {}):
         drawing = found["aliases"][drawing]["parent"]
     icon = found["icons"][drawing]
@@ -85,7 +85,7 @@ def svg(found: dict[str, Any], drawing: str) -> str:
 
 
 def seen_on_both(drawing: str, body: str) -> str:
-    """A drawing that is nothing but black, said or by default, in the grey that is seen on white and on black."""
+    """Return an all-black drawing, explicitly or by default, in the grey that is visible on white and on black."""
     colours = set(_COLOUR.findall(body))
     if not colours and "fill=" not in body:
         return f'<g fill="{GREY}">{body}</g>'
@@ -98,12 +98,13 @@ def seen_on_both(drawing: str, body: str) -> str:
 def is_dark(colour: str) -> bool:
     digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
     red, green, blue = ((channel / 255) ** 2.2 for channel in bytes.fromhex(digits))
-    light: float = 0.2126 * red + 0.7152 * green + 0.0722 * blue  # a power of floats has no type of its own
+    light: float = 0.2126 * red + 0.7152 * green + 0.0722 * blue  # the power of floats has no precise type
     return light < DARK
 
 
 def write(target: Path, files: dict[str, str]) -> None:
-    """Not compressed: the wheel and the program around it compress all of it together, a seventh of the size."""
+    """Write the zip without compression: the wheel or program compresses everything together, to a seventh of the
+    size."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(files):
             archive.writestr(zipfile.ZipInfo(name, EPOCH), files[name])

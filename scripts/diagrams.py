@@ -1,6 +1,6 @@
-"""Writes docs/protocol/state-machines.md from the state tables in the code, so that pictures and program agree.
+"""Write docs/protocol/state-machines.md from the state tables in the code, so that diagrams and program agree.
 
-Run by scripts/generate-diagrams; `--check` exits 1 when the committed file differs.
+scripts/generate-diagrams runs this; `--check` exits 1 if the committed file differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from coder.mesh.core.tunnel import constants, timers  # noqa: E402
 from coder.rpc.proto import agent_pb2  # noqa: E402
 
 Arrow = tuple[str, str, str]
-"""(from, to, what happens)."""
+"""Transition: (from, to, event)."""
 
 
 def main() -> int:
@@ -174,7 +174,7 @@ def workspace() -> str:
 
 
 def diagram(arrows: Iterable[Arrow], start: str) -> str:
-    """Mermaid; arrows between the same two states are one arrow with several lines."""
+    """Return a Mermaid diagram; arrows between the same two states are merged into one with several lines."""
     merged: dict[tuple[str, str], list[str]] = {}
     for before, after, label in arrows:
         merged.setdefault((before, after), []).append(label)

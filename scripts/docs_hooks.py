@@ -1,4 +1,4 @@
-"""For MkDocs: patterns in the navigation, and links that leave the documentation become plain names."""
+"""MkDocs hooks: expand patterns in the navigation, and turn links out of the documentation into plain names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s:]+)(#[^)]*)?\)")
 
 
 def named(entry: Any) -> Iterator[str]:
-    """Every page and pattern of a navigation."""
+    """Yield every page and pattern of a navigation."""
     if isinstance(entry, str):
         yield entry
         return
@@ -21,7 +21,7 @@ def named(entry: Any) -> Iterator[str]:
 
 
 def expanded(entry: Any, docs: Path, taken: set[str]) -> Any:
-    """The same navigation with pages for patterns, a folder's README first."""
+    """Return the navigation with patterns replaced by pages, a folder's README first."""
     if isinstance(entry, str):
         if "*" not in entry:
             return entry

@@ -1,7 +1,7 @@
-"""Keeps a database of this release, for later ones to prove that they take it.
+"""Store a database of this release, so that later releases can test that they migrate it.
 
-Run by scripts/keep-database. Writes tests/data/databases/<release>-<schema>.backup, as `coder server backup` would, and
-beside it what a test has to know to use it.
+scripts/keep-database runs this. It writes tests/data/databases/<release>-<schema>.backup, as `coder server backup`
+does, and next to it the data that a test requires.
 """
 
 # ruff: noqa: E402

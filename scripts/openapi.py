@@ -1,7 +1,7 @@
-"""Prints the API's OpenAPI document, read from the handlers' sources: what a server shows at /swagger/doc.json.
+"""Print the API's OpenAPI document, generated from the handlers' sources, as a server serves it at /swagger/doc.json.
 
-Run by scripts/generate-openapi and by the build. Starts no server and needs no database. The build puts its result into
-the program, which has no sources to read.
+scripts/generate-openapi and the build run this. It starts no server and requires no database. The build stores the
+result in the program, which has no sources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The walk of a newcomer, done for them with the product's own commands; see scripts/quickstart."""
+"""First steps of a new user with the product's own commands; see scripts/quickstart."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ AGENT_WAIT = 60.0
 
 
 class StepFailedError(Exception):
-    """A step that did not work; the message says which and why."""
+    """Failed step; the message names it and the reason."""
 
 
 class Walk:
-    """The steps, each with one line of progress."""
+    """Steps of the quickstart, each with one line of progress."""
 
     def __init__(self, binary: Path, data: Path, address: str) -> None:
         self.binary, self.data = binary, data
@@ -79,7 +79,7 @@ class Walk:
                     "--access-url",
                     self.url,
                     "--derp-server-stun-addresses",
-                    "disable",  # everything here is one machine
+                    "disable",  # everything runs on this machine
                 ],
                 env=self.env,
                 stdout=out,
@@ -91,7 +91,7 @@ class Walk:
         wait_until(lambda: healthy(self.url), SERVER_WAIT, server, f"the server did not answer; its log is {log}")
 
     def first_admin(self) -> None:
-        """Creates the owner of a new deployment, or takes up the session of an old one."""
+        """Create the owner of a new deployment, or reuse the session of an existing one."""
         if self.coder("whoami", check=False).returncode == 0:
             return
         given = os.environ
@@ -136,7 +136,7 @@ class Walk:
             self.coder("external-workspaces", "create", WORKSPACE, f"--template={TEMPLATES[0]}", "-y")
 
     def attach(self, stack: ExitStack) -> None:
-        """Runs the very line the product prints for this machine."""
+        """Run the command that the product prints for this machine."""
         printed = self.coder("external-workspaces", "agent-instructions", WORKSPACE, "--output=json")
         line = json.loads(printed.stdout)["init_script"]
         home = self.data / "attached-machine"
@@ -227,7 +227,7 @@ Press Ctrl-C to stop.""")
         time.sleep(3600)
 
 
-# ---- small pieces
+# ---- helpers
 
 
 def find_binary(folder: Path) -> Path:
@@ -236,7 +236,7 @@ def find_binary(folder: Path) -> Path:
 
 
 def free_address(wanted: str) -> str:
-    """The wanted address, or the same host with a free port when something else listens there."""
+    """Return the requested address, or the same host with a free port if the port is in use."""
     host, _, port = wanted.rpartition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -294,7 +294,7 @@ def wait_until(check: Callable[[], bool], limit: float, process: subprocess.Pope
 
 
 def stop(process: subprocess.Popen[bytes], name: str) -> None:
-    """Ends a whole process group, politely first, and waits until nothing of it is left."""
+    """Stop a process group, first with SIGTERM, and wait until it has exited."""
     for number, patience in ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + patience
         try:

@@ -1,6 +1,6 @@
-"""Runs a program and starts it anew whenever a Python source below a folder changes: `reload.py FOLDER PROGRAM …`.
+"""Run a program and restart it when a Python source below a folder changes: `reload.py FOLDER PROGRAM …`.
 
-Looks at modification times twice a second: no dependency, and quick enough for the few hundred files there are.
+It polls modification times twice a second: no dependency, and fast enough for a few hundred files.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 PAUSE = 0.5
 GRACE = 15.0
-"""Seconds a server may take to close its database before it is killed."""
+"""Seconds for a server to close its database before it is killed."""
 
 
 def newest(folder: Path) -> float:
-    """The latest modification below the folder; files that vanish meanwhile do not count."""
+    """Return the latest modification time below the folder; files deleted meanwhile are ignored."""
     latest = 0.0
     for path in folder.rglob("*.py"):
         with contextlib.suppress(FileNotFoundError):
@@ -50,7 +50,7 @@ def main(folder: Path, command: list[str]) -> int:
             stop(process)
             return 0
         if process.poll() is None:
-            print("a source changed: starting anew", file=sys.stderr)
+            print("a source changed: restarting", file=sys.stderr)
             stop(process)
 
 

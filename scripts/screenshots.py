@@ -1,4 +1,4 @@
-"""Makes the pictures of `scripts/screenshots`."""
+"""Take the pictures of `scripts/screenshots`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def the_ten(browser: Browser, folder: Path, only: str) -> Iterator[Path]:
 
 
 def every_page(browser: Browser, folder: Path, only: str) -> Iterator[Path]:
-    """Those of the dashboard's contract, each as the person it is for: what it lacks, its own test finds."""
+    """Return the pages of the dashboard's contract with the user of each; another test checks its completeness."""
     wanted = [visit for visit in PAGES if only in visit.page]
     with open_empty() as server:
         before = [visit for visit in wanted if visit.who == "first"]
@@ -102,9 +102,9 @@ class Camera:
     browser: Browser
     server: Loopback
     token: str
-    'Of the person who looks; "" for somebody who is signed out.'
+    'User who opens the page; "" without a login.'
     docs: Showcase | None = None
-    "Where the picture is for the documentation: of a window, with what the server of the pictures lacks."
+    "Whether the picture is for the documentation: of a window, with additions to the pictures' server."
 
     def picture(self, file: Path, path: str, theme: str, size: dict[str, int]) -> Path:
         looks: dict[str, Any] = {"viewport": size, "color_scheme": theme, "reduced_motion": "reduce"}
@@ -124,8 +124,8 @@ class Camera:
 
 
 def as_tall(page: Page, size: dict[str, int]) -> None:
-    """The window becomes as tall as the page: what keeps to its foot stands there, what is loaded in sight is. A log is
-    as tall as a part of the window, and grows with it."""
+    """Make the window as tall as the page, so that fixed footers are at its end and lazy parts load. A log's height is
+    a share of the window and grows with it."""
     for _ in range(4):
         height = min(int(page.evaluate("document.documentElement.scrollHeight")), TALLEST)
         if height <= (page.viewport_size or size)["height"]:
@@ -135,7 +135,8 @@ def as_tall(page: Page, size: dict[str, int]) -> None:
 
 
 def as_deployed(page: Page, shown: Showcase) -> None:
-    """For the documentation: with what the server of the pictures lacks, an address of its own and built programs."""
+    """Prepare the deployment for the documentation: with an access URL and built programs, which the pictures' server
+    lacks."""
 
     def programs(route: Route) -> None:
         answer = route.fetch()
@@ -155,11 +156,11 @@ def active_version(shown: Showcase) -> str:
 
 
 def settled(page: Page) -> None:
-    """The page has its heading, nothing loads any more, letters and pictures are there."""
+    """Wait until the page has its heading, requests have ended, and fonts and pictures are loaded."""
     page.locator("h1, [data-testid=terminal]").first.wait_for()
     expect(page.locator("[aria-label^=Loading]")).to_have_count(0)
     page.evaluate("document.fonts.ready.then(() => undefined)")
-    page.wait_for_timeout(400)  # what is asked for after the page itself: the bell, charts, the editor
+    page.wait_for_timeout(400)  # requests after the page itself: the bell, charts, the editor
 
 
 if __name__ == "__main__":

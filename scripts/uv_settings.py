@@ -1,7 +1,7 @@
-"""What `pip config list` (standard input) says, as `NAME=value` lines of uv's environment.
+"""Convert `pip config list` (standard input) to `NAME=value` lines of uv's environment.
 
-Exits with 1, naming the setting, when pip is told something that has no line here: then only pip installs what it is
-meant to install. What uv itself was told in the environment stands.
+Exits with 1 and names the setting if it has no equivalent here: then only pip installs as configured. Settings of uv in
+the environment take precedence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 
 SECTIONS = ("global", "install", ":env:")
-"""Those that `pip install` reads; the later win."""
+"""Sections that `pip install` reads; later ones override."""
 VARIABLES = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -44,12 +44,12 @@ WITHOUT_EFFECT = {
     "root-user-action",
     "verbose",
 }
-"""They change what pip says and keeps, not what is installed nor where it comes from."""
+"""Settings of pip's output and cache, which do not affect what is installed or its source."""
 NO = {"n", "no", "f", "false", "off", "0"}
 
 
 def settings(lines: Iterable[str]) -> dict[str, str]:
-    """By pip's names, without those that are empty: pip takes no notice of them."""
+    """Return the settings by pip's names, without empty ones, which pip ignores."""
     found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for line in lines:
         key, equals, value = line.strip().partition("=")
@@ -61,7 +61,7 @@ def settings(lines: Iterable[str]) -> dict[str, str]:
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """For uv. Raises KeyError with the first setting that uv cannot be told."""
+    """Return uv's environment. Raise KeyError with the first setting that uv lacks."""
     told = {}
     for name, value in given.items():
         if name in WITHOUT_EFFECT:
@@ -81,7 +81,7 @@ def main() -> int:
     try:
         told = environment(settings(sys.stdin))
     except KeyError as setting:
-        print(f"uv cannot be told pip's setting {setting.args[0]}: pip installs the packages", file=sys.stderr)
+        print(f"uv has no equivalent of pip's setting {setting.args[0]}: pip installs the packages", file=sys.stderr)
         return 1
     for name, value in told.items():
         print(f"{name}={os.environ.get(name) or value}")

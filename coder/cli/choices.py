@@ -1,6 +1,6 @@
-"""Choosing from a list: with arrow keys where a person sits at a terminal, by number or name on a line elsewhere.
+"""Selection from a list: with arrow keys at a terminal, by number or name on a line elsewhere.
 
-`Chooser` is the list as it moves, pure; prompt_toolkit, loaded only at a terminal, brings keys and screen to it.
+`Chooser` is the pure state of the list. prompt_toolkit, imported only at a terminal, handles keys and screen.
 """
 
 from __future__ import annotations
@@ -14,49 +14,49 @@ from typing import Any
 from coder.cli.output import ask
 
 ROWS = 10
-"""Choices seen at a time; the list scrolls."""
+"""Number of visible choices; the list scrolls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One answer."""
+    """Possible answer."""
 
     value: str
     label: str
-    "What a person reads."
+    "Text for the user."
     note: str = ""
 
 
 def is_interactive() -> bool:
-    """True when keys can be read and a list can be drawn."""
+    """Return whether the terminal can read keys and draw a list."""
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
 
 
 def select(question: str, choices: Sequence[Choice], *, default: str = "", searches: bool = True) -> str:
-    """The value of one choice; on a line also anything else that was typed. Raises CoderError at end of input.
+    """Return the value of the selected choice, or other text typed on a line. Raise CoderError at end of input.
 
-    `searches`: typing narrows the list.
+    `searches`: typed text filters the list.
     """
     if choices and is_interactive():
         return _run(question, Chooser(choices, chosen=[default], many=False, searches=searches))[0]
-    write_list(choices, [default])
-    return picked(ask(question, default=default), choices)
+    print_choices(choices, [default])
+    return resolve_choice(ask(question, default=default), choices)
 
 
 def select_many(
     question: str, choices: Sequence[Choice], *, defaults: Iterable[str] = (), free: bool = False
 ) -> list[str]:
-    """The values of any number of choices; with `free`, and always on a line, also others that were typed."""
+    """Return the values of the selected choices; with `free`, and always on a line, also other typed values."""
     chosen = list(defaults)
     if choices and is_interactive():
         return _run(question, Chooser(choices, chosen=chosen, many=True, free=free))
-    write_list(choices, chosen)
+    print_choices(choices, chosen)
     answer = ask(f"{question} (separated by commas)", default=",".join(chosen))
-    return [picked(part.strip(), choices) for part in answer.split(",") if part.strip()]
+    return [resolve_choice(part.strip(), choices) for part in answer.split(",") if part.strip()]
 
 
-def picked(answer: str, choices: Sequence[Choice]) -> str:
-    """A choice by its value, its label, or its place in the list; else the answer itself."""
+def resolve_choice(answer: str, choices: Sequence[Choice]) -> str:
+    """Return the value of the choice with this value, label or number; else the answer itself."""
     if any(answer == choice.value for choice in choices):
         return answer
     for index, choice in enumerate(choices, 1):
@@ -65,8 +65,8 @@ def picked(answer: str, choices: Sequence[Choice]) -> str:
     return answer
 
 
-def write_list(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
-    """The numbered list that `picked` reads answers to."""
+def print_choices(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
+    """Print the numbered list, for answers that `resolve_choice` reads."""
     for index, choice in enumerate(choices, 1):
         value = f" [{choice.value}]" if choice.value != choice.label else ""
         note = f" - {choice.note}" if choice.note else ""
@@ -75,7 +75,7 @@ def write_list(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
 
 
 class Chooser:
-    """The list: what is shown for what was typed, where the cursor stands, what is marked."""
+    """State of the list: filtered choices, cursor and marked values."""
 
     def __init__(
         self,
@@ -86,21 +86,21 @@ class Chooser:
         free: bool = False,
         searches: bool = True,
     ) -> None:
-        wanted = list(chosen)
+        selected = list(chosen)
         self._choices = list(choices)
         self._free = free
         self.many = many
         self.searches = searches
         known = {choice.value for choice in choices}
-        self._choices += [Choice(value, value) for value in wanted if many and value not in known]
-        self._marked = {choice.value for choice in self._choices if choice.value in wanted} if many else set()
+        self._choices += [Choice(value, value) for value in selected if many and value not in known]
+        self._marked = {choice.value for choice in self._choices if choice.value in selected} if many else set()
         self.typed = ""
-        self._cursor = next((i for i, choice in enumerate(choices) if choice.value in wanted and not many), 0)
+        self._cursor = next((i for i, choice in enumerate(choices) if choice.value in selected and not many), 0)
 
     def shown(self) -> list[Choice]:
-        """Choices that contain what was typed."""
-        sought = self.typed.casefold()
-        return [one for one in self._choices if sought in f"{one.label} {one.value}".casefold()]
+        """Return the choices that contain the typed text."""
+        needle = self.typed.casefold()
+        return [choice for choice in self._choices if needle in f"{choice.label} {choice.value}".casefold()]
 
     def type(self, text: str) -> None:
         if not self.searches:
@@ -112,54 +112,54 @@ class Chooser:
         self.typed = self.typed[:-1]
         self._cursor = 0
 
-    def move(self, by: int) -> None:
-        """Past the last comes the first."""
+    def move(self, step: int) -> None:
+        """Move the cursor; it wraps around at both ends."""
         count = len(self.shown())
-        self._cursor = (self._cursor + by) % count if count else 0
+        self._cursor = (self._cursor + step) % count if count else 0
 
     def toggle(self) -> None:
-        if here := self.shown()[self._cursor : self._cursor + 1]:
-            self._marked ^= {here[0].value}
+        if current := self.shown()[self._cursor : self._cursor + 1]:
+            self._marked ^= {current[0].value}
 
     def mark_all(self, *, on: bool) -> None:
         values = {choice.value for choice in self.shown()}
         self._marked = self._marked | values if on else self._marked - values
 
     def accept(self) -> list[str] | None:
-        """The values that are chosen by Enter; None where Enter chooses nothing yet."""
-        shown = self.shown()
-        if self.many and self._free and self.typed and not shown:
+        """Return the values that Enter selects; None if Enter selects nothing yet."""
+        visible = self.shown()
+        if self.many and self._free and self.typed and not visible:
             self._choices.append(Choice(self.typed, self.typed))
             self._marked.add(self.typed)
             self.typed = ""
             return None
         if self.many:
             return [choice.value for choice in self._choices if choice.value in self._marked]
-        return [shown[self._cursor].value] if shown else None
+        return [visible[self._cursor].value] if visible else None
 
     def labels(self, values: Iterable[str]) -> str:
         by_value = {choice.value: choice.label for choice in self._choices}
         return ", ".join(by_value[value] for value in values)
 
     def lines(self) -> list[tuple[str, str]]:
-        """(style, text) of each line below the question; at most ROWS choices around the cursor."""
-        shown = self.shown()
-        first = max(0, min(self._cursor - ROWS // 2, len(shown) - ROWS))
+        """Return (style, text) of each line below the question; at most ROWS choices around the cursor."""
+        visible = self.shown()
+        first = max(0, min(self._cursor - ROWS // 2, len(visible) - ROWS))
         rows = []
-        for index, choice in enumerate(shown[first : first + ROWS], first):
+        for index, choice in enumerate(visible[first : first + ROWS], first):
             is_here = index == self._cursor
             box = ("[x] " if choice.value in self._marked else "[ ] ") if self.many else ""
             text = f"{'> ' if is_here else '  '}{box}{choice.label}" + (f"  {choice.note}" if choice.note else "")
             rows.append(("bold fg:ansicyan" if is_here else "", text))
-        if not shown:
+        if not visible:
             rows.append(("fg:ansiyellow", "  nothing matches" + ("; Enter adds it" if self._free else "")))
-        if len(shown) > ROWS:
-            rows.append(("italic", f"  {self._cursor + 1} of {len(shown)}"))
+        if len(visible) > ROWS:
+            rows.append(("italic", f"  {self._cursor + 1} of {len(visible)}"))
         return rows
 
 
 def _run(question: str, chooser: Chooser) -> list[str]:
-    """Draws the list, moves it by keys; leaves one line with the answer. Raises KeyboardInterrupt at Ctrl-C."""
+    """Draw the list, handle keys, and leave one line with the answer. Raise KeyboardInterrupt at Ctrl-C."""
     from prompt_toolkit.application import Application
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.layout import FormattedTextControl, Layout, Window
@@ -188,7 +188,7 @@ def _run(question: str, chooser: Chooser) -> list[str]:
 
 
 def _output() -> Any:
-    """The terminal, which is not asked where its cursor stands: some never answer."""
+    """Return the terminal output. Cursor position requests are off, because some terminals never answer."""
     from prompt_toolkit.output.color_depth import ColorDepth
 
     from coder.cli.colour import is_coloured
@@ -212,9 +212,9 @@ def _keys(chooser: Chooser) -> Any:
     from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()
-    for names, by in ((("up", "c-p"), -1), (("down", "c-n", "tab"), 1), (("pageup",), -ROWS), (("pagedown",), ROWS)):
+    for names, step in ((("up", "c-p"), -1), (("down", "c-n", "tab"), 1), (("pageup",), -ROWS), (("pagedown",), ROWS)):
         for name in names:
-            keys.add(name)(lambda _event, by=by: chooser.move(by))
+            keys.add(name)(lambda _event, step=step: chooser.move(step))
     keys.add("backspace")(lambda _event: chooser.erase())
     if chooser.many:
         keys.add("space")(lambda _event: chooser.toggle())

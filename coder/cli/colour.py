@@ -1,4 +1,4 @@
-"""Colour, where a person sees it: never into a file or pipe, nor with NO_COLOR or TERM=dumb (https://no-color.org)."""
+"""Colour for terminals: off for files and pipes, with NO_COLOR and with TERM=dumb (https://no-color.org)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 
 def is_coloured(stream: Any) -> bool:
-    """True when what is written to the stream may carry colour."""
+    """Return whether output to the stream can have colour."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "") in {"", "dumb"}:
         return False
     return bool(stream.isatty())
 
 
 def paint(text: str, style: str, stream: Any = None) -> str:
-    """The text in a style ("bold", "green", …; "" for none), if the stream (stdout by default) takes colour."""
+    """Return the text in a style ("bold", "green", …; "" for none), if the stream (stdout by default) supports
+    colour."""
     if not text or not style or not is_coloured(sys.stdout if stream is None else stream):
         return text
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
@@ -50,4 +51,4 @@ CELL_STYLES = {
     "busy": "yellow",
     "offline": "dim",
 }
-"""Words that mean a state, and how they look in a table."""
+"""Styles of status words in tables."""

@@ -1,7 +1,7 @@
-"""What a command is, and how its command line is read.
+"""Commands and the parser of their command lines.
 
 A `Command` is data: words, options, arguments, the function to run. `parse` turns argv into an `Invocation` without
-asking the world; error texts follow the field's standard tool so that scripts that match on them keep working.
+side effects. Error texts are the original's, so that scripts that match on them keep working.
 Options are `coder.base.config.Option`s: default < environment < flag.
 """
 
@@ -18,7 +18,7 @@ from coder.base.errors import CoderError
 
 
 class UsageError(CoderError):
-    """The command line could not be understood; printed as it is, exit code 1."""
+    """Invalid command line; the message is printed verbatim, and the exit code is 1."""
 
     def __init__(self, message: str) -> None:
         super().__init__("usage", message)
@@ -26,7 +26,7 @@ class UsageError(CoderError):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command."""
+    """Command of the program."""
 
     words: str
     'Full name without the program, e.g. "templates push".'
@@ -37,15 +37,15 @@ class Command:
     'Arguments as help shows them, e.g. "<workspace> [command]".'
     min_args: int = 0
     max_args: int | None = None
-    "None: any number."
+    "Maximum number of arguments; None for no limit."
     raw_after: int | None = None
-    "After this many arguments everything else is taken as it is (a remote command)."
+    "Number of arguments after which all further words are passed on unparsed (a remote command)."
     long: str = ""
 
 
 @dataclass(slots=True)
 class Invocation:
-    """A command line, understood."""
+    """Parsed command line."""
 
     command: Command
     args: list[str]
@@ -56,16 +56,16 @@ class Invocation:
     argv: list[str] = field(default_factory=list)
     env: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
-    "Flags as given, by flag name, for roles that resolve again with a configuration file."
+    "Flags of the command line, by flag name, for servers that resolve options again with a configuration file."
     global_sources: Mapping[str, str] = field(default_factory=dict)
     typed: list[str] = field(default_factory=list)
-    "The whole line as it was typed, for errors."
+    "Words of the command line as typed, for errors."
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
 
     def given(self, name: str) -> bool:
-        """True when the option does not have its default."""
+        """Return whether the option does not have its default."""
         return self.sources[name] != "default"
 
 
@@ -74,45 +74,45 @@ GLOBAL_OPTIONS = (
         "url",
         "url",
         "CODER_URL",
-        help="Address of the deployment, like https://coder.example.com; else that of the last login.",
+        help="Address of the deployment, like https://coder.example.com; defaults to the last login.",
     ),
     Option(
         "token",
         "token",
         "CODER_SESSION_TOKEN",
         secret=True,
-        help="Session token to use for this command instead of the one that login keeps.",
+        help="Session token for this command instead of the one that login stores.",
     ),
     Option(
         "config_dir",
         "global-config",
         "CODER_CONFIG_DIR",
-        help="Directory where login keeps address and token; the user's configuration directory if left out.",
+        help="Directory where login stores address and token; defaults to the user's configuration directory.",
     ),
     Option(
         "header",
         "header",
         "CODER_HEADER",
         kind="string-array",
-        help="Send this header, name=value, with every request; may be given several times.",
+        help="Send this header, name=value, with every request; may be repeated.",
     ),
     Option(
         "header_command",
         "header-command",
         "CODER_HEADER_COMMAND",
-        help="Run this command before requests and send what it prints as headers, one name=value a line.",
+        help="Run this command before requests and send its output as headers, one name=value a line.",
     ),
     Option(
         "client_tls_ca_file",
         "client-tls-ca-file",
         "CODER_CLIENT_TLS_CA_FILE",
-        help="PEM file of an authority to trust for the certificate of the server, like ca.pem.",
+        help="PEM file of a certificate authority to trust for the server's certificate, like ca.pem.",
     ),
     Option(
         "client_tls_cert_file",
         "client-tls-cert-file",
         "CODER_CLIENT_TLS_CERT_FILE",
-        help="PEM file of a certificate to show to servers that ask for one; needs its key too.",
+        help="PEM file of the client certificate for servers that request one; requires the key too.",
     ),
     Option(
         "client_tls_key_file",
@@ -126,7 +126,7 @@ GLOBAL_OPTIONS = (
         "CODER_NO_FEATURE_WARNING",
         kind="bool",
         default=False,
-        help="Accepted for older scripts: nothing here warns of features without a license.",
+        help="Accepted for older scripts, without effect: no feature requires a license.",
     ),
     Option(
         "no_version_warning",
@@ -134,7 +134,7 @@ GLOBAL_OPTIONS = (
         "CODER_NO_VERSION_WARNING",
         kind="bool",
         default=False,
-        help="Say nothing when this program and the server are of different versions.",
+        help="Suppress the warning when the versions of client and server differ.",
     ),
     Option(
         "disable_direct",
@@ -150,7 +150,7 @@ GLOBAL_OPTIONS = (
         "CODER_DISABLE_NETWORK_TELEMETRY",
         kind="bool",
         default=False,
-        help="Accepted for older scripts: no figures about the network are sent to anybody.",
+        help="Accepted for older scripts, without effect: no network telemetry is sent.",
     ),
     Option(
         "use_keyring",
@@ -158,7 +158,7 @@ GLOBAL_OPTIONS = (
         "CODER_USE_KEYRING",
         kind="bool",
         default=False,
-        help="Let login keep the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
+        help="Store the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
         "Secret Service) instead of a file.",
     ),
     Option(
@@ -168,7 +168,7 @@ GLOBAL_OPTIONS = (
         kind="bool",
         default=False,
         short="v",
-        help="Show each request with its status on standard error, and more of what went wrong.",
+        help="Print each request with its status to standard error, and more details of errors.",
     ),
     Option(
         "force_tty",
@@ -176,7 +176,7 @@ GLOBAL_OPTIONS = (
         "CODER_FORCE_TTY",
         kind="bool",
         default=False,
-        help="Let `coder ssh` open a terminal there even where this is started without one.",
+        help="Make `coder ssh` open a remote terminal even if standard input is not a terminal.",
     ),
     Option("no_open", "no-open", "CODER_NO_OPEN", kind="bool", default=False, hidden=True),
     Option(
@@ -184,7 +184,7 @@ GLOBAL_OPTIONS = (
         "debug-options",
         kind="bool",
         default=False,
-        help="Print every option with its value and where that comes from, then end without doing anything.",
+        help="Print every option with its value and source, then exit without running the command.",
     ),
 )
 
@@ -194,14 +194,14 @@ YES = Option(
     short="y",
     kind="bool",
     default=False,
-    help="Go ahead without asking for confirmation, as a script needs it.",
+    help="Skip confirmation prompts, for use in scripts.",
 )
 ORG = Option(
     "org",
     "org",
     "CODER_ORGANIZATION",
     short="O",
-    help="Organization to work in, by name or id; needed where you belong to several.",
+    help="Organization to use, by name or id; required if you belong to several.",
 )
 
 
@@ -212,7 +212,7 @@ def output_option(choices: tuple[str, ...] = ("table", "json"), default: str = "
         short="o",
         default=default,
         choices=choices,
-        help="How the result is printed: text for people or JSON for scripts.",
+        help="Output format: text for people or JSON for scripts.",
     )
 
 
@@ -224,7 +224,7 @@ def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
         kind="string-array",
         default=tuple(default),
         choices=tuple(columns),
-        help="Columns of the table, separated by commas; they stand in the order given.",
+        help="Columns of the table, in this order, separated by commas.",
     )
 
 
@@ -236,30 +236,32 @@ def parse(
     *,
     is_group: bool = False,
 ) -> Invocation:
-    """Reads `argv` (without program and command words). Raises UsageError, which shows the line as it was typed.
+    """Parse `argv` (without program and command words). Raise UsageError, which shows the line as typed.
 
-    `is_group`: other commands stand below this one, so a word too many was meant for one of them.
+    `is_group`: the command has subcommands, so an extra word is an unknown subcommand.
     """
-    shown = [*command.words.split(), *argv] if typed is None else typed
-    flags, args = _split(command, list(argv), shown)
+    line = [*command.words.split(), *argv] if typed is None else typed
+    flags, args = _split(command, list(argv), line)
     own = {option.flag: flags[option.flag] for option in command.options if option.flag in flags}
     shared = {option.flag: flags[option.flag] for option in GLOBAL_OPTIONS if option.flag in flags}
     try:
         resolved = resolve(command.options, Inputs(flags=own, env=env))
         glob = resolve(GLOBAL_OPTIONS, Inputs(flags=shared, env=env))
     except CoderError as error:
-        raise usage_error(command, shown, error.message) from error
+        raise usage_error(command, line, error.message) from error
     low, high = command.min_args, command.max_args
     hint = f"Write it as: coder {command.words} {command.usage}".rstrip() if command.usage else ""
     if not low <= len(args) <= (len(args) if high is None else high):
-        raise CoderError("usage", _wanted(command, args, is_group=is_group), hint)
-    if "" in args[: command.raw_after]:  # a script's variable that is not set: in a path it would name another thing
+        raise CoderError("usage", _count_message(command, args, is_group=is_group), hint)
+    if (
+        "" in args[: command.raw_after]
+    ):  # an unset variable of a script: in a URL path an empty argument would name another resource
         raise CoderError("usage", f"argument {args.index('') + 1} is empty", hint)
     values, sources = resolved.values, resolved.sources
-    return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources, list(shown))
+    return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources, list(line))
 
 
-def _wanted(command: Command, args: Sequence[str], *, is_group: bool) -> str:
+def _count_message(command: Command, args: Sequence[str], *, is_group: bool) -> str:
     low, high, got = command.min_args, command.max_args, len(args)
     if low == high == 0:
         return f'unrecognized subcommand "{args[0]}"' if is_group else f"wanted no args but got {got} {_go_list(args)}"
@@ -276,70 +278,72 @@ def _go_list(words: Sequence[str]) -> str:
     return f"[{' '.join(words)}]"
 
 
-def usage_error(command: Command, typed: Sequence[str], what: str) -> UsageError:
-    """A line that cannot be understood, shown as it was typed."""
-    return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {what}')
+def usage_error(command: Command, typed: Sequence[str], message: str) -> UsageError:
+    """Return the error of an invalid line, with the line as typed."""
+    return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {message}')
 
 
 @dataclass(slots=True)
 class CommandLine:
-    """A command line's words, sorted; nothing is judged yet."""
+    """Words of a command line, split into flags and arguments without validation."""
 
     args: list[str] = field(default_factory=list)
-    flags: list[_Read] = field(default_factory=list)
-    "In the order given; a value of None is one that the line ends before."
+    flags: list[_ParsedFlag] = field(default_factory=list)
+    "Flags in the order of the line; the value is None if the line ends before it."
     own: int = 0
-    "How many of the words are ours: those before `--` or a remote command."
+    "Number of words before `--` or a remote command."
 
     @property
     def pending(self) -> Option | None:
-        """The option whose value the next word would be."""
+        """Option whose value is the next word."""
         return self.flags[-1][0] if self.flags and self.flags[-1][1] is None else None
 
 
 def scan(command: Command, argv: Sequence[str]) -> CommandLine:
-    """Which of `argv` (without program and command words) are flags, their values, and arguments."""
+    """Split `argv` (without program and command words) into flags with values and arguments."""
     options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
     shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
-    found, index = CommandLine(), 0
+    result, index = CommandLine(), 0
     while index < len(argv):
         word = argv[index]
         if word == "--":
-            found.args += argv[index + 1 :]
+            result.args += argv[index + 1 :]
             break
         if not word.startswith("-") or word == "-":
-            if command.raw_after is not None and len(found.args) >= command.raw_after:
-                found.args += argv[index:]
+            if command.raw_after is not None and len(result.args) >= command.raw_after:
+                result.args += argv[index:]
                 break
-            found.args.append(word)
+            result.args.append(word)
         else:
-            for option, value, said in _long_flag(word, options) if word[1] == "-" else _short_flags(word[1:], shorts):
-                taken = value
+            for option, value, message in (
+                _long_flag(word, options) if word[1] == "-" else _short_flags(word[1:], shorts)
+            ):
+                argument = value
                 if option is not None and value is None:
                     index += 1
-                    taken = argv[index] if index < len(argv) else None
-                found.flags.append((option, taken, said))
+                    argument = argv[index] if index < len(argv) else None
+                result.flags.append((option, argument, message))
         index += 1
-    found.own = min(index, len(argv))
-    return found
+    result.own = min(index, len(argv))
+    return result
 
 
 def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    found, flags = scan(command, argv), dict[str, Any]()
-    for option, value, said in found.flags:
+    result, flags = scan(command, argv), dict[str, Any]()
+    for option, value, message in result.flags:
         if option is None:
-            raise usage_error(command, typed, said)
+            raise usage_error(command, typed, message)
         if value is None:
-            raise usage_error(command, typed, f"flag needs an argument: {said}")
+            raise usage_error(command, typed, f"flag needs an argument: {message}")
         _store(command, typed, flags, option, value)
-    return flags, found.args
+    return flags, result.args
 
 
-_Read = tuple[Option | None, str | None, str]
-"""The option, None when something is wrong; its value, None when that is the next word; what is wrong, or the flag."""
+_ParsedFlag = tuple[Option | None, str | None, str]
+"""Option (None on error); its value (None if that is the next word); the error text, or the flag."""
 
 
-def _long_flag(word: str, options: Mapping[str, Option]) -> list[_Read]:
+def _long_flag(word: str, options: Mapping[str, Option]) -> list[_ParsedFlag]:
     name, equals, value = word[2:].partition("=")
     if not name or name.startswith("-"):
         return [(None, None, f"bad flag syntax: {word}")]
@@ -349,30 +353,30 @@ def _long_flag(word: str, options: Mapping[str, Option]) -> list[_Read]:
     return [(option, value if equals else "true" if option.kind == "bool" else None, word)]
 
 
-def _short_flags(letters: str, shorts: Mapping[str, Option]) -> list[_Read]:
-    """`-ay`, `-n5`, `-n=5`: switches together, the last may have a value."""
-    found: list[_Read] = []
+def _short_flags(letters: str, shorts: Mapping[str, Option]) -> list[_ParsedFlag]:
+    """Split short flags (`-ay`, `-n5`, `-n=5`): combined switches, of which the last can have a value."""
+    results: list[_ParsedFlag] = []
     while letters:
         letter, tail = letters[0], letters[1:]
         option = shorts.get(letter)
         if option is None:
-            return [*found, (None, None, f"unknown shorthand flag: '{letter}' in -{letters}")]
+            return [*results, (None, None, f"unknown shorthand flag: '{letter}' in -{letters}")]
         if option.kind == "bool" and not (tail.startswith("=") and len(tail) > 1):
-            found.append((option, "true", ""))
+            results.append((option, "true", ""))
             letters = tail
             continue
         value = tail.removeprefix("=") if len(tail) > 1 else tail
-        return [*found, (option, value or None, f"'{letter}' in -{letters}")]
-    return found
+        return [*results, (option, value or None, f"'{letter}' in -{letters}")]
+    return results
 
 
 def _store(command: Command, typed: Sequence[str], flags: dict[str, Any], option: Option, value: str) -> None:
     from coder.cli import flag_values  # most lines have no flags
 
-    wrong = flag_values.fault(option, value)
-    if wrong:
+    message = flag_values.fault(option, value)
+    if message:
         label = f"-{option.short}, --{option.flag}" if option.short else f"--{option.flag}"
-        raise usage_error(command, typed, f'invalid argument "{value}" for "{label}" flag: {wrong}')
+        raise usage_error(command, typed, f'invalid argument "{value}" for "{label}" flag: {message}')
     if option.kind in LIST_KINDS:
         flags.setdefault(option.flag, []).append(value)
     else:
@@ -380,7 +384,7 @@ def _store(command: Command, typed: Sequence[str], flags: dict[str, Any], option
 
 
 def option_report(invocation: Invocation) -> str:
-    """`--debug-options`: every option, its value (secrets masked) and where it comes from."""
+    """Return the output of `--debug-options`: every option with its value (secrets masked) and its source."""
     rows = [("Option", "Value", "Value Source")]
     sides = (
         (invocation.command.options, invocation.options, invocation.sources),
@@ -389,14 +393,16 @@ def option_report(invocation: Invocation) -> str:
     for options, values, sources in sides:
         for option in options:
             value = values[option.name]
-            shown = "***" if option.secret and value else shown_value(value)
-            rows.append((option.flag or option.name, shown, sources[option.name]))
+            text = "***" if option.secret and value else format_value(value)
+            rows.append((option.flag or option.name, text, sources[option.name]))
     widths = [max(len(row[index]) for row in rows) for index in range(2)]
-    return "".join(f"{one.ljust(widths[0])}  {two.ljust(widths[1])}  {three}\n" for one, two, three in rows)
+    return "".join(
+        f"{name.ljust(widths[0])}  {value_text.ljust(widths[1])}  {source}\n" for name, value_text, source in rows
+    )
 
 
-def shown_value(value: Any) -> str:
-    """An option's value as a person writes it."""
+def format_value(value: Any) -> str:
+    """Return an option's value as a user writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):

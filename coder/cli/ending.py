@@ -1,4 +1,4 @@
-"""The end of a command's process without taking the interpreter apart, which a short command would wait for longest."""
+"""Process exit without the interpreter's teardown, which would be the slowest part of a short command."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 
 
 def flush_and_count(code: int) -> int:
-    """Does what an ordinary end does before that: joins threads, runs what was registered, flushes. The exit code."""
+    """Join threads, run exit handlers, flush the standard streams, and return the exit code."""
     threading = sys.modules.get("threading")
     if threading is not None:
-        threading._shutdown()  # joins what is no daemon, thread pools included
+        threading._shutdown()  # joins threads that are not daemons, thread pools included
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
-            code = code or 1  # the reader is gone: what we said did not arrive
+            code = code or 1  # the reader closed the pipe, so the output was lost
     return code

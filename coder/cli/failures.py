@@ -1,10 +1,10 @@
-"""How a command's failure is printed, and how a command says what it was doing when a request failed.
+"""Error output of commands.
 
-What the API answered is printed in the lines scripts know from upstream: `Trace=[doing: ]`, the message, validations
-one a line, then the detail or a suggestion. Next steps for people go to terminals only, since scripts compare lines.
+Errors of the API are printed in upstream's format: `Trace=[action: ]`, the message, one validation per line, then the
+detail or a suggestion. Hints are printed to terminals only, since scripts compare lines.
 
-Nothing a command raises reaches a person as a traceback: an answer that is not shaped as the API's (an older server, a
-proxy in between) trips the code that reads it anywhere, and is told here in one place. `--verbose` adds the traceback.
+Users never see a traceback unless they pass `--verbose`: an answer that does not have the API's shape (an older server,
+a proxy in between) can raise in any code that reads it, so this module handles it in one place.
 """
 
 from __future__ import annotations
@@ -20,58 +20,61 @@ _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
 
 @contextmanager
-def doing(what: str) -> Iterator[None]:
-    """Names what was tried, should the server or the network refuse it."""
+def doing(action: str) -> Iterator[None]:
+    """Add the attempted action to errors of the server or the network."""
     try:
         yield
     except CoderError as error:
-        raise CoderError(error.code, what) from error
+        raise CoderError(error.code, action) from error
 
 
 def error_text(error: CoderError, *, is_terminal: bool) -> str:
-    """Everything after `error: `."""
+    """Return the text after `error: `."""
     chain = list(causes(error))
-    answer = next((one for one in chain if isinstance(one, HttpError)), None)
+    answer = next((item for item in chain if isinstance(item, HttpError)), None)
     if answer is None:
         return explain_error(error, with_hint=is_terminal)
-    traced = [one.message for one in chain[: chain.index(answer)] if isinstance(one, CoderError)]
+    traced = [item.message for item in chain[: chain.index(answer)] if isinstance(item, CoderError)]
     lines = [f"Trace=[{': '.join(traced)}: ]"] if traced else []
     lines.append(answer.message or f"HTTP {answer.status}")
     if answer.validations:
         lines.append(f"{len(answer.validations)} validation error(s) found")
-        lines += [f"\t {one.get('field', '')} : {one.get('detail', '')}" for one in answer.validations]
+        lines += [
+            f"\t {validation.get('field', '')} : {validation.get('detail', '')}" for validation in answer.validations
+        ]
     if answer.status == 401:
         lines.append(_LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
-    hint = next((one.hint for one in chain if isinstance(one, CoderError) and one.hint), "")
+    hint = next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
     if hint and is_terminal and answer.status != 401:
         lines.append(f"Suggestion: {hint}")
     return "\n".join(lines)
 
 
 def defect_text(error: Exception, *, verbose: bool) -> str:
-    """Everything after `error: ` for what no command meant to raise: an answer it could not read, or our own defect."""
+    """Return the text after `error: ` for an unexpected exception: an unreadable answer or a defect."""
     from coder.net.request_log import REQUESTS
 
-    asked = REQUESTS.last
+    request = REQUESTS.last
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     elif isinstance(error, UnicodeEncodeError):
-        # No more than this is shown: it may be a password. Python keeps bytes that are no UTF-8 as lone surrogates.
-        shown = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
+        # Omit the text, which may be a password. Python keeps bytes that are not UTF-8 as lone surrogates.
+        undecodable = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
         is_bytes = "surrogates" in error.reason
         fault = "is not written in UTF-8" if is_bytes else f"cannot be written in {error.encoding}"
-        text = f"something of the command line, a variable, a file or an answer {fault}: {shown}"
-    elif asked is not None and not isinstance(error, NameError):  # no answer makes a name unbound
-        path = path_of(asked.shown_url)
+        text = f"something of the command line, a variable, a file or an answer {fault}: {undecodable}"
+    elif request is not None and not isinstance(error, NameError):  # an answer cannot cause an unbound name
+        path = path_of(request.shown_url)
         text = (
-            f"the answer to {asked.method} {path} is not what this program understands: {slip(error)}\n"
+            f"the answer to {request.method} {path} is not what this program understands: {describe_exception(error)}\n"
             "Suggestion: Compare the versions (coder version, and the server's at /api/v2/buildinfo); a proxy may have "
             "answered instead."
         )
     else:
-        text = f"a defect of this program: {slip(error)}\nSuggestion: Run it again with --verbose and report it."
+        slip = describe_exception(error)
+        text = f"a defect of this program: {slip}\nSuggestion: Run it again with --verbose and report it."
     if verbose:
         import traceback
 
@@ -80,15 +83,15 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
 
 
 def unknown_subcommand(group: str, word: str) -> str:
-    """What is said of a word that names nothing in a group ("" for the program itself)."""
-    shown = f"coder {group}".rstrip()
-    said = f'error: unrecognized subcommand "{word}"\n'
-    before = f"---\n{said}" if group else ""
-    return f'{before}Encountered an error running "{shown}", see "{shown} --help" for more information\n{said}'
+    """Return the message for an unknown subcommand of a group ("" for the program itself)."""
+    command = f"coder {group}".rstrip()
+    message = f'error: unrecognized subcommand "{word}"\n'
+    before = f"---\n{message}" if group else ""
+    return f'{before}Encountered an error running "{command}", see "{command} --help" for more information\n{message}'
 
 
 def version_warning(own: str, server: str) -> str:
-    """What to say when client and server are of different releases; "" when they fit or nothing is known."""
+    """Return the warning about different releases of client and server; "" if they match or are unknown."""
 
     def release(version: str) -> list[str]:
         return version.removeprefix("v").split("-")[0].split("+")[0].split(".")[:2]
@@ -102,14 +105,14 @@ def version_warning(own: str, server: str) -> str:
 
 
 def path_of(url: str) -> str:
-    """The path of a URL: what follows may be secret, what precedes is known."""
+    """Return the path of a URL without the query, which can be secret."""
     from urllib.parse import urlsplit
 
     return urlsplit(url).path
 
 
-def slip(error: Exception) -> str:
-    """What no command meant to raise, in few words."""
+def describe_exception(error: Exception) -> str:
+    """Describe an unexpected exception briefly."""
     if isinstance(error, KeyError):
         return f"{quoted(error.args[0])} is missing" if error.args else "something is missing"
     return " ".join(str(error).split())[:200] or type(error).__name__

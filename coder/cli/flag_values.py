@@ -1,7 +1,7 @@
-"""What is wrong with the text of a flag, in the words that scripts and people know from Go programs.
+"""Validation of flag values, with the error texts of Go programs.
 
-Pure: one function a kind, one table of them; those of texts that stay texts are `base/text_faults.py`'s. Sources: the
-messages of Go's strconv and time packages.
+Pure functions, one per kind, in one table; `base/text_faults.py` has those for text kinds. The messages are those of
+Go's strconv and time packages.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _DURATION = re.compile(r"[+-]?(?:(?:\d++\.?\d*+|\.\d++)[^\d.\s]++)*+(?:\d++\.?\d
 
 
 def fault(option: Option, value: str) -> str:
-    """ "" when nothing is wrong."""
+    """Return what is wrong with the value; "" if it is valid."""
     if option.choices:
         words = value.split(",") if option.kind in LIST_KINDS else [value]
         known = {choice.lower() for choice in option.choices}
-        wrong = [word.strip() for word in words if word.strip().lower() not in known]
+        invalid = [word.strip() for word in words if word.strip().lower() not in known]
         listed = " ".join(option.choices)
-        return f"invalid choice: {wrong[0]}, should be one of [{listed}]" if wrong else ""
+        return f"invalid choice: {invalid[0]}, should be one of [{listed}]" if invalid else ""
     check = _FAULTS.get(option.kind)
     return check(value) if check else ""
 
@@ -45,7 +45,7 @@ def _int(value: str) -> str:
     digits = value[1:] if value[:1] in {"+", "-"} else value
     if not (digits.isascii() and digits.isdigit()):
         return f'strconv.ParseInt: parsing "{value}": invalid syntax'
-    # Nineteen digits are the most there can be: longer ones are never counted.
+    # A 64-bit number has at most 19 digits: longer texts are not converted.
     number = int(digits.lstrip("0")[:20] or "0") * (-1 if value.startswith("-") else 1)
     return "" if -_INT64 <= number < _INT64 else f'strconv.ParseInt: parsing "{value}": value out of range'
 

@@ -1,4 +1,4 @@
-"""What `--help` prints of a command or group."""
+"""Help texts of commands and groups."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from coder.base.config import LIST_KINDS, Option
-from coder.cli.command import Command, shown_value
+from coder.cli.command import Command, format_value
 
 
 def help_text(
     command: Command, children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
 ) -> str:
-    """Help in the usual layout: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
+    """Return the help text: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
     from coder.base.version import BUILD_VERSION
     from coder.cli.examples import EXAMPLES
 
@@ -30,19 +30,19 @@ def help_text(
     lines += ["", f"  Aliases: {', '.join(aliases)}"] if aliases else []
     lines += [""] if command.long else []
     for row in command.long.splitlines():
-        # What is indented is a line to type: it stays whole.
+        # An indented row is a command line and is not wrapped.
         lines += [f"  {row}"] if row.startswith(" ") or not row else _wrapped(row, 2, columns)
-    for what, line in EXAMPLES.get(command.words, ()):
-        lines += ["", *_wrapped(f"- {what}:", 2, columns), "", f"      $ {line}"]
+    for description, line in EXAMPLES.get(command.words, ()):
+        lines += ["", *_wrapped(f"- {description}:", 2, columns), "", f"      $ {line}"]
     if children:
         longest = max(len(word) for word, _ in children)
         lines += ["", "SUBCOMMANDS:"]
         for word, text in children:
             first, *rest = _wrapped(text, longest + 8, columns) or [""]
             lines += [f"    {word.ljust(longest)}    {first.strip()}".rstrip(), *rest]
-    shown = [option for option in command.options if not option.hidden and option.flag]
+    visible = [option for option in command.options if not option.hidden and option.flag]
     groups: dict[str, list[Option]] = {}
-    for option in shown:
+    for option in visible:
         groups.setdefault(option.group, []).append(option)
     for group, members in groups.items():
         lines += ["", f"{group.upper()} OPTIONS:" if group else "OPTIONS:"]
@@ -53,7 +53,7 @@ def help_text(
 
 
 def _help_width() -> int:
-    """Columns of the terminal, 100 at most; 80 where there is none."""
+    """Return the terminal's columns, at most 100; 80 without a terminal."""
     import os
     import sys
 
@@ -77,13 +77,13 @@ def _option_lines(option: Option, columns: int) -> list[str]:
     kind = f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind
     env = f", ${option.env}" if option.env else ""
     default = option.default
-    tail = f" (default: {shown_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
+    tail = f" (default: {format_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
     head = f"  {short}--{option.flag} {kind}{env}{tail}"
     return [*_wrapped_head(head, columns), *_wrapped(option.help, 10, columns), ""]
 
 
 def _wrapped_head(head: str, columns: int) -> list[str]:
-    """A flag and what follows it, which breaks after blanks, and in lists of choices or values."""
+    """Wrap the line of a flag after blanks, and inside lists of choices or values."""
     lines = [""]
     for piece in re.split(r"(?<=[ |,])", head):
         if len((lines[-1] + piece).rstrip()) > columns and lines[-1].strip():

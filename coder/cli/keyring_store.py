@@ -1,7 +1,8 @@
-"""The session token in the system's keyring instead of a file (`login --use-keyring`).
+"""Session token in the system's keyring instead of a file (`login --use-keyring`).
 
-macOS Keychain, Windows Credential Manager, and the Secret Service of Linux desktops, through the keyring library, which
-is loaded only here. A mark in the configuration directory says that the token is there, so later commands need no flag.
+Uses macOS Keychain, Windows Credential Manager, or the Secret Service of Linux desktops, through the keyring library,
+which only this module imports. A marker file in the configuration directory records that the token is in the keyring,
+so later commands require no flag.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ if TYPE_CHECKING:
 
 SERVICE = "coder"
 MARK = "session-in-keyring"
-"""The file that says so; it holds the name under which the keyring has the token."""
+"""Marker file; it contains the user name of the token in the keyring."""
 
 
-def is_kept(directory: Path) -> bool:
-    """Whether the directory's session is in the keyring."""
+def is_stored(directory: Path) -> bool:
+    """Return whether the directory's session is in the keyring."""
     return (directory / MARK).exists()
 
 
 def read_token(directory: Path) -> str:
-    """The token, "" when the keyring has none. Raises CoderError when there is no keyring to ask."""
+    """Return the token; "" if the keyring has none. Raise CoderError without a keyring."""
     name = (directory / MARK).read_text(encoding="utf-8")
     return _calling("read", lambda backend: backend.get_password(SERVICE, name)) or ""
 
 
-def keep_token(directory: Path, url: str, token: str) -> None:
-    """Raises CoderError when there is no keyring; nothing is written then."""
+def store_token(directory: Path, url: str, token: str) -> None:
+    """Store the token. Raise CoderError without a keyring, before writing anything."""
     _calling("write", lambda backend: backend.set_password(SERVICE, url, token))
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(directory / MARK, url)
 
 
-def forget_token(directory: Path) -> None:
-    """The token and the mark go; a token the keyring no longer has is no error."""
+def delete_token(directory: Path) -> None:
+    """Delete the token and the marker file; a missing token is not an error."""
     from keyring.errors import PasswordDeleteError
 
     name = (directory / MARK).read_text(encoding="utf-8")
@@ -53,31 +54,31 @@ def forget_token(directory: Path) -> None:
     (directory / MARK).unlink()
 
 
-def _calling(what: str, call: Callable[[KeyringBackend], str | None]) -> str | None:
+def _calling(action: str, call: Callable[[KeyringBackend], str | None]) -> str | None:
     from keyring.errors import KeyringError
 
     backend = find_keyring()
     try:
         return call(backend)
     except KeyringError as error:
-        said = f"the system's keyring did not {what} the session token"
-        raise CoderError("keyring", said, f"Unlock the keyring and try again. {_WITHOUT}") from error
+        message = f"the system's keyring did not {action} the session token"
+        raise CoderError("keyring", message, f"Unlock the keyring and try again. {_WITHOUT}") from error
 
 
 _WITHOUT = "Without --use-keyring `coder login` keeps the token in a file that only you can read."
 
 
 def find_keyring() -> KeyringBackend:
-    """This system's keyring. Raises CoderError where there is none.
+    """Return this system's keyring. Raise CoderError if there is none.
 
-    By name, not by the library's search through installed packages: a program in one file has none to search.
+    The backend is imported by name: the library's search through installed packages finds none in a one-file program.
     """
     from keyring.core import load_env
 
-    found = load_env() or _of_this_system()
-    if found is None:
+    backend = load_env() or _of_this_system()
+    if backend is None:
         raise CoderError("keyring", "there is no keyring on this system that could hold the session token", _WITHOUT)
-    return found
+    return backend
 
 
 def _of_this_system() -> KeyringBackend | None:

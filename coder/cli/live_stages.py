@@ -1,7 +1,6 @@
-"""A job's progress on a terminal: ended stages a line each, the running one with its time and the end of its log.
+"""Live view of a job on a terminal: one line per finished stage; the running stage with its time and last log lines.
 
-`StageView` is what is to be seen, pure; `LiveStages` draws it over itself. Where no person watches, `progress` prints
-plain lines instead.
+`StageView` is the pure view; `LiveStages` redraws it in place. Without a terminal, `progress` prints plain lines.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from coder.api.provisioning.jobs import ProvisionerJobLog
 
 TAIL = 6
-"""Log lines seen below the running stage."""
+"""Log lines visible below the running stage."""
 KEPT = 2000
-"""Lines of the running stage kept, to be shown whole when it fails."""
+"""Lines kept of the running stage, to print if it fails."""
 
 
 class StageView:
-    """The running stage and its lines."""
+    """View of the running stage and its lines."""
 
     def __init__(self) -> None:
         self.stage = "Queued"
@@ -37,7 +36,7 @@ class StageView:
         self.lines: deque[str] = deque(maxlen=KEPT)
 
     def add(self, log: ProvisionerJobLog) -> str | None:
-        """Takes a line in. What remains to be seen of the stage that ended by it, if one did."""
+        """Add a log line and return the final lines of the stage that it ends, if any."""
         at, ended = parse_time(log.created_at), None
         stage = one_line(log.stage)
         if stage != self.stage:
@@ -50,12 +49,12 @@ class StageView:
         return ended
 
     def end(self, at: datetime | None, *, is_good: bool) -> str:
-        """The line an ended stage leaves."""
+        """Return the line of a finished stage."""
         took = f" [{(at - self.began).total_seconds() * 1000:.0f}ms]" if at and self.began else ""
         return f"=== {'✔' if is_good else '✘'} {self.stage}{took}"
 
     def frame(self, seconds: float, columns: int, rows: int) -> list[str]:
-        """The running stage as at most so many lines."""
+        """Return the running stage in at most this many lines."""
         tail = list(self.lines)[-min(TAIL, max(0, rows - 2)) :] if rows > 2 else []
         return [
             cut(line, columns - 1) for line in (f"==> ⧗ {self.stage} {_elapsed(seconds)}", *(f"  {t}" for t in tail))
@@ -68,7 +67,7 @@ def _elapsed(seconds: float) -> str:
 
 
 class LiveStages:
-    """Draws a StageView; `tick` lets its time go on."""
+    """Stages that draw a StageView; `tick` updates the time."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._view = StageView()
@@ -94,7 +93,7 @@ class LiveStages:
         self._drawn = len(frame)
 
     def clear(self) -> None:
-        """Takes the drawing away; what is written next stands in its place."""
+        """Erase the drawing, so that the next output replaces it."""
         if self._drawn:
             command(f"\x1b[{self._drawn}A\r\x1b[J")
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Where a long-running command writes its log."""
+"""Log files of long-running commands."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from coder.base.errors import CoderError
 def open_logs(
     human: str, structured: str, stackdriver: str = "", *, verbose: bool = False, debug: Sequence[str] = ()
 ) -> None:
-    """Sinks for log lines; an empty path means none.
+    """Return sinks for log lines; an empty path disables one.
 
-    Debug messages are those of loggers in whose names one of the expressions `debug` is found; with `verbose` all.
-    Raises CoderError `bad_option`.
+    Debug messages pass for loggers whose names match an expression of `debug`; with `verbose`, for all.
+    Raise CoderError `bad_option` for an invalid expression.
     """
     is_debugged = None if verbose or not debug else _names_like(debug)
     sinks = []

@@ -1,4 +1,4 @@
-"""argv -> one command. Imports only that command's module, so that start-up stays small."""
+"""Entry point: find the command of argv and run it. Only that command's module is imported, for a fast start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
 
 DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
-"""Commands whose errors are read later, in a log: next steps stand there too."""
+"""Commands whose errors are read later in a log, so hints are printed there too."""
 
 
 OPTIONS_OF_GROUPS = {
@@ -16,24 +16,24 @@ OPTIONS_OF_GROUPS = {
     "organizations": "command:ORG",
     "exp sync": "agents.sync:SOCKET",
 }
-"""Options that groups have themselves, and with them each of their commands; given before or after their words."""
+"""Options of groups, which apply to each of their commands, before or after the command's words."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line. Returns the exit code: 0, the command's own, or 1 for a failure."""
+    """Run the command line and return the exit code: 0, the command's own, or 1 for a failure."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["sandbox-worker"]:
         return _serve_sandbox(words[1:])
     if words == ["command-server"]:
         return _serve_commands()
-    _hold_standard_descriptors()
-    _guard_terminals()
-    if _completes():
+    _open_standard_descriptors()
+    _filter_terminals()
+    if _is_completion():
         return _invoke(load("completion words"), ["--", *words])
     if words and words[0] == "--version":
         words = ["version", *words[1:]]
     if len(words) == 1 and words[0].startswith(("Username for '", "Password for '")):
-        words = ["gitaskpass", *words]  # git asks: an askpass program is given nothing but the question
+        words = ["gitaskpass", *words]  # git calls askpass programs with the prompt as their only argument
     try:
         return _run(words)
     except ModuleNotFoundError as error:
@@ -43,19 +43,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output (head, grep -q) has seen enough.
+        # The reader of the output (head, grep -q) closed the pipe.
         sys.stderr.close()
         return 141
 
 
 def command_name(words: Sequence[str]) -> str | None:
-    """The command or group that `main` would choose."""
+    """Return the name of the command or group that `main` would choose."""
     return choose(list(words))[0]
 
 
 def _serve_sandbox(limits: list[str]) -> int:
-    """A server starts this for what people wrote; it is no command of a person's."""
-    # By name, as commands are: the slim program has no server and imports this module all the same.
+    """Run the sandbox process that a server starts to evaluate templates; users do not call it."""
+    # Import by name, as for commands: the slim edition has no server but imports this module.
     from importlib import import_module
 
     worker = import_module("coder.coderd.services.templates.sandbox_worker")
@@ -64,7 +64,7 @@ def _serve_sandbox(limits: list[str]) -> int:
 
 
 def _serve_commands() -> int:
-    """The launcher starts this (build/command_client.c); it is no command of a person's."""
+    """Run the command server that the launcher starts (build/command_client.c); users do not call it."""
     from coder.base.config import process_environment
 
     env = process_environment()
@@ -72,12 +72,12 @@ def _serve_commands() -> int:
         return _run(["command-server"])
     from coder.cli.command_server.listener import serve
 
-    places = {name: f"coder.cli.{place.partition(':')[0]}" for name, (place, _) in COMMANDS.items()}
-    return serve(env, places, main, command_name)
+    modules = {name: f"coder.cli.{location.partition(':')[0]}" for name, (location, _) in COMMANDS.items()}
+    return serve(env, modules, main, command_name)
 
 
-def _hold_standard_descriptors() -> None:
-    """A closed standard stream is one that goes nowhere: else the next file or socket gets its number."""
+def _open_standard_descriptors() -> None:
+    """Open /dev/null for closed standard streams: otherwise the next file or socket gets their descriptor."""
     import os
 
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
@@ -89,18 +89,18 @@ def _hold_standard_descriptors() -> None:
             setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
 
 
-def _guard_terminals() -> None:
-    """Other people's words must not command a person's terminal."""
+def _filter_terminals() -> None:
+    """Filter the standard streams, so that text of other users cannot control the terminal."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
-            from coder.cli.terminal_text import guarded
+            from coder.cli.terminal_text import filtered
 
-            setattr(sys, name, guarded(stream))
+            setattr(sys, name, filtered(stream))
 
 
-def _completes() -> bool:
-    """Whether a shell asks what the line may go on with: completion scripts of the original set this variable."""
+def _is_completion() -> bool:
+    """Return whether a shell requests completions: the original's completion scripts set this variable."""
     from coder.base.config import process_environment
 
     return "COMPLETION_MODE" in process_environment()
@@ -109,29 +109,30 @@ def _completes() -> bool:
 def _run(words: list[str]) -> int:
     name, rest = choose(words)
     if name is None or name not in COMMANDS:
-        return _group(name or "", rest, words, _asks_help(rest[: rest.index("--")] if "--" in rest else rest))
+        return _group(name or "", rest, words, _requests_help(rest[: rest.index("--")] if "--" in rest else rest))
     from coder.cli.command import scan
 
     command = load(name)
-    if _asks_help(rest[: scan(command, rest).own]):
+    if _requests_help(rest[: scan(command, rest).own]):
         from coder.cli.help_text import help_text
 
-        sys.stdout.write(help_text(command, children(name), other_names(name)))
+        sys.stdout.write(help_text(command, children(name), aliases_of(name)))
         return 0
     return _invoke(command, rest, words)
 
 
-def _asks_help(words: list[str]) -> bool:
+def _requests_help(words: list[str]) -> bool:
     return any(word in {"-h", "--help"} for word in words)
 
 
 def choose(words: list[str]) -> tuple[str | None, list[str]]:
-    """The longest run of leading words that names a command or group, global flags skipped over."""
+    """Return the longest run of leading words that names a command or group, skipping global flags, and the other
+    words."""
     flags, rest = _leading_flags(words, "")
     best: tuple[str | None, list[str]] = (None, flags + rest)
     name = ""
     while rest and not rest[0].startswith("-"):
-        # Word by word, so that the alias of a group is good for everything in it.
+        # Resolve word by word, so that a group's alias applies to all its commands.
         name = f"{name} {rest[0]}".lstrip()
         name = ALIASES.get(name, name)
         rest = rest[1:]
@@ -139,7 +140,7 @@ def choose(words: list[str]) -> tuple[str | None, list[str]]:
             best = (name, flags + rest)
         elif not children(name):
             break
-        if name in GROUPS:  # `coder organizations --org x members list`: a group's flags are its commands'
+        if name in GROUPS:  # `coder organizations --org x members list`: a group's flags apply to its commands
             between, rest = _leading_flags(rest, name)
             flags += between
             best = (name, flags + rest)
@@ -147,7 +148,7 @@ def choose(words: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _leading_flags(words: list[str], group: str) -> tuple[list[str], list[str]]:
-    """(flags, the words from the first that is none). Those of all commands, the organization's, and the group's."""
+    """Split leading flags (global, --org, or the group's) from the words that follow; returns (flags, words)."""
     from coder.cli.command import GLOBAL_OPTIONS, ORG
 
     known = (*GLOBAL_OPTIONS, ORG, *options_of_groups(group))
@@ -161,7 +162,7 @@ def _leading_flags(words: list[str], group: str) -> tuple[list[str], list[str]]:
 
 
 def load(name: str):  # type: ignore[no-untyped-def]
-    """The `Command` of a name in the table."""
+    """Import and return the `Command` with this name."""
     from importlib import import_module
 
     module, _, attribute = COMMANDS[name][0].partition(":")
@@ -175,46 +176,46 @@ def load(name: str):  # type: ignore[no-untyped-def]
 
 
 def options_of_groups(name: str):  # type: ignore[no-untyped-def]
-    """The `Option`s that a command or group has of the groups it stands in, and of itself as a group."""
+    """Return the `Option`s of a command's or group's parent groups, and of the group itself."""
     from importlib import import_module
 
-    found = []
-    for group, place in OPTIONS_OF_GROUPS.items():
+    options = []
+    for group, location in OPTIONS_OF_GROUPS.items():
         if f"{name} ".startswith(f"{group} "):
-            module, _, attribute = place.partition(":")
-            found.append(getattr(import_module(f"coder.cli.{module}"), attribute))
-    return tuple(found)
+            module, _, attribute = location.partition(":")
+            options.append(getattr(import_module(f"coder.cli.{module}"), attribute))
+    return tuple(options)
 
 
 def children(name: str) -> list[tuple[str, str]]:
-    """(word, summary) of the commands directly below a name; of everything at the top for an empty one."""
+    """Return (word, summary) of the commands directly below a name; "" is the top level."""
     prefix = f"{name} " if name else ""
-    found = {
+    summaries = {
         key[len(prefix) :]: text
         for key, (_, text) in COMMANDS.items()
         if key.startswith(prefix) and " " not in key[len(prefix) :]
     }
-    found |= {
+    summaries |= {
         key[len(prefix) :]: text
         for key, text in GROUPS.items()
         if key.startswith(prefix) and " " not in key[len(prefix) :]
     }
-    return sorted(found.items())
+    return sorted(summaries.items())
 
 
-def other_names(name: str) -> list[str]:
-    """Last words under which a command or group is known as well."""
+def aliases_of(name: str) -> list[str]:
+    """Return the aliases (last words) of a command or group."""
     return sorted(alias.rpartition(" ")[2] for alias, target in ALIASES.items() if target == name)
 
 
-def _group(name: str, rest: list[str], typed: list[str], asks_help: bool) -> int:
+def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) -> int:
     from coder.cli.command import GLOBAL_OPTIONS, Command, UsageError, parse
     from coder.cli.help_text import help_text
 
     options = options_of_groups(name) if name else GLOBAL_OPTIONS
     summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     command = Command(words=name, summary=summary, run=lambda _: 0, options=options, usage="[subcommand]")
-    if not asks_help:
+    if not requests_help:
         try:
             words = parse(Command(name, "", run=lambda _: 0, options=options_of_groups(name)), rest, {}, typed).args
         except UsageError as error:
@@ -225,7 +226,7 @@ def _group(name: str, rest: list[str], typed: list[str], asks_help: bool) -> int
 
             sys.stderr.write(unknown_subcommand(name, words[0]))
             return 1
-    sys.stdout.write(help_text(command, children(name), other_names(name)))
+    sys.stdout.write(help_text(command, children(name), aliases_of(name)))
     return 0
 
 
@@ -235,7 +236,7 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
     from coder.cli.command import UsageError, option_report, parse
     from coder.cli.failures import defect_text
 
-    _take_termination_for_interrupt()
+    _treat_sigterm_as_interrupt()
     verbose, invocation = False, None
     try:
         invocation = parse(command, words, process_environment(), typed, is_group=bool(children(command.words)))
@@ -253,20 +254,20 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
         _tell(command, [_text(command, error)])
         return 1
     except BaseExceptionGroup as group:
-        return _explain_group(command, group, verbose)
+        return _report_group(command, group, verbose)
     except (BrokenPipeError, ModuleNotFoundError):
-        raise  # `main` knows what they mean
+        raise  # `main` handles these
     except Exception as error:
         _tell(command, [defect_text(error, verbose=verbose)])
         return 1
     finally:
-        # Above all after a failure: it is what two releases do not say alike.
+        # Also warn after a failure, which the difference of releases may have caused.
         if invocation is not None and command.words not in DAEMONS:
             _warn_of_version(invocation)
 
 
 def _show_requests() -> None:
-    """Each request on stderr, for `--verbose`."""
+    """Print each request to stderr, for `--verbose`."""
     from coder.net.request_log import REQUESTS
 
     REQUESTS.listener = lambda exchange: print(exchange, file=sys.stderr)
@@ -283,8 +284,8 @@ def _warn_of_version(invocation) -> None:  # type: ignore[no-untyped-def]
 
 
 def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
-    shown = f"coder {command.words}"
-    sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
+    name = f"coder {command.words}"
+    sys.stderr.write(f'Encountered an error running "{name}", see "{name} --help" for more information\n')
     for text in texts:
         sys.stderr.write(f"{_label()} {text}\n")
 
@@ -303,8 +304,8 @@ def _text(command, error) -> str:  # type: ignore[no-untyped-def]
     return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
 
 
-def _take_termination_for_interrupt() -> None:
-    """SIGTERM ends a command as Ctrl-C does: connections closed, terminal restored. Daemons listen for themselves."""
+def _treat_sigterm_as_interrupt() -> None:
+    """Handle SIGTERM like Ctrl-C: close connections and restore the terminal. Daemons install their own handlers."""
     import signal
     import threading
 
@@ -313,8 +314,8 @@ def _take_termination_for_interrupt() -> None:
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
 
 
-def _explain_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # type: ignore[no-untyped-def]
-    """A nursery wraps what happened: what is known of it is told; Ctrl-C is Ctrl-C."""
+def _report_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # type: ignore[no-untyped-def]
+    """Print the errors that a nursery wrapped in a group and return the exit code; 130 for Ctrl-C."""
     from coder.base.errors import CoderError
     from coder.cli.failures import defect_text
 
@@ -324,16 +325,16 @@ def _explain_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  #
     if all(isinstance(error, BrokenPipeError) for error in inner):
         raise inner[0]
     known = [error for error in inner if isinstance(error, CoderError)]
-    others = [error for error in inner if isinstance(error, Exception) and error not in known]
-    if len(known) + len(others) != len(inner):
+    unexpected = [error for error in inner if isinstance(error, Exception) and error not in known]
+    if len(known) + len(unexpected) != len(inner):
         raise group
-    texts = [_text(command, error) for error in known] or [defect_text(error, verbose=verbose) for error in others]
+    texts = [_text(command, error) for error in known] or [defect_text(error, verbose=verbose) for error in unexpected]
     _tell(command, texts)
     return 1
 
 
 def _flatten(group: BaseExceptionGroup) -> list[BaseException]:
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
     for error in group.exceptions:
-        found += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
+        errors += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return errors

@@ -1,4 +1,4 @@
-"""What commands print: tables, JSON, prompts, relative times. Results go to stdout, everything else to stderr."""
+"""Output of commands: tables, JSON, prompts, relative times. Results go to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Row = Mapping[str, object]
 
 _NO_CELLS = frozenset({"Mn", "Me", "Cf"})
-"Unicode's categories of marks without a width of their own, and of characters that only say how others look."
+"Unicode categories of combining marks and format characters, which have no width."
 
 
 def print_json(value: Any) -> None:
-    """The same value on a terminal, too, whatever its texts would do there."""
+    """Print a value as JSON; on a terminal, escape texts that would control it."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if sys.stdout.isatty():
         from coder.cli.terminal_text import escaped
@@ -33,10 +33,10 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Upper-cased headers, two blanks between columns."""
-    shown = _on_terminal if sys.stdout.isatty() else _cell
+    """Print a table with upper-case headers and two blanks between columns."""
+    format_cell = _on_terminal if sys.stdout.isatty() else _cell
     table = [[column.upper() for column in columns]]
-    table += [[shown(row.get(column, "")) for column in columns] for row in rows]
+    table += [[format_cell(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(_width(line[index]) for line in table) for index in range(len(columns))]
     if sys.stdout.isatty():
         _print_fitting(columns, table, widths)
@@ -47,25 +47,25 @@ def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
 
 
 def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
-    """For a person: as wide as the terminal, coloured."""
+    """Print a table for terminals: coloured and as wide as the terminal."""
     from coder.cli.colour import CELL_STYLES, paint
 
     room = _columns()
-    widths = fit(widths, [_width(column) for column in columns], room)
-    if _excess(widths, room) > 0:  # headers take several lines where that helps
-        widths = fit(widths, [max(map(_width, column.split())) for column in columns], room)
+    widths = fit_widths(widths, [_width(column) for column in columns], room)
+    if _excess(widths, room) > 0:  # headers wrap to several lines if that saves width
+        widths = fit_widths(widths, [max(map(_width, column.split())) for column in columns], room)
     lines = [[(cell, "bold") for cell in line] for line in _wrapped_headers(table[0], widths)]
     lines += [[(cell, CELL_STYLES.get(cell, "")) for cell in line] for line in table[1:]]
     for line in lines:
         cells = []
         for (text, style), width in zip(line, widths, strict=True):
-            shown = cut(text, width)
-            cells.append(paint(shown, style) + " " * (width - _width(shown)))
+            text_cut = cut(text, width)
+            cells.append(paint(text_cut, style) + " " * (width - _width(text_cut)))
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
 def print_rows(invocation: Invocation, rows: Callable[[], Sequence[Row]], raw: Callable[[], Any]) -> None:
-    """A list command's output by `--output` and `--column`."""
+    """Print the rows of a list command, following `--output` and `--column`."""
     if invocation["output"] == "json":
         print_json(raw())
         return
@@ -73,7 +73,7 @@ def print_rows(invocation: Invocation, rows: Callable[[], Sequence[Row]], raw: C
 
 
 def chosen_columns(invocation: Invocation) -> list[str]:
-    """Names of columns as rows have them."""
+    """Return the column names as the rows have them."""
     return [column.lower() for column in invocation["column"]]
 
 
@@ -88,26 +88,26 @@ def _cell(value: object) -> str:
 
 
 def _on_terminal(value: object) -> str:
-    """A cell is a line: somebody's name must not look like another row, nor colour what follows."""
+    """Return a cell as one line: a user's text must not look like another row, nor colour the next cells."""
     from coder.cli.terminal_text import one_line
 
     return one_line(_cell(value))
 
 
-def fit(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
-    """Widths with which a table has at most so many columns: the widest gives first, none becomes less than `least`.
+def fit_widths(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
+    """Shrink the widths of columns to fit `room`: the widest first, none below `least`.
 
-    Wider than that where it cannot be done.
+    The result is wider if that is impossible.
     """
-    found = list(widths)
-    excess = _excess(found, columns)
+    fitted = list(widths)
+    excess = _excess(fitted, columns)
     while excess > 0:
-        givers = [index for index in range(len(found)) if found[index] > max(least[index], 5)]
+        givers = [index for index in range(len(fitted)) if fitted[index] > max(least[index], 5)]
         if not givers:
             break
-        found[max(givers, key=lambda index: found[index])] -= 1
+        fitted[max(givers, key=lambda index: fitted[index])] -= 1
         excess -= 1
-    return found
+    return fitted
 
 
 def _excess(widths: Sequence[int], columns: int) -> int:
@@ -115,7 +115,7 @@ def _excess(widths: Sequence[int], columns: int) -> int:
 
 
 def _wrapped_headers(headers: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
-    """The header lines: words of a header that do not fit beside each other stand below each other."""
+    """Return the header lines: a header too long for its column wraps at words."""
     from textwrap import wrap
 
     cells = [wrap(header, width, break_long_words=False) for header, width in zip(headers, widths, strict=True)]
@@ -132,7 +132,7 @@ def _columns() -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` terminal cells, with an ellipsis where something is left out."""
+    """Cut the text to at most `width` terminal cells, ending with an ellipsis if it is cut."""
     if text.isascii():
         return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
     used = end = 0
@@ -146,12 +146,12 @@ def cut(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Terminal cells."""
+    """Return the number of terminal cells of a text."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
 def _cells(char: str) -> int:
-    """Wide East Asian characters and emoji take two; what stands on the letter before it, or is not seen, none."""
+    """Return a character's cells: 2 for wide East Asian characters and emoji, 0 for combining and invisible ones."""
     if char < "\u0300":
         return 1
     from unicodedata import category, east_asian_width
@@ -160,13 +160,13 @@ def _cells(char: str) -> int:
 
 
 def say(text: str = "") -> None:
-    """Progress and notes, on stderr."""
+    """Print progress and notes to stderr."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
 def confirm(invocation: Invocation, question: str, *, default: bool = False) -> None:
-    """Returns when the answer is yes or `--yes` was given. Raises CoderError `canceled` (or EOF)."""
+    """Ask for confirmation, unless `--yes` is set. Raise CoderError `canceled` for no (or at end of input)."""
     if invocation.options.get("yes"):
         return
     sys.stdout.write(f"> {question} ({'YES/no' if default else 'yes/NO'}) ")
@@ -181,9 +181,9 @@ def confirm(invocation: Invocation, question: str, *, default: bool = False) -> 
 
 
 def ask_until(question: str, check: Callable[[str], str], *, default: str = "") -> str:
-    """A line in which `check` finds nothing wrong; who sits at a terminal is told and asked again.
+    """Return a line that `check` accepts; at a terminal, print the error and prompt again.
 
-    Raises CoderError for a wrong answer from anywhere else, and at end of input.
+    Raise CoderError at end of input, and for an invalid answer without a terminal.
     """
     while fault := check(answer := ask(question, default=default)):
         if not sys.stdin.isatty():
@@ -193,13 +193,13 @@ def ask_until(question: str, check: Callable[[str], str], *, default: str = "") 
 
 
 def ask(question: str, *, default: str = "", secret: bool = False) -> str:
-    """One line from the person. Raises CoderError at end of input."""
-    shown = f"> {question}" + (f" ({default})" if default else "") + " "
+    """Prompt for one line. Raise CoderError at end of input."""
+    prompt = f"> {question}" + (f" ({default})" if default else "") + " "
     if secret and sys.stdin.isatty():
         import getpass
 
-        return getpass.getpass(shown) or default
-    sys.stdout.write(shown)
+        return getpass.getpass(prompt) or default
+    sys.stdout.write(prompt)
     sys.stdout.flush()
     line = sys.stdin.readline()
     if not line:
@@ -208,7 +208,7 @@ def ask(question: str, *, default: str = "", secret: bool = False) -> str:
 
 
 def parse_time(text: Time) -> datetime | None:
-    """A time of the API, or RFC 3339 text as it writes them; None for absent or zero times."""
+    """Return a time of the API as datetime, also from RFC 3339 text; None for absent or zero times."""
     if isinstance(text, datetime):
         return text if text.year > 1 else None
     if not text or text.startswith("0001-"):
@@ -222,42 +222,42 @@ def parse_time(text: Time) -> datetime | None:
 
 
 def fields_of(thing: Struct) -> dict[str, object]:
-    """What is set of an answer, by the API's names, as its JSON has it: for tables whose columns are its fields."""
+    """Return the set fields of an answer by their JSON names, for tables whose columns are fields."""
     from msgspec import UNSET
     from msgspec.structs import asdict
 
-    shown = {name: api_time(value) if isinstance(value, datetime) else value for name, value in asdict(thing).items()}
-    return {name: value for name, value in shown.items() if value is not UNSET}
+    fields = {name: api_time(value) if isinstance(value, datetime) else value for name, value in asdict(thing).items()}
+    return {name: value for name, value in fields.items() if value is not UNSET}
 
 
 def clock_time(text: Time) -> str:
-    """A time of the API for people, in their zone: `Nov 21 08:34:38`; empty for none."""
+    """Format a time of the API in the local zone: `Nov 21 08:34:38`; empty for none."""
     at = parse_time(text)
     return at.astimezone().strftime("%b %d %H:%M:%S") if at else ""
 
 
 def api_time(at: datetime) -> str:
-    """As the API writes it: RFC 3339 in UTC, with as much of the second's fraction as there is."""
-    whole = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{whole}.{at.microsecond:06}".rstrip("0") + "Z" if at.microsecond else f"{whole}Z"
+    """Format a time as the API does: RFC 3339 in UTC, with the fraction's significant digits."""
+    seconds = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{seconds}.{at.microsecond:06}".rstrip("0") + "Z" if at.microsecond else f"{seconds}Z"
 
 
 def go_time(text: Time) -> str:
-    """A time as upstream's tables print it: RFC 3339 to the second in UTC, empty for none."""
+    """Format a time as upstream's tables do: RFC 3339 to the second in UTC, empty for none."""
     at = parse_time(text)
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
 
 
 def short_duration(value: timedelta) -> str:
-    """`15m`, `2h30m`, `3d4h`, `<1m`: the two largest units."""
+    """Format a duration in its two largest units: `15m`, `2h30m`, `3d4h`, `<1m`."""
     total = int(value.total_seconds())
     if total < 60:
         return "<1m"
     days, rest = divmod(total, 86400)
     hours, rest = divmod(rest, 3600)
     parts = [(days, "d"), (hours, "h"), (rest // 60, "m")]
-    kept = [f"{number}{unit}" for number, unit in parts if number][:2]
-    return "".join(kept)
+    largest = [f"{number}{unit}" for number, unit in parts if number][:2]
+    return "".join(largest)
 
 
 def since(text: Time, now: datetime | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Watching a job from the terminal: stages as headings with their time, log lines below, one answer at the end."""
+"""Job progress on the terminal: stages as headings with their time, log lines below, the result at the end."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ ENDED = {"succeeded", "failed", "canceled"}
 
 _ODD = "Is this a Coder server, and of a release near this program's? `coder version` shows both."
 _TICK = 0.2
-"""Seconds between two drawings of a running stage."""
+"""Seconds between two redraws of a running stage."""
 
 
 class Stages(Protocol):
-    """What shows a job's log."""
+    """Display of a job's log."""
 
     def line(self, log: ProvisionerJobLog) -> None: ...
 
     def tick(self) -> None:
-        """Time has passed."""
+        """Update the elapsed time."""
 
     def clear(self) -> None:
-        """Something else is about to be written."""
+        """Prepare for other output."""
 
     def finish(self, *, ok: bool) -> None: ...
 
 
 class StagePrinter:
-    """Prints job log lines: `==> ⧗ stage`, its lines, `=== ✔ stage [12ms]`."""
+    """Stages that print job log lines: `==> ⧗ stage`, its lines, `=== ✔ stage [12ms]`."""
 
     def __init__(self) -> None:
         self._stage = ""
@@ -60,10 +60,10 @@ class StagePrinter:
         sys.stdout.flush()
 
     def tick(self) -> None:
-        """Lines once printed do not move."""
+        """Do nothing: printed lines are not redrawn."""
 
     def clear(self) -> None:
-        """As `tick`."""
+        """Do nothing, as `tick`."""
 
     def finish(self, *, ok: bool) -> None:
         self._end(self._last, mark="✔" if ok else "✘")
@@ -77,7 +77,7 @@ class StagePrinter:
 
 
 class NoStages:
-    """Nothing is shown."""
+    """Stages that print nothing."""
 
     def line(self, log: ProvisionerJobLog) -> None:
         pass
@@ -100,7 +100,7 @@ def _printer() -> Stages:
 
 
 def _run(watch: Callable[[], Awaitable[None]]) -> None:
-    """`trio.run`, with the one thing that went wrong instead of a group of one."""
+    """Run with `trio.run`, unwrapping an exception group that has a single exception."""
     from coder.base.threads import run_trio
 
     try:
@@ -113,11 +113,11 @@ def _run(watch: Callable[[], Awaitable[None]]) -> None:
 
 
 def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool = False) -> T:
-    """Streams the log of the job at `path`, then returns what is there (`kind`) with its job ended.
+    """Stream the log of the job at `path`, then return the resource there (`kind`) after its job has ended.
 
-    That is a build or a template version, or the job itself (a dry run).
+    The resource is a build, a template version, or the job itself (a dry run).
 
-    Ctrl-C asks the server to cancel the job and goes on watching its end. Raises CoderError when it failed.
+    Ctrl-C cancels the job and continues to watch it until it ends. Raise CoderError if the job failed.
     """
     import trio
 
@@ -145,24 +145,24 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
     except BaseException:
         printer.clear()
         raise
-    found = read(client.request("GET", path), kind)
-    while (status := _job(found).status) not in ENDED:
-        if not status:  # waiting for a word that this server never says would last for ever
+    item = read(client.request("GET", path), kind)
+    while (status := _job(item).status) not in ENDED:
+        if not status:  # waiting for a status that this server never reports would never end
             raise CoderError("odd_answer", f"The server does not say how far the job at {path} is.", _ODD)
         _run(watch)
-        found = read(client.request("GET", path), kind)
-    job = _job(found)
+        item = read(client.request("GET", path), kind)
+    job = _job(item)
     ok = job.status == "succeeded"
     printer.finish(ok=ok)
     if not ok:
         raise CoderError("job", job.error or f"the job was {job.status}")
-    return found
+    return item
 
 
-def _job(found: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
+def _job(item: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
     from coder.api.provisioning.jobs import ProvisionerJob
 
-    return found if isinstance(found, ProvisionerJob) else found.job
+    return item if isinstance(item, ProvisionerJob) else item.job
 
 
 def _cancel(client: BlockingClient, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Who the CLI is: its config directory, the deployment's URL, the saved token, and clients made of them."""
+"""Session of the CLI: its config directory, the deployment's URL, the stored token, and API clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def config_dir(invocation: Invocation) -> Path:
-    """`--global-config`, else the platform's place for `coderv2`."""
+    """Return `--global-config`, or the platform's configuration directory `coderv2`."""
     chosen = invocation.globals["config_dir"]
     return Path(chosen).expanduser() if chosen else default_config_dir()
 
@@ -46,7 +46,7 @@ def read_file(directory: Path, name: str) -> str:
 
 
 def saved_token(directory: Path) -> str:
-    """The token of the last login, "" for none: of the session file, else of the keyring where login put it there."""
+    """Return the token of the last login ("" for none), from the session file or the keyring."""
     token = read_file(directory, "session")
     if token or not (directory / "session-in-keyring").exists():
         return token
@@ -56,30 +56,30 @@ def saved_token(directory: Path) -> str:
 
 
 def save_token(directory: Path, url: str, token: str, *, in_keyring: bool) -> None:
-    """Keeps the token of a login; the former one goes. Raises CoderError where it cannot."""
+    """Store the token of a login, replacing the previous one. Raise CoderError if that fails."""
     from coder.cli import keyring_store
 
     if in_keyring:
-        keyring_store.keep_token(directory, url, token)
+        keyring_store.store_token(directory, url, token)
         (directory / "session").unlink(missing_ok=True)
         return
     write_file(directory, "session", token)
-    if keyring_store.is_kept(directory):
-        keyring_store.forget_token(directory)
+    if keyring_store.is_stored(directory):
+        keyring_store.delete_token(directory)
 
 
-def forget_token(directory: Path) -> None:
-    """Logs out on this machine. Raises CoderError when the keyring does not answer."""
+def delete_token(directory: Path) -> None:
+    """Delete the token on this machine. Raise CoderError if the keyring does not answer."""
     from coder.cli import keyring_store
 
     for name in ("url", "session"):
         (directory / name).unlink(missing_ok=True)
-    if keyring_store.is_kept(directory):
-        keyring_store.forget_token(directory)
+    if keyring_store.is_stored(directory):
+        keyring_store.delete_token(directory)
 
 
 def write_file(directory: Path, name: str, value: str) -> None:
-    """Writes a private file (0600) atomically, so that a killed login leaves the old session whole."""
+    """Write a private file (0600) atomically, so that a killed login keeps the old session intact."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(directory / name, value)
 
@@ -89,21 +89,21 @@ def not_logged_in() -> CoderError:
 
 
 def program() -> str:
-    """A path under which a person can start us again.
+    """Return a path of this program that users can run.
 
-    The launcher names itself in CODER_SELF; from a source checkout it is the entry point beside the interpreter.
+    The launcher sets CODER_SELF to its path; in a source checkout the entry point is next to the interpreter.
     """
     own = os.environ.get("CODER_SELF")
     if own:
         return own
-    given = Path(sys.argv[0]).absolute() if sys.argv and sys.argv[0] else Path("coder")
-    if given.name != "__main__.py":
-        return str(given)
+    path = Path(sys.argv[0]).absolute() if sys.argv and sys.argv[0] else Path("coder")
+    if path.name != "__main__.py":
+        return str(path)
     return str(Path(sys.executable).with_name("coder"))
 
 
 def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = None) -> DialPolicy:
-    """The policy for the chosen deployment. Raises CoderError when no deployment or session is known."""
+    """Return the dial policy of the selected deployment. Raise CoderError without a deployment or session."""
     directory = config_dir(invocation)
     address = url or invocation.globals["url"] or read_file(directory, "url")
     if not address:
@@ -118,7 +118,7 @@ def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = No
 
 
 def with_tls_files(policy: DialPolicy, invocation: Invocation) -> DialPolicy:
-    """The policy with the files of `--client-tls-…`."""
+    """Return the policy with the files of `--client-tls-…`."""
     glob = invocation.globals
     return replace(
         policy,
@@ -129,7 +129,7 @@ def with_tls_files(policy: DialPolicy, invocation: Invocation) -> DialPolicy:
 
 
 def normal_url(text: str) -> str:
-    """Adds a scheme where none is given: http for loopback, https otherwise. Raises CoderError for no URL at all."""
+    """Add a missing scheme: http for loopback, https otherwise. Raise CoderError for an invalid URL."""
     from urllib.parse import urlsplit
 
     address = text.strip().rstrip("/")
@@ -142,19 +142,19 @@ def normal_url(text: str) -> str:
         if not host.isascii():
             host.encode("idna")
         is_one = parts.scheme in {"http", "https"} and host != "" and parts.port != 0 and " " not in parts.netloc
-    except ValueError:  # a bracket or a port that is none, a name that no name server could be asked for
+    except ValueError:  # an invalid bracket, port or host name
         is_one = False
     if not is_one:
         from coder.base.text_faults import url_fault
 
-        wrong = url_fault(address) or "not the address of a deployment"
-        raise CoderError("bad_url", f'parse raw url "{address}": {wrong}', "Write it like https://coder.example.com")
+        fault = url_fault(address) or "not the address of a deployment"
+        raise CoderError("bad_url", f'parse raw url "{address}": {fault}', "Write it like https://coder.example.com")
     return address
 
 
-def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], ...]:
-    """Headers of `key=value` lines and of a command that prints such lines. Raises CoderError."""
-    lines = list(given)
+def read_headers(pairs: Sequence[str], command: str) -> tuple[tuple[str, str], ...]:
+    """Return the headers of `key=value` lines and of a command that prints such lines. Raise CoderError for others."""
+    lines = list(pairs)
     if command:
         import subprocess
 
@@ -166,17 +166,17 @@ def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], .
                 "header_command", f"the header command ended with code {done.returncode}", done.stderr.strip()
             )
         lines += [line for line in done.stdout.splitlines() if line.strip()]
-    found = []
+    headers = []
     for line in lines:
         name, equals, value = line.partition("=")
         if not equals:
             raise CoderError("bad_header", f"header {quoted(name)} needs the form key=value")
-        found.append((name.strip(), value.strip()))
-    return tuple(found)
+        headers.append((name.strip(), value.strip()))
+    return tuple(headers)
 
 
 def client(invocation: Invocation) -> BlockingClient:
-    """A blocking API client for the current session."""
+    """Return a blocking API client for the current session."""
     from coder.net.blocking import BlockingClient
 
     return BlockingClient(dial_policy(invocation))

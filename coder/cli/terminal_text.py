@@ -1,9 +1,9 @@
-"""What a terminal is shown: text and colours, and nothing that commands it.
+"""Filter for text on terminals: keeps text and colours, removes control sequences.
 
-Names, descriptions and logs are other people's words. On a terminal an escape sequence in them could rewrite what
-stands above it, name the window, or fill the clipboard (ECMA-48, and the terminals' own extensions). Files and pipes
-get every byte as it was. Does not live here: what `coder ssh` passes through, which is a terminal's own business, and
-prompts, which prompt_toolkit draws on the bytes below.
+Names, descriptions and logs come from other users. On a terminal, an escape sequence in them could rewrite earlier
+output, rename the window, or fill the clipboard (ECMA-48, and the terminals' own extensions). Files and pipes get every
+byte unchanged. `coder ssh` bypasses this filter, because it is a terminal; so do prompts, which prompt_toolkit draws on
+the underlying byte stream.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import sys
 from typing import Any
 
 _COMMANDS = re.compile(
-    r"(\x1b\[[0-9;:]*m)"  # colours: kept, group 1
+    r"(\x1b\[[0-9;:]*m)"  # colours, which are kept: group 1
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])(?:[^\n\x07\x1b\x90-\x9f]*(?:\x07|\x1b\\|\x9c))?"  # what it says, if it ends
+    # a control string (OSC, DCS, …) with its content, if it is terminated
+    r"|(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])(?:[^\n\x07\x1b\x90-\x9f]*(?:\x07|\x1b\\|\x9c))?"
     r"|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-    "|[\u202a-\u202e\u2066-\u2069]"  # turn the order of letters round: a name reads as another
+    "|[\u202a-\u202e\u2066-\u2069]"  # reverse the order of letters, so that a name reads as another
 )
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def cleaned(text: str, *, colours: bool = True) -> str:
-    """The text without control characters other than newline and tab, and without escape sequences.
+    """Remove escape sequences, and control characters other than newline and tab.
 
-    Colours (SGR) stay, unless they are not wanted either.
+    Keeps colours (SGR) unless `colours` is false.
     """
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
@@ -35,30 +36,30 @@ def cleaned(text: str, *, colours: bool = True) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without colours either, and on one line."""
+    """Return the text on one line and without colours."""
     return cleaned(text, colours=False).replace("\n", " ").replace("\t", " ")
 
 
 def escaped(text: str) -> str:
-    """JSON text of which `cleaned` takes nothing away, for the same value. Control characters below are escaped in it
-    already."""
+    """Escape JSON text so that `cleaned` does not change its value. C0 control characters are already escaped in
+    JSON."""
     return _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class TerminalText(io.TextIOWrapper):
-    """A standard stream that is a terminal."""
+    """Standard stream that is a terminal."""
 
     def write(self, text: str, /) -> int:
         super().write(cleaned(text))
         return len(text)
 
     def command(self, sequence: str) -> None:
-        """Writes what moves the cursor; never anything that somebody else wrote."""
+        """Write cursor movements unfiltered; never pass text of other users."""
         super().write(sequence)
 
 
 def command(sequence: str) -> None:
-    """The same on standard output, whatever it is."""
+    """Return the text as `cleaned` if standard output is a terminal, else unchanged."""
     stream = sys.stdout
     if isinstance(stream, TerminalText):
         stream.command(sequence)
@@ -66,8 +67,8 @@ def command(sequence: str) -> None:
         stream.write(sequence)
 
 
-def guarded(stream: Any) -> Any:
-    """The stream for words on a terminal; another file as it is. The one it was stays open below."""
+def filtered(stream: Any) -> Any:
+    """Wrap a stream that is a terminal; return other streams unchanged. The underlying stream stays open."""
     if isinstance(stream, TerminalText):
         return stream
     stream.flush()

@@ -1,9 +1,9 @@
-"""Settings of agents, provisioner daemons and proxies that ask for what these programs do not do, and the reasons.
+"""Unsupported settings of agents, provisioner daemons and proxies, with the reasons.
 
-A daemon or proxy (whose table is in `wsproxy/config.py`) that is given one as a flag does not start: whoever runs it
-reads the sentence. Of its environment it is told in the log, because one file of variables often serves the server and
-what stands around it. An agent says the sentence in its log and goes on, because its settings come from a template, and
-people must still get into the workspace to mend that.
+A daemon or proxy (whose table is in `wsproxy/config.py`) with such a flag does not start, so its operator reads the
+sentence. For an environment variable it logs the sentence, because the server and its daemons often share one
+environment file. An agent logs the sentence and continues, because its settings come from a template, and users must be
+able to connect to the workspace to fix it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ AGENT = {
     "firewall_log_socket": "no audit log of an agent's firewall is passed on; agents have no firewall",
 }
 DAEMON = {
-    "poll_interval": "the server wakes provisioners, nobody polls",
-    "poll_jitter": "the server wakes provisioners, nobody polls",
+    "poll_interval": "the server notifies provisioners, which do not poll",
+    "poll_jitter": "the server notifies provisioners, which do not poll",
     "experiments": "experiments are the server's; start `coder server` with them",
 }
 
 
 def unsupported(invocation: Invocation, reasons: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """A sentence, a hint and the source for each such setting that somebody gave another value than its default."""
+    """Return a sentence, a hint and the source for each unsupported setting whose value is not its default."""
     for option in invocation.command.options:
         if option.name in reasons and invocation[option.name] != option.default:
             hint = f"Leave {option.env} unset." if option.env else "Leave it out."
@@ -34,8 +34,8 @@ def unsupported(invocation: Invocation, reasons: Mapping[str, str]) -> Iterator[
             yield sentence, hint, invocation.sources[option.name]
 
 
-def judge_settings(invocation: Invocation, reasons: Mapping[str, str], logger: str) -> None:
-    """Tells of those in the environment, once the log is open. Raises CoderError `bad_option` for the first flag."""
+def check_settings(invocation: Invocation, reasons: Mapping[str, str], logger: str) -> None:
+    """Log unsupported environment settings, after the log is open. Raise CoderError `bad_option` for the first flag."""
     for sentence, hint, source in unsupported(invocation, reasons):
         if source == "flag":
             raise CoderError("bad_option", sentence, hint)
@@ -43,6 +43,6 @@ def judge_settings(invocation: Invocation, reasons: Mapping[str, str], logger: s
 
 
 def warn_of_unsupported(invocation: Invocation) -> None:
-    """For an agent, once its log is open."""
+    """Log the unsupported settings of an agent, after its log is open."""
     for sentence, hint, _ in unsupported(invocation, AGENT):
         get_logger("agent").warn(f"{sentence}. {hint}")

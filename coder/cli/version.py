@@ -1,4 +1,4 @@
-"""`coder version`."""
+"""The command `coder version`."""
 
 from __future__ import annotations
 

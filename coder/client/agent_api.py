@@ -1,4 +1,4 @@
-"""The HTTP API of a workspace's agent, asked through the overlay (docs/protocol/agent-services.md#http)."""
+"""Client of the HTTP API of a workspace's agent, over the overlay (docs/protocol/agent-services.md#http)."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ T = TypeVar("T")
 
 PORT = 4
 LONGEST = 330.0
-"""Seconds for one answer; the agent lets a request wait for five minutes."""
+"""Timeout of a request in seconds; the agent holds a request for up to five minutes."""
 OPEN_TIME = 300.0
-"""Ours: seconds for all before the first request: a build, an agent that connects, a path to it."""
-_SAID = 1000
-"Characters of an agent's own words that are passed on (ours): whoever has the workspace may let it say anything."
+"""Timeout in seconds (our choice) for everything before the first request: a build, the agent's connection, a path to
+it."""
+_MAX_MESSAGE = 1000
+"Maximum characters of an agent's message that are passed on (our choice): the workspace's users control its text."
 _SILENCE = (h11.ProtocolError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError, OSError)
 
 
 class StartedCommand(msgspec.Struct, frozen=True):
-    """Of `processes/start`."""
+    """Response of `processes/start`."""
 
     id: str
 
 
 class CommandOutput(msgspec.Struct, frozen=True):
-    """Of `processes/ID/output`."""
+    """Response of `processes/ID/output`."""
 
     output: str
     exit_code: int | None = None
@@ -52,14 +53,14 @@ class CommandOutput(msgspec.Struct, frozen=True):
 
 
 class FolderEntry(msgspec.Struct, frozen=True):
-    """One of a `FolderListing`."""
+    """Entry of a `FolderListing`."""
 
     absolute_path_string: str
     is_dir: bool
 
 
 class FolderListing(msgspec.Struct, frozen=True):
-    """Of `list-directory`."""
+    """Response of `list-directory`."""
 
     contents: list[FolderEntry]
 
@@ -70,7 +71,7 @@ class _Refusal(msgspec.Struct, frozen=True):
 
 
 class AgentRefusedError(CoderError):
-    """The agent answered with an error status; the message is its own."""
+    """Error status of the agent, with the agent's message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__("agent_api", message)
@@ -78,13 +79,14 @@ class AgentRefusedError(CoderError):
 
 
 class AgentApi:
-    """An open way to one agent."""
+    """Open connection to an agent."""
 
     def __init__(self, link: SharedLink | WorkspaceLink) -> None:
         self._link = link
 
     async def ask(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: bytes = b"") -> bytes:
-        """The body of a successful answer; `path` is below /api/v0. Raises AgentRefusedError and other CoderErrors."""
+        """Send a request and return the body of a successful answer; `path` is below /api/v0. Raise AgentRefusedError
+        and other CoderErrors."""
         target = f"/api/v0/{quote(path)}" + (f"?{urlencode(query)}" if query else "")
         try:
             with trio.fail_after(LONGEST):
@@ -93,11 +95,11 @@ class AgentApi:
         except _SILENCE as error:
             raise CoderError("agent_api", "the workspace's agent did not answer") from error
         if answer.status >= 400:
-            raise AgentRefusedError(answer.status, _said(answer.status, answer.body))
+            raise AgentRefusedError(answer.status, _error_message(answer.status, answer.body))
         return answer.body
 
     async def ask_for(self, kind: type[T], method: str, path: str, body: Any = None, /, **query: Any) -> T:
-        """As `ask`, with JSON both ways, the answer as `kind`."""
+        """Send a request as `ask` does, with JSON in both directions, and return the answer as `kind`."""
         content = json.dumps(body).encode() if body is not None else b""
         answer = await self.ask(method, path, query=query, body=content)
         try:
@@ -106,19 +108,19 @@ class AgentApi:
             raise CoderError("agent_api", "the workspace's agent answered with something else than expected") from error
 
 
-def _said(status: int, body: bytes) -> str:
+def _error_message(status: int, body: bytes) -> str:
     try:
-        found = msgspec.json.decode(body, type=_Refusal)
+        refusal = msgspec.json.decode(body, type=_Refusal)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return f"the workspace's agent answered {status}"
-    return (f"{found.message}: {found.detail}" if found.detail else found.message)[:_SAID]
+    return (f"{refusal.message}: {refusal.detail}" if refusal.detail else refusal.message)[:_MAX_MESSAGE]
 
 
 @asynccontextmanager
 async def open_agent_api(policy: DialPolicy, directory: Path, workspace: str) -> AsyncIterator[AgentApi]:
-    """Of a workspace by its name, `[owner/]workspace[.agent]`; it is started when it is stopped.
+    """Open the API of a workspace's agent by name, `[owner/]workspace[.agent]`; start the workspace if it is stopped.
 
-    Raises CoderError, HttpError, NetError; after OPEN_TIME without a way to the agent, CoderError, too.
+    Raise CoderError, HttpError or NetError; also CoderError after OPEN_TIME without a connection to the agent.
     """
     with single_failure(), trio.CancelScope(deadline=trio.current_time() + OPEN_TIME) as opening:
         async with HttpClient(policy) as http:
@@ -132,5 +134,5 @@ async def open_agent_api(policy: DialPolicy, directory: Path, workspace: str) ->
         raise CoderError(
             "agent_api",
             f"there was no way to the agent of {workspace} within {OPEN_TIME:g} s",
-            "It may still be starting, or its machine may be away: `coder show` tells.",
+            "The agent may still be starting, or its machine may be offline. Check with `coder show`.",
         )

@@ -1,4 +1,4 @@
-"""What a server answered, as the shape the API says it has."""
+"""Decoding of the server's answers as the API's types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Answer(Protocol):
-    """Of either HTTP client."""
+    """Response of either HTTP client."""
 
     @property
     def body(self) -> bytes: ...
@@ -17,10 +17,10 @@ class Answer(Protocol):
 
 
 def read(answer: Answer, kind: type[T]) -> T:
-    """The body as `kind`: a struct of `coder.api`, or a list of them.
+    """Decode the body as `kind`: a struct of `coder.api`, or a list of them.
 
-    Raises NetError when it is no JSON at all, msgspec.ValidationError when it is not of that shape (command lines tell
-    which request was answered so: `coder/cli/failures.py`).
+    Raise NetError if it is not JSON, and msgspec.ValidationError for another shape (the CLI reports the request:
+    `coder/cli/failures.py`).
     """
     import msgspec
 
@@ -31,10 +31,10 @@ def read(answer: Answer, kind: type[T]) -> T:
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError):
-        answer.json()  # says so in its own words
+        answer.json()  # raises an error with its own message
         raise
 
 
 def read_rows(answer: Answer, kind: type[T]) -> list[tuple[T, Any]]:
-    """A list, each entry beside what the server said: `-o json` passes that on as it came. Raises as `read`."""
+    """Decode a list, each entry with its raw JSON, which `-o json` passes on unchanged. Raise as `read` does."""
     return list(zip(read(answer, list[kind]), answer.json() or (), strict=True))  # type: ignore[valid-type]

@@ -1,7 +1,7 @@
-"""`--forward-gpg`: the workspace signs with our GPG agent.
+"""`--forward-gpg`: the workspace signs with this machine's GPG agent.
 
-Public keys and their trust are copied there; the agent's socket for restricted use (`agent-extra-socket`) is
-forwarded to where the workspace's gpg expects its own agent. Private keys never leave this machine.
+Public keys and their trust are copied there; the agent's restricted socket (`agent-extra-socket`) is forwarded to the
+path where the workspace's gpg expects its own agent. Private keys never leave this machine.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _MAKE_ROOM = (
     "timeout 5 gpgconf --kill gpg-agent >/dev/null 2>&1; gpgconf --create-socketdir >/dev/null 2>&1; "
     's=$(gpgconf --list-dirs agent-socket) && mkdir -p -m 700 "${s%/*}" && rm -f "$s" && printf %s "$s"'
 )
-"Ends the workspace's own GPG agent and prints where gpg will look for one."
+"Shell command that stops the workspace's own GPG agent and prints the path of its socket."
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A command that ran in the workspace."""
+    """Result of a command in the workspace."""
 
     status: int | None
     out: bytes
@@ -31,26 +31,26 @@ class Finished:
 
 
 class GpgWorkspace(Protocol):
-    """What is asked of the SSH connection; shell.py has the one that speaks asyncssh. Both raise CoderError."""
+    """Interface to the SSH connection; shell.py implements it with asyncssh. Both methods raise CoderError."""
 
     async def run(self, command: str, stdin: bytes) -> Finished: ...
-    async def forward_socket(self, there: str, here: str) -> None: ...
+    async def forward_socket(self, remote: str, local: str) -> None: ...
 
 
 async def forward_gpg(workspace: GpgWorkspace) -> None:
-    """Sets everything up before the session starts. Raises CoderError naming the side that is not ready."""
+    """Set up the forwarding before the session starts. Raise CoderError that names the side that is not ready."""
     local_socket = (await _here("gpgconf", "--list-dirs", "agent-extra-socket")).decode().strip()
     if not local_socket:
         raise CoderError("gpg", "the local GPG has no extra socket", "Is gpg-agent 2.1 or newer installed here?")
     keys = await _here("gpg", "--armor", "--export")
     trust = await _here("gpg", "--export-ownertrust")
-    # First of all: gpg would wait for an earlier session's socket that nobody answers any more.
+    # First: gpg would wait for an earlier session's dead socket.
     await _there(workspace, _MAKE_ROOM)
     if keys:
         await _there(workspace, "gpg --batch --no-autostart --import", keys)
     if trust:
         await _there(workspace, "gpg --batch --no-autostart --import-ownertrust", trust)
-    # An agent that runs there would keep the socket's name for itself, and one that ends takes the name with it.
+    # A running agent would occupy the socket's path, and an exiting one removes the path.
     remote_socket = await _there(workspace, _MAKE_ROOM)
     if not remote_socket.startswith(b"/"):
         raise CoderError("gpg", "the workspace's GPG names no agent socket", "Install gnupg in the workspace.")
@@ -76,6 +76,6 @@ async def _there(workspace: GpgWorkspace, command: str, stdin: bytes = b"") -> b
     except trio.TooSlowError as error:
         raise CoderError("gpg", f"{tool} did not end in the workspace within {TIMEOUT:g} s") from error
     if done.status != 0:
-        said = done.err.decode(errors="replace").strip()
-        raise CoderError("gpg", f"{tool} failed in the workspace: {said}", "Install gnupg there.")
+        output = done.err.decode(errors="replace").strip()
+        raise CoderError("gpg", f"{tool} failed in the workspace: {output}", "Install gnupg there.")
     return done.out

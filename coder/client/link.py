@@ -1,4 +1,4 @@
-"""A way into one workspace agent: a mesh node of our own, coordinated by the server, gone when the block ends."""
+"""Link to a workspace agent: a mesh node, coordinated by the server, which is closed when the block ends."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ from coder.tailnet.resume_tokens import show_resume_token
 from coder.tailnet.verdicts import TransportVerdict
 
 API_VERSION = "2.0"
-"Coordination needs nothing newer, and any server speaks it."
+"API version: coordination requires nothing newer, and every server supports it."
 FINAL_STATUSES = {400, 401, 403, 404, 409, 500}
-"Refusals of the first dial that a second one would not change (docs/protocol/rpc.md#dialling-again)."
+"Statuses of the first dial that are final, so that it is not retried (docs/protocol/rpc.md#dialling-again)."
 REACH_TIMEOUT = 30.0
 
 
 @dataclass(slots=True)
 class LinkFacts:
-    """How the parts of a link get through."""
+    """Transports of a link and their state."""
 
     policy: DialPolicy | None = None
     relay: RelayDialer | None = None
     coordination: str = ""
-    "`websocket` or `stream`; empty before the first session."
+    "Transport of coordination: `websocket` or `stream`; empty before the first session."
     is_disabled: bool = False
-    "Direct paths are switched off on this side."
+    "Whether direct paths are disabled on this side."
     is_blocked: bool = False
-    "The deployment forbids direct paths."
+    "Whether the deployment forbids direct paths."
     stun_servers: int = 0
 
 
 @dataclass(slots=True)
 class WorkspaceLink:
-    """An open link."""
+    """Open link to an agent."""
 
     node: Node
     controller: Controller
@@ -64,21 +64,21 @@ class WorkspaceLink:
     regions: dict[int, str] = field(default_factory=dict)
     "Names of the relay regions by id."
     facts: LinkFacts = field(default_factory=LinkFacts)
-    "What was found out on the way; see `explain_link`."
+    "Facts about the link's transports; see `explain_link`."
 
     async def wait_reachable(self, timeout: float = REACH_TIMEOUT) -> None:
-        """Returns when the agent answered inside the tunnel. Raises CoderError after `timeout` seconds."""
+        """Return when the agent answers inside the tunnel. Raise CoderError after `timeout` seconds."""
         with trio.move_on_after(timeout):
             await self.controller.wait_reachable(self.agent_id)
             return
         raise CoderError(
             "unreachable",
             f"the workspace's agent did not answer within {timeout:g} s",
-            "Is the agent running? `coder show WORKSPACE` tells its state, `coder ping WORKSPACE` the path.",
+            "Check the agent's state with `coder show WORKSPACE` and the path with `coder ping WORKSPACE`.",
         )
 
     async def connect(self, port: int) -> trio.abc.HalfCloseableStream:
-        """A TCP stream to a port of the agent."""
+        """Open a TCP stream to a port of the agent."""
         try:
             return await self.node.tcp_connect(self.address, port)
         except MeshError as error:
@@ -87,7 +87,7 @@ class WorkspaceLink:
             ) from error
 
     async def ping(self) -> PingResult:
-        """One ping on the path in use. Raises CoderError when it is lost."""
+        """Ping the agent on the path in use. Raise CoderError if the ping is lost."""
         key = self.controller.public_key_of(self.agent_id)
         if key is None:
             raise CoderError("no_peer", "the agent has not joined the overlay yet")
@@ -97,13 +97,13 @@ class WorkspaceLink:
             raise CoderError("ping", "no answer") from error
 
     async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], dict[str, Any]]:
-        """Its transports and its path in words and numbers, after the last ping."""
+        """Return the transports in words and the path, after the last ping."""
         return explain_link(self, last), describe_path(self, last)
 
 
 @dataclass(frozen=True, slots=True)
 class OverlayNode:
-    """A mesh node of one person in one deployment, on which any number of agents can be reached."""
+    """Mesh node of a user in a deployment, which can reach any number of agents."""
 
     node: Node
     policy: DialPolicy
@@ -116,9 +116,9 @@ class OverlayNode:
 async def open_link(
     policy: DialPolicy, agent_id: UUID, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
 ) -> AsyncIterator[WorkspaceLink]:
-    """Joins the overlay to reach one agent. `tap` sees every inner packet, `trace` what happens on the paths.
+    """Join the overlay to reach one agent. `tap` gets every inner packet, `trace` the events of the paths.
 
-    Raises HttpError when the server refuses, NetError when it cannot be reached.
+    Raise HttpError if the server rejects the request, NetError if it is unreachable.
     """
     async with (
         open_overlay_node(policy, agent_id, direct=direct, tap=tap, trace=trace) as overlay,
@@ -131,7 +131,8 @@ async def open_link(
 async def open_overlay_node(
     policy: DialPolicy, agent_id: UUID, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
 ) -> AsyncIterator[OverlayNode]:
-    """A node with the relay map the deployment gives those who may see `agent_id`. Raises HttpError, NetError."""
+    """Open a node with the deployment's relay map, which requires permission to see `agent_id`. Raise HttpError or
+    NetError."""
     info = await _connection_info(policy, agent_id)
     relay = RelayDialer(policy, force_websockets=info.derp_force_websockets)
     facts = LinkFacts(policy, relay, "", not direct, info.disable_direct_connections)
@@ -155,9 +156,9 @@ async def open_overlay_node(
 async def join_agent(
     overlay: OverlayNode, agent_id: UUID, *, ends_when_refused: bool = False
 ) -> AsyncIterator[WorkspaceLink]:
-    """A tunnel to one agent, coordinated by the server, which asks whether the person may.
+    """Open a tunnel to an agent, coordinated by the server, which checks the user's permission.
 
-    Without `ends_when_refused` only the first refusal is raised; with it, one that comes later as well.
+    Without `ends_when_refused`, only the first rejection is raised; with it, also later ones.
     """
     ident, policy = agent_id, overlay.policy
     facts = replace(overlay.facts)
@@ -165,8 +166,8 @@ async def join_agent(
     @asynccontextmanager
     async def session(resume_token: str) -> AsyncIterator[Session]:
         path = f"/api/v2/workspaceagents/{agent_id}/coordinate?version={API_VERSION}"
-        where, headers = show_resume_token(path, resume_token)
-        socket = await connect_websocket(policy, where, headers=headers)
+        resume_path, headers = show_resume_token(path, resume_token)
+        socket = await connect_websocket(policy, resume_path, headers=headers)
         facts.coordination = socket.transport
         try:
             async with open_session(socket, "client") as opened:
@@ -176,7 +177,7 @@ async def join_agent(
                 await trio.aclose_forcefully(socket)
 
     async def coordinate(controller: Controller) -> None:
-        is_lost = _is_lost_right if ends_when_refused else lambda _error: False
+        is_lost = _is_permission_lost if ends_when_refused else lambda _error: False
         await keep_coordinated(controller, session, is_final=_is_final, is_bad_token=_is_bad_token, is_lost=is_lost)
 
     node, direct = overlay.node, overlay.direct
@@ -192,26 +193,26 @@ async def join_agent(
 
 
 def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[TransportVerdict]:
-    """Each transport of an open link in words, best known last: API, links, relay, UDP, direct path."""
+    """Describe each transport of an open link in words: API, links, relay, UDP, direct path."""
     from coder.tailnet import verdicts
 
     facts, status = link.facts, link.node.status()
-    found = []
+    lines = []
     if facts.policy is not None:
         origin = facts.policy.origin
         proxy = shown_proxy(proxy_for(facts.policy, origin.hostname or "", origin.scheme))
-        found.append(verdicts.api(url=facts.policy.url, proxy=proxy, latency_s=None))
-    found.append(verdicts.links(facts.coordination))
+        lines.append(verdicts.api(url=facts.policy.url, proxy=proxy, latency_s=None))
+    lines.append(verdicts.links(facts.coordination))
     region = status.self_info.preferred_derp
     works = False
     for transport in facts.relay.transports(region) if facts.relay is not None else ():
-        found.append(verdicts.relay(transport.name, transport.verdict, is_needed=not works))
+        lines.append(verdicts.relay(transport.name, transport.verdict, is_needed=not works))
         works = works or transport.verdict == "works"
     seen = [str(endpoint) for endpoint in status.self_info.endpoints]
     servers = 0 if facts.is_disabled or facts.is_blocked else facts.stun_servers
     if not (facts.is_disabled or facts.is_blocked):
         address = seen[0] if seen else ""
-        found.append(
+        lines.append(
             verdicts.udp(
                 works=status.udp_works,
                 servers=servers,
@@ -222,7 +223,7 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Tr
         )
     key = link.controller.public_key_of(link.agent_id)
     direct = last.endpoint if last is not None and last.via == "direct" else ""
-    found.append(
+    lines.append(
         verdicts.direct(
             endpoint=direct,
             is_disabled=facts.is_disabled,
@@ -232,11 +233,11 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Tr
             peer_endpoints=None if key is None else link.node.candidates_of(key),
         )
     )
-    return found
+    return lines
 
 
 def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[str, Any]:
-    """The path of an open link in numbers: what it is, what it took, and why it is not direct (None when it is)."""
+    """Return the path of an open link, its latency, and the reason why it is not direct (None if it is)."""
     status = link.node.status()
     key = link.controller.public_key_of(link.agent_id)
     peer = next((peer for peer in status.peers if peer.public_key == key), None)
@@ -272,8 +273,8 @@ def _is_final(error: Exception) -> bool:
     return isinstance(error, HttpError) and error.status in FINAL_STATUSES
 
 
-def _is_lost_right(error: Exception) -> bool:
-    """The API's own refusal; what a proxy on the way says while a server restarts is none."""
+def _is_permission_lost(error: Exception) -> bool:
+    """Return whether the error is the API's own and final; a proxy's answer while the server restarts is not."""
     return isinstance(error, HttpError) and error.is_enveloped and error.status in {401, 403, 404}
 
 

@@ -1,4 +1,4 @@
-"""Following logs over a WebSocket: build and import logs (one object a message), agent logs (arrays)."""
+"""Log streams over WebSockets: build and import logs (one object per message), agent logs (arrays)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ T = TypeVar("T", ProvisionerJobLog, WorkspaceAgentLog)
 
 
 async def follow_job_logs(policy: DialPolicy, path: str, *, after: int = -1) -> AsyncIterator[ProvisionerJobLog]:
-    """Each log line from `after` on until the job has ended; reconnects where it stopped when the network breaks.
+    """Yield each log line from `after` until the job has ended; reconnect at the last line after a network failure.
 
-    `path` is the logs endpoint, e.g. `/api/v2/workspacebuilds/{id}/logs`. Raises HttpError when refused, NetError
-    when the server stays away.
+    `path` is the logs endpoint, e.g. `/api/v2/workspacebuilds/{id}/logs`. Raise HttpError if the server rejects it,
+    NetError if the server stays unreachable.
     """
     async for line in _follow(policy, path, after, ProvisionerJobLog):
         yield line
 
 
 async def follow_agent_logs(policy: DialPolicy, agent_id: UUID, *, after: int = 0) -> AsyncIterator[WorkspaceAgentLog]:
-    """Each agent log line; ends when a newer build replaces the agent."""
+    """Yield each agent log line until a newer build replaces the agent."""
     async for line in _follow(policy, f"/api/v2/workspaceagents/{agent_id}/logs", after, WorkspaceAgentLog):
         yield line
 
@@ -56,7 +56,7 @@ async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
             if socket.close_code == 1000:
                 return
         except trio.BrokenResourceError:
-            pass  # connect again below, from the last line seen
+            pass  # reconnect below, from the last line seen
         finally:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(socket)
@@ -64,6 +64,6 @@ async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
 
 
 def _lines(message: bytes | str, kind: type[T]) -> list[T]:
-    """One line or several: job logs come singly, agents' in lists."""
+    """Parse a message: one line for job logs, a list for agent logs."""
     data = message.encode() if isinstance(message, str) else message
     return read_answer(data, list[kind]) if data.lstrip().startswith(b"[") else [read_answer(data, kind)]  # type: ignore[valid-type]

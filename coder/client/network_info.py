@@ -1,7 +1,7 @@
-"""The file IDEs read to show how their SSH connection goes: `<our parent's pid>.json`.
+"""File with the state of an SSH connection for IDEs: `<parent pid>.json`.
 
-Our parent is the SSH client whose ProxyCommand we are; editors know its process id and look for that name. Fields
-and units are those the field's tool writes. The file stays when we end: editors clean their directory themselves.
+The parent is the SSH client of this ProxyCommand; editors know its process id and read the file of that name. Fields
+and units are the original's. The file is kept at exit: editors clean up their directory themselves.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _log = get_logger("network-info")
 
 
 class Rates:
-    """Bytes a second between two looks at growing totals."""
+    """Rates in bytes per second between two readings of growing totals."""
 
     def __init__(self, now: float) -> None:
         self._at = now
         self._totals = (0, 0)
 
     def since_last(self, sent: int, received: int, now: float) -> tuple[int, int]:
-        """(upload, download) in bytes a second."""
+        """Return (upload, download) in bytes per second."""
         seconds = now - self._at
         before, self._at, self._totals = self._totals, now, (sent, received)
         if seconds <= 0:
@@ -40,7 +40,7 @@ class Rates:
 
 
 def describe(link: WorkspaceLink, ping: PingResult, rates: Rates, now: float) -> dict[str, Any]:
-    """The file's content. Latencies in milliseconds, regions by name."""
+    """Return the file's content. Latencies are in milliseconds, regions by name."""
     info = link.node.self_info
     latencies = {
         _region_name(link, int(key.partition("-")[0])): seconds * 1000 for key, seconds in info.derp_latency.items()
@@ -65,7 +65,7 @@ def _region_name(link: WorkspaceLink, region: int) -> str:
 
 
 async def write_network_info(link: WorkspaceLink, directory: str, interval: float) -> None:
-    """Writes the file now and every `interval` seconds until cancelled. Raises CoderError for a useless directory."""
+    """Write the file now and every `interval` seconds until cancelled. Raise CoderError for an unusable directory."""
     folder = Path(directory)
     path = folder / f"{parent_pid()}.json"
     try:
@@ -77,7 +77,9 @@ async def write_network_info(link: WorkspaceLink, directory: str, interval: floa
     while True:
         try:
             content = describe(link, await link.ping(), rates, trio.current_time())
-            write_whole(path, json.dumps(content), mode=0o644)  # an editor may read at any moment
+            write_whole(
+                path, json.dumps(content), mode=0o644
+            )  # written atomically, as an editor can read at any moment
         except (OSError, CoderError, MeshError, trio.BrokenResourceError) as error:
-            _log.debug("no network information this time", error=error)  # the next round may know more
+            _log.debug("no network information this time", error=error)  # no answer yet; the next round retries
         await trio.sleep(interval)

@@ -1,9 +1,8 @@
-"""A process that keeps a person's overlay warm: one mesh node a deployment, a tunnel for each agent in use.
+"""Process that keeps a user's overlay warm: one mesh node per deployment, one tunnel per agent in use.
 
-Commands ask it for streams (shared_link.py). It is forked by the command server and ends with it. A tunnel stays for
-some idle minutes, so that the next command finds its direct path known. Whether a person may enter is asked twice: by
-each command of the server, and by the server of every tunnel, which it closes when a right is lost; then the streams
-through it are cut.
+Commands request streams from it (shared_link.py). The command server forks it, and it exits with that. A tunnel stays
+open for some idle minutes, so that the next command finds a direct path. Permission is checked twice: each command asks
+the server, and the server checks every tunnel and closes it when the permission is lost, which cuts its streams.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from coder.net.policy import DialPolicy
 from coder.net.splice import splice
 
 IDLE_SECONDS = 600.0
-"How long a tunnel nobody uses is kept; also how long the node is after its last tunnel."
+"Seconds that an unused tunnel stays open; also the node after its last tunnel."
 _log = get_logger("overlay")
 
 
 @dataclass(slots=True)
-class _Kept:
-    """A node or a tunnel with those who use it."""
+class _SharedEntry:
+    """Node or tunnel with its number of users."""
 
     ready: trio.Event = field(default_factory=trio.Event)
     value: Any = None
@@ -43,7 +42,7 @@ class _Kept:
     changed: trio.Event = field(default_factory=trio.Event)
 
     async def wait_unused(self) -> None:
-        """Returns when nobody used it for the idle time."""
+        """Return after the idle time without users."""
         while True:
             changed = self.changed
             with trio.move_on_after(IDLE_SECONDS):
@@ -58,7 +57,7 @@ class _Kept:
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[Any]:
-        """The value, for as long as it lives. Raises what kept it from being made."""
+        """Yield the value while it exists. Raise the error of its creation."""
         with trio.CancelScope() as scope:
             self.users.add(scope)
             self.touch()
@@ -73,14 +72,14 @@ class _Kept:
 
 
 class OverlayProcess:
-    """Serves the person's commands until cancelled."""
+    """Server of the user's commands, until cancelled."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
-        self._kept: dict[tuple[str, ...], _Kept] = {}
+        self._kept: dict[tuple[str, ...], _SharedEntry] = {}
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """One request; its failure is its own."""
+        """Serve a request; its failure does not affect others."""
         async with stream:
             if not is_own(stream.socket):
                 return
@@ -113,61 +112,63 @@ class OverlayProcess:
     @asynccontextmanager
     async def _tunnel(self, policy: DialPolicy, direct: bool, agent: UUID) -> AsyncIterator[WorkspaceLink]:
         token = policy.token.reveal() if policy.token else ""
-        place = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
-        node = self._keep(place, lambda kept: self._hold(kept, place, open_overlay_node(policy, agent, direct=direct)))
-        name = (*place, str(agent))
-        tunnel = self._keep(name, lambda kept: self._join(kept, name, node, agent))
+        node_key = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
+        node = self._keep(
+            node_key, lambda entry: self._hold(entry, node_key, open_overlay_node(policy, agent, direct=direct))
+        )
+        name = (*node_key, str(agent))
+        tunnel = self._keep(name, lambda entry: self._join(entry, name, node, agent))
         async with tunnel.used() as link:
             yield link
 
-    def _keep(self, name: tuple[str, ...], begin: Any) -> _Kept:
-        found = self._kept.get(name)
-        if found is None:
-            found = self._kept[name] = _Kept()
-            self._nursery.start_soon(begin, found)
-        return found
+    def _keep(self, name: tuple[str, ...], begin: Any) -> _SharedEntry:
+        entry = self._kept.get(name)
+        if entry is None:
+            entry = self._kept[name] = _SharedEntry()
+            self._nursery.start_soon(begin, entry)
+        return entry
 
-    async def _join(self, kept: _Kept, name: tuple[str, ...], node: _Kept, agent: UUID) -> None:
+    async def _join(self, entry: _SharedEntry, name: tuple[str, ...], node: _SharedEntry, agent: UUID) -> None:
         async def join() -> None:
             async with node.used() as overlay:
-                await self._hold(kept, name, join_agent(overlay, agent, ends_when_refused=True))
+                await self._hold(entry, name, join_agent(overlay, agent, ends_when_refused=True))
 
         try:
             await join()
         except Exception as error:
-            self._fail(kept, name, error)
-        if not kept.ready.is_set():
-            self._fail(kept, name, CoderError("overlay", "the mesh node ended"))
+            self._fail(entry, name, error)
+        if not entry.ready.is_set():
+            self._fail(entry, name, CoderError("overlay", "the mesh node ended"))
 
-    async def _hold(self, kept: _Kept, name: tuple[str, ...], manager: Any) -> None:
-        """Opens it and keeps it until it breaks or nobody wants it; then whoever uses it is cut."""
+    async def _hold(self, entry: _SharedEntry, name: tuple[str, ...], manager: Any) -> None:
+        """Open the value and keep it until it fails or is unused; then cancel its users."""
         try:
-            async with manager as kept.value:
-                kept.ready.set()
-                await kept.wait_unused()
-                self._kept.pop(name, None)  # who comes now has another made
+            async with manager as entry.value:
+                entry.ready.set()
+                await entry.wait_unused()
+                self._kept.pop(name, None)  # later users open a new one
         except Exception as error:
-            self._fail(kept, name, error)
+            self._fail(entry, name, error)
         finally:
-            if self._kept.get(name) is kept:
+            if self._kept.get(name) is entry:
                 del self._kept[name]
-            for scope in list(kept.users):
-                if kept.error is None or kept.value is not None:
+            for scope in list(entry.users):
+                if entry.error is None or entry.value is not None:
                     scope.cancel()
 
-    def _fail(self, kept: _Kept, name: tuple[str, ...], error: Exception) -> None:
-        found = error
-        while isinstance(found, ExceptionGroup):
-            found = found.exceptions[0]
-        kept.error = found if isinstance(found, CoderError) else CoderError("overlay", "the shared overlay failed")
-        kept.ready.set()
-        if self._kept.get(name) is kept:
+    def _fail(self, entry: _SharedEntry, name: tuple[str, ...], error: Exception) -> None:
+        cause = error
+        while isinstance(cause, ExceptionGroup):
+            cause = cause.exceptions[0]
+        entry.error = cause if isinstance(cause, CoderError) else CoderError("overlay", "the shared overlay failed")
+        entry.ready.set()
+        if self._kept.get(name) is entry:
             del self._kept[name]
-        _log.debug("a shared tunnel ended", error=found)
+        _log.debug("a shared tunnel ended", error=cause)
 
 
 def policy_of(request: dict[str, Any]) -> DialPolicy:
-    """The policy that the person's configuration directory gives. Raises CoderError when it is another one."""
+    """Return the dial policy of the user's configuration directory. Raise CoderError if the request's differs."""
     directory = Path(request["directory"])
     url, token = ((directory / name).read_text(encoding="utf-8").strip() for name in ("url", "session"))
     if token_digest(token) != request["token"] or url.rstrip("/") != request["url"]:
@@ -179,11 +180,11 @@ async def _refuse(stream: trio.SocketStream, error: CoderError) -> None:
     try:
         await send_frame(stream, {"error": [error.code, error.message, error.hint]})
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # whoever asked has left
+        pass  # the requester has disconnected
 
 
 async def serve_overlay(listening: socket.socket, parent: int) -> None:
-    """Until `parent`, a descriptor of the command server's, is closed."""
+    """Run until `parent`, a descriptor of the command server, is closed."""
     listening.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
     async with trio.open_nursery() as nursery:

@@ -1,7 +1,7 @@
-"""What commands and the process that shares their overlay say to each other, on a unix socket of the person's.
+"""Protocol between commands and the process that shares their overlay, on a unix socket of the user.
 
-One connection asks for one thing: a frame of JSON (four bytes of length before it) each way; after a granted
-`connect` the connection is the stream. No token is said: both sides read the person's configuration directory.
+Each connection carries one request: a JSON frame (with a four-byte length) in each direction; after a successful
+`connect`, the connection is the stream. Tokens are never sent: both sides read the user's configuration directory.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def is_own(connection: trio.socket.SocketType) -> bool:
-    """Whether a process of this user is at the other end."""
+    """Return whether the peer is a process of this user."""
     data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(data)[1] == os.geteuid())
 
 
 def token_digest(token: str) -> str:
-    """Tells whether two processes mean the same token without saying it."""
+    """Return a digest of the token, so that two processes can compare it without sending it."""
     return hashlib.sha256(b"coder overlay\0" + token.encode()).hexdigest()
 
 
@@ -39,21 +39,21 @@ async def send_frame(stream: trio.SocketStream, content: dict[str, Any]) -> None
 
 
 async def receive_frame(stream: trio.SocketStream) -> dict[str, Any]:
-    """Raises CoderError `overlay` for anything that is no frame."""
+    """Read a frame. Raise CoderError `overlay` for invalid data."""
     (size,) = _LENGTH.unpack(await _exactly(stream, _LENGTH.size))
     if size > LIMIT:
         raise CoderError("overlay", "the shared overlay answered with too much")
-    found = json.loads(await _exactly(stream, size))
-    if not isinstance(found, dict):
+    message = json.loads(await _exactly(stream, size))
+    if not isinstance(message, dict):
         raise CoderError("overlay", "the shared overlay answered with something else")
-    return found
+    return message
 
 
 async def _exactly(stream: trio.SocketStream, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        part = await stream.receive_some(size - len(data))
-        if not part:
+        chunk = await stream.receive_some(size - len(data))
+        if not chunk:
             raise CoderError("overlay", "the shared overlay ended the conversation")
-        data += part
+        data += chunk
     return data

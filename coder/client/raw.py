@@ -1,4 +1,4 @@
-"""`--stdio`: raw bytes between an overlay stream and our standard input and output, for an SSH ProxyCommand."""
+"""`--stdio`: raw bytes between an overlay stream and standard input and output, for an SSH ProxyCommand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHUNK = 256 << 10
 
 
 async def copy_raw(stream: trio.abc.HalfCloseableStream) -> None:
-    """Until one side ends."""
+    """Copy until one side ends."""
     source, sink = StandardInput(), StandardOutput(1)
 
     async def up(scope: trio.CancelScope) -> None:
@@ -32,5 +32,5 @@ async def copy_raw(stream: trio.abc.HalfCloseableStream) -> None:
             while data := await stream.receive_some(CHUNK):
                 await sink.send_all(bytes(data))
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # one of the two sides has ended; so do we
+            pass  # one side has ended, so stop copying
         nursery.cancel_scope.cancel()

@@ -1,7 +1,6 @@
-"""From a workspace's name to an agent that can be dialled: autostart, build, connection, start scripts.
+"""Preparation of a workspace for a connection: autostart, build, agent connection, start scripts.
 
-Everything a person waits for is told on stderr; with `--stdio` only when something takes long. Which workspace
-and agent a name means is `target.py`.
+Waits are reported on stderr; with `--stdio`, only long ones. `target.py` resolves names of workspaces and agents.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ WaitFor = Literal["yes", "no", "auto"]
 
 @dataclass(frozen=True, slots=True)
 class ReadyAgent:
-    """A workspace and the agent to use."""
+    """Workspace and the agent to use."""
 
     workspace: Workspace
     agent: WorkspaceAgent
 
 
 class Preparation:
-    """Brings one target into a state in which it can be dialled."""
+    """Preparation of one target until it can be dialled."""
 
     def __init__(self, http: HttpClient, say: Callable[[str], None], *, autostart: bool = True) -> None:
         self._http, self._say, self._autostart = http, say, autostart
 
     async def find(self, name: str) -> ReadyAgent:
-        """The running workspace and its agent. Starts it when it is stopped, waits for a build under way."""
+        """Return the running workspace and its agent. Start it if it is stopped, and wait for a running build."""
         owner, workspace_name, agent_name = split_target(name)
         path = f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace_name)}"
         workspace = read(await self._http.request("GET", path), Workspace)
@@ -87,21 +86,21 @@ class Preparation:
                 self._say(f"==> {stage}")
 
     async def wait_connected(self, target: ReadyAgent) -> ReadyAgent:
-        """Returns when the agent is connected; says why it is not while waiting."""
-        said = ""
+        """Return when the agent is connected; report why it is not while waiting."""
+        reported = ""
         while target.agent.status != "connected":
-            if not target.agent.status:  # waiting for a word that this server never says would last for ever
+            if not target.agent.status:  # waiting for a status that this server never reports would never end
                 raise CoderError("odd_answer", "The server does not say whether the agent is connected.")
             status, hint = target.agent.status, target.agent.troubleshooting_url
-            if status != said:
+            if status != reported:
                 self._say(_waiting_text(target.agent, hint))
-                said = status
+                reported = status
             await trio.sleep(POLL)
             target = await self._refresh(target)
         return target
 
-    async def is_leaving(self, target: ReadyAgent) -> bool:
-        """Whether the workspace stopped, is being stopped or is gone; False while the server is silent."""
+    async def is_stopping(self, target: ReadyAgent) -> bool:
+        """Return whether the workspace is stopped, stopping or deleted; False without an answer of the server."""
         try:
             build = (await self._again(target.workspace)).latest_build
         except HttpError as error:
@@ -110,19 +109,20 @@ class Preparation:
             return False
         return build.transition != "start"
 
-    async def may_enter(self, target: ReadyAgent) -> bool:
-        """What the server's law says of entering this workspace now; False when it does not say.
+    async def may_connect(self, target: ReadyAgent) -> bool:
+        """Return whether the server permits connections to this workspace now; False without an answer.
 
-        Shares of single workspaces are not asked about here: who enters by one opens a tunnel, which is asked in full.
+        Shares of single workspaces are not checked here: their users open their own tunnel, which the server checks in
+        full.
         """
         workspace = target.workspace
-        what = {
+        check = {
             "resource_type": "workspace_dormant" if workspace.dormant_at else "workspace",
             "resource_id": workspace.id,
             "owner_id": workspace.owner_id,
             "organization_id": workspace.organization_id,
         }
-        body = {"checks": {"enter": {"object": what, "action": "ssh"}}}
+        body = {"checks": {"enter": {"object": check, "action": "ssh"}}}
         try:
             answer = read(await self._http.request("POST", "/api/v2/authcheck", json=body), dict[str, bool])
         except (HttpError, NetError, msgspec.ValidationError):
@@ -130,7 +130,8 @@ class Preparation:
         return answer.get("enter", False)
 
     async def wait_ready(self, target: ReadyAgent, wait: WaitFor) -> None:
-        """Streams the start scripts' log until they have ended, where they block the login or it was asked for."""
+        """Stream the start scripts' log until they have ended, if they block the login or the user requested the
+        wait."""
         blocking = any(script.start_blocks_login for script in target.agent.scripts)
         if wait == "no" or (wait == "auto" and not blocking):
             return

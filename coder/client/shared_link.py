@@ -1,4 +1,4 @@
-"""A link to an agent on the overlay that another process of the person keeps warm (overlay_process.py)."""
+"""Link to an agent on the overlay that another process of the user keeps warm (overlay_process.py)."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
 _place: Path | None = None
 
 
-def offer(place: Path) -> None:
-    """A command server tells its children where their overlay is."""
+def offer(path: Path) -> None:
+    """Descriptor or path of the overlay's socket, which a command server sets for its children."""
     global _place
-    _place = place
+    _place = path
 
 
 @dataclass(frozen=True, slots=True)
 class SharedLink:
-    """What of WorkspaceLink works across processes."""
+    """Subset of WorkspaceLink that works across processes."""
 
     request: dict[str, Any]
     regions: dict[int, str] = field(default_factory=dict)
 
     async def wait_reachable(self, timeout: float = 0.0) -> None:
-        """It is: that is asked before a link is given."""
+        """Do nothing: the agent's answer was awaited before the link was opened."""
 
     async def connect(self, port: int) -> trio.SocketStream:
-        """A TCP stream to a port of the agent. Raises CoderError."""
+        """Open a TCP stream to a port of the agent. Raise CoderError."""
         stream, _ = await _ask({**self.request, "verb": "connect", "port": port})
         return stream
 
     async def ping(self) -> PingResult:
-        """Raises CoderError when it is lost."""
+        """Ping the agent. Raise CoderError if the ping is lost."""
         stream, answer = await _ask({**self.request, "verb": "ping"})
         await trio.aclose_forcefully(stream)
         return PingResult(**answer["ping"])
 
     async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], dict[str, Any]]:
-        """What `explain_link` and `describe_path` say there."""
+        """Return the results of `explain_link` and `describe_path` in the other process."""
         from coder.tailnet.verdicts import TransportVerdict
 
         stream, answer = await _ask({**self.request, "verb": "explain", "last": asdict(last) if last else None})
@@ -64,13 +64,14 @@ class SharedLink:
 async def open_link_for_command(
     policy: DialPolicy, directory: Path, prepare: Preparation, target: ReadyAgent, *, direct: bool, is_own: bool = False
 ) -> AsyncIterator[SharedLink | WorkspaceLink]:
-    """A link to the agent of `target`: on the shared overlay if there is one, of its own otherwise or if `is_own`."""
+    """Open a link to the agent of `target`: on the shared overlay if it exists, otherwise or with `is_own` a separate
+    one."""
     from coder.client.link import open_link
 
     agent = target.agent.id
     if not is_own:
         shared = await open_shared_link(
-            policy, directory, agent, direct=direct, may_enter=lambda: prepare.may_enter(target)
+            policy, directory, agent, direct=direct, may_connect=lambda: prepare.may_connect(target)
         )
         if shared is not None:
             yield shared
@@ -80,14 +81,14 @@ async def open_link_for_command(
 
 
 async def open_shared_link(
-    policy: DialPolicy, directory: Path, agent_id: UUID, *, direct: bool, may_enter: Callable[[], Awaitable[bool]]
+    policy: DialPolicy, directory: Path, agent_id: UUID, *, direct: bool, may_connect: Callable[[], Awaitable[bool]]
 ) -> SharedLink | None:
-    """The link once the agent answers, if there is a shared overlay that may be used; None: open one of your own.
+    """Return a link on the shared overlay after the agent answers; None if the caller must open a separate link.
 
-    `may_enter` asks the server; an open tunnel is no permission. What was given to this command alone (a token,
-    headers, a proxy's password) is never lent to a process that outlives it.
+    `may_connect` asks the server, as an open tunnel is no permission. Credentials of this command alone (a token,
+    headers, a proxy's password) are never passed to a process that outlives it.
     """
-    if _place is None or policy.token is None or not _is_lendable(policy):
+    if _place is None or policy.token is None or not _is_shareable(policy):
         return None
     request = {
         "directory": str(directory.absolute()),
@@ -102,14 +103,14 @@ async def open_shared_link(
 
     async def ask_server() -> None:
         nonlocal is_allowed
-        is_allowed = await may_enter()
+        is_allowed = await may_connect()
 
     async def ask_overlay() -> None:
         nonlocal is_open
         try:
             stream, answer = await _ask({**request, "verb": "reach"})
         except (CoderError, OSError, trio.BrokenResourceError, ValueError, KeyError):
-            return  # whatever is wrong shows again, with its own words, on the way of our own
+            return  # an error recurs, with its own message, on the separate link
         await trio.aclose_forcefully(stream)
         regions.update({int(number): name for number, name in answer["regions"].items()})
         is_open = True
@@ -122,8 +123,9 @@ async def open_shared_link(
     return SharedLink(request, regions) if is_allowed and is_open else None
 
 
-def _is_lendable(policy: DialPolicy) -> bool:
-    """Only what the configuration directory and the machine say, nothing of this one command."""
+def _is_shareable(policy: DialPolicy) -> bool:
+    """Return whether the policy has only settings of the configuration directory and the machine, none of this
+    command."""
     files = policy.ca_file or policy.client_cert or policy.client_key
     return not (policy.headers or files or any("@" in value for value in policy.proxies.values()))
 
@@ -133,7 +135,7 @@ async def _ask(request: dict[str, Any]) -> tuple[trio.SocketStream, dict[str, An
     try:
         await connection.connect(str(_place))
         if not is_own(connection):
-            raise CoderError("overlay", "the shared overlay is somebody else's")
+            raise CoderError("overlay", "the shared overlay belongs to another user")
         stream = trio.SocketStream(connection)
         await send_frame(stream, request)
         answer = await receive_frame(stream)

@@ -1,4 +1,4 @@
-"""A shell or command in a workspace: asyncssh as the client on an overlay stream, our terminal on this side."""
+"""Shell or command in a workspace: an asyncssh client on an overlay stream, with the local terminal."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from coder.net.ssh_transport import StreamTransport
 
 CHUNK = 256 << 10
 LOST = 255
-"Exit code when the connection ends before the command does, as ssh's."
+"Exit code if the connection ends before the command, as ssh's."
 UNREAD = 141
-"Exit code when nobody reads our output any more: that of a program ended by SIGPIPE, as our other commands have it."
+"Exit code after the output's reader has closed it: that of a program killed by SIGPIPE, as for all commands."
 
 
 @dataclass(frozen=True, slots=True)
 class ShellRequest:
-    """What to run."""
+    """Parameters of a shell or command."""
 
     command: str | None = None
     tty: bool = False
@@ -37,18 +37,18 @@ class ShellRequest:
     forward_agent: bool = False
     agent_path: str = ""
     forward_gpg: bool = False
-    "Let the workspace use our GPG agent."
+    "Whether to forward the local GPG agent."
     remote_forwards: tuple[tuple[str, str], ...] = ()
-    "(listen on the workspace, connect here): ports or socket paths as host:port or /path."
+    "Pairs of the workspace's listener and the local target: host:port or /path of a socket."
 
 
 async def run_shell(stream: trio.abc.HalfCloseableStream, request: ShellRequest) -> int:
-    """Runs to the end; returns the exit code. Raises CoderError when SSH cannot be spoken."""
+    """Run the shell and return its exit code. Raise CoderError if the SSH connection fails."""
     async with trio_asyncio.open_loop(), _connection(stream, request) as connection:
         for listen, target in request.remote_forwards:
             await _forward(connection, listen, target)
         if request.forward_gpg:
-            await forward_gpg(_GpgSide(connection))
+            await forward_gpg(_AsyncsshGpg(connection))
         return await _session(connection, request)
 
 
@@ -58,7 +58,7 @@ async def _connection(
 ) -> AsyncIterator[asyncssh.SSHClientConnection]:
     transport = StreamTransport(stream)
     options = asyncssh.SSHClientConnectionOptions(
-        known_hosts=None,  # reaching the agent's overlay address is its identity
+        known_hosts=None,  # the agent's overlay address authenticates it
         username="coder",
         client_keys=None,
         preferred_auth="none",
@@ -83,7 +83,7 @@ async def _connection(
 
 async def _session(connection: asyncssh.SSHClientConnection, request: ShellRequest) -> int:
     size = terminal_size() if request.tty else (0, 0)
-    # As they were typed: a file's name may be in any encoding.
+    # Passed as typed, since a file's name can have any encoding.
     env = {os.fsencode(name): os.fsencode(value) for name, value in request.env.items()}
     command = None if request.command is None else os.fsencode(request.command)
     options: dict[str, Any] = {"env": env, "encoding": None}
@@ -116,21 +116,21 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
             await aio_as_trio(process.stdin.drain)()
         process.stdin.write_eof()
     except (OSError, BrokenPipeError, asyncssh.Error, trio.BrokenResourceError):
-        pass  # the command has ended, or never reads
+        pass  # the command has ended, or does not read
     finally:
         with trio.CancelScope(shield=True):
             await source.aclose()
 
 
 async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
-    """Until the command has said everything. False when whoever reads our output went away before that."""
-    gone = trio.Event()
+    """Copy the command's output until it ends. Return False if the output's reader closed it earlier."""
+    closed = trio.Event()
     output, errors = StandardOutput(1), StandardOutput(2)
 
     def leave() -> None:
-        """Our reader is gone, and with it the reason for the command: ask it to end, and do not wait for it."""
+        """Request the end of the command without waiting, because the output's reader has closed it."""
         process.terminate()
-        gone.set()
+        closed.set()
         nursery.cancel_scope.cancel()
 
     async def copy(pipe: asyncssh.SSHReader[bytes], sink: StandardOutput) -> None:
@@ -140,10 +140,10 @@ async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
         except (BrokenPipeError, trio.BrokenResourceError):
             leave()
         except asyncssh.Error:
-            pass  # the connection ended; the exit code says so
+            pass  # the connection ended; the exit code reports that
 
     async def watch() -> None:
-        """For a command that says nothing for an hour."""
+        """Detect a closed reader also while the command prints nothing."""
         await output.wait_abandoned()
         leave()
 
@@ -158,7 +158,7 @@ async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
         with trio.CancelScope(shield=True):
             await output.aclose()
             await errors.aclose()
-    return not gone.is_set()
+    return not closed.is_set()
 
 
 async def _watch_size(process: asyncssh.SSHClientProcess[bytes]) -> None:
@@ -170,21 +170,21 @@ async def _watch_size(process: asyncssh.SSHClientProcess[bytes]) -> None:
 
 
 async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target: str) -> None:
-    """One remote forward: connections to `listen` in the workspace come out here at `target`."""
+    """Forward connections to `listen` in the workspace to the local `target`."""
     try:
         if listen.startswith("/"):
             forward = connection.forward_remote_path(listen, target)
         else:
             host, _, port = target.rpartition(":")
-            host = host.removeprefix("[").removesuffix("]")  # an address of IPv6
+            host = host.removeprefix("[").removesuffix("]")  # an IPv6 address
             forward = connection.forward_remote_port("127.0.0.1", int(listen), host or "127.0.0.1", int(port))
         await aio_as_trio(_awaited)(forward)
     except (asyncssh.Error, OSError) as error:
         raise CoderError("remote_forward", f"cannot forward {listen} from the workspace") from error
 
 
-class _GpgSide:
-    """What forwarding GPG needs of a connection."""
+class _AsyncsshGpg:
+    """GPG forwarding over an asyncssh connection."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
         self._connection = connection
@@ -196,8 +196,8 @@ class _GpgSide:
             raise CoderError("gpg", "a command for GPG could not be run in the workspace") from error
         return Finished(done.exit_status, bytes(done.stdout or b""), bytes(done.stderr or b""))
 
-    async def forward_socket(self, there: str, here: str) -> None:
-        await _forward(self._connection, there, here)
+    async def forward_socket(self, remote: str, local: str) -> None:
+        await _forward(self._connection, remote, local)
 
 
 async def _awaited(awaitable: Awaitable[object]) -> object:

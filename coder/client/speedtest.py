@@ -1,7 +1,7 @@
-"""The asking side of the speed test on overlay port 3 (docs/protocol/agent-services.md#speed-test).
+"""Client of the speed test on overlay port 3 (docs/protocol/agent-services.md#speed-test).
 
-One JSON line each way, then blocks of random bytes in one direction until the time is over. The answering side is
-the agent's. What is measured is bytes taken by (or from) the stream a second at a time.
+Each side sends one JSON line, then blocks of random bytes flow in one direction until the time is over. The agent is
+the server. The client measures the bytes written to (or read from) the stream each second.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ VERSION = 2
 BLOCK = 2 << 20
 MAX_LINE = 4096
 INTERVAL = 1.0
-"Seconds of one line of the result, as the field's tool has it."
+"Seconds per line of the result, as in Tailscale's tool."
 SHORTEST = 0.01
-"Seconds below which a rest is no interval of its own."
+"Seconds below which a remainder is not a separate interval."
 
 Direction = Literal["down", "up"]
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Bytes that passed between two moments, seconds since the start."""
+    """Bytes transferred between two times, in seconds since the start."""
 
     start: float
     end: float
@@ -36,12 +36,12 @@ class Interval:
 
     @property
     def mbits(self) -> float:
-        """Megabits (10^6) a second."""
+        """Return megabits (10^6) per second."""
         return self.size * 8 / 1e6 / (self.end - self.start) if self.end > self.start else 0.0
 
 
 class _Meter:
-    """Cuts a stream of counts into intervals."""
+    """Meter that divides a stream of byte counts into intervals."""
 
     def __init__(self, now: float) -> None:
         self.began = self._cut = now
@@ -55,7 +55,7 @@ class _Meter:
             self._close(now)
 
     def finish(self, now: float) -> list[Interval]:
-        """All intervals; the last is the whole test."""
+        """Return all intervals; the last is the whole test."""
         if now - self._cut > SHORTEST and self._since:
             self._close(now)
         return [*self.intervals, Interval(0.0, now - self.began, self.total)]
@@ -66,9 +66,9 @@ class _Meter:
 
 
 async def run_speedtest(stream: trio.abc.HalfCloseableStream, direction: Direction, seconds: float) -> list[Interval]:
-    """One test over a fresh stream to the agent's speed test port: its intervals, the last being the whole.
+    """Run a test over a new stream to the agent's speed test port. Return its intervals; the last is the total.
 
-    Raises CoderError when the agent refuses or goes away before the test began.
+    Raise CoderError if the agent rejects the test or disconnects before it starts.
     """
     async with stream:
         try:
@@ -76,7 +76,7 @@ async def run_speedtest(stream: trio.abc.HalfCloseableStream, direction: Directi
         except trio.BrokenResourceError as error:
             raise CoderError("speedtest", "the agent ended the speed test before it began") from error
         meter = _Meter(trio.current_time())
-        # The other side's time runs from the same moment; four times its length is the protocol's patience.
+        # The server's time starts at the same moment; the protocol's timeout is four times the test's length.
         with trio.move_on_after(4 * seconds):
             try:
                 await (_download(stream, meter, rest) if direction == "down" else _upload(stream, meter, seconds))

@@ -1,7 +1,7 @@
-"""Our own standard input and output as trio streams.
+"""Standard input and output of this process as trio streams.
 
-Pipes and sockets (an SSH ProxyCommand) are driven by the event loop; files and terminals go through a thread, because
-they cannot be polled or must not be made non-blocking for the shell that shares them.
+The event loop drives pipes and sockets (an SSH ProxyCommand). Files and terminals use a thread, because they cannot be
+polled or must not become non-blocking for the shell that shares them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if sys.platform != "win32":
 
 CHUNK = 256 << 10
 PIPE = 256 << 10
-"What a pipe of ours holds. Linux counts all pipes of a user together (64 MiB): not more, or many sessions use it up."
+"""Capacity of a pipe in bytes. Linux limits all pipes of a user together (64 MiB), so a higher value would exhaust it
+with many sessions."""
 
 
 def _pollable(descriptor: int) -> bool:
@@ -30,23 +31,23 @@ def _pollable(descriptor: int) -> bool:
 
 
 def _widen(descriptor: int) -> None:
-    """Let a pipe hold more than its 64 KiB, so that its ends take turns less often (Linux)."""
+    """Enlarge a pipe beyond its 64 KiB, which reduces context switches (Linux)."""
     if not sys.platform.startswith("linux"):
         return
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE)
     except OSError:
-        pass  # more than this system grants: it works as it is
+        pass  # above the system's limit: keep the default
 
 
 class StandardInput:
-    """Reads descriptor 0."""
+    """Receive stream of descriptor 0."""
 
     def __init__(self) -> None:
         self._stream = trio.lowlevel.FdStream(os.dup(0)) if _pollable(0) else None
 
     async def receive_some(self) -> bytes:
-        """b'' at the end of input."""
+        """Read at most `max_bytes`; b'' at the end of input."""
         if self._stream is not None:
             return bytes(await self._stream.receive_some(CHUNK))
         return await trio.to_thread.run_sync(os.read, 0, CHUNK, abandon_on_cancel=True)
@@ -57,14 +58,14 @@ class StandardInput:
 
 
 class StandardOutput:
-    """Writes descriptor 1 or 2."""
+    """Send stream of descriptor 1 or 2."""
 
     def __init__(self, descriptor: int = 1) -> None:
         self._descriptor = descriptor
         self._stream = trio.lowlevel.FdStream(os.dup(descriptor)) if _pollable(descriptor) else None
 
     async def send_all(self, data: bytes) -> None:
-        """Raises BrokenPipeError or trio.BrokenResourceError when the reader is gone."""
+        """Write all data. Raise BrokenPipeError or trio.BrokenResourceError if the reader has closed it."""
         if self._stream is not None:
             await self._stream.send_all(data)
             return
@@ -74,9 +75,9 @@ class StandardOutput:
             view = view[written:]
 
     async def wait_abandoned(self) -> None:
-        """Returns when nobody can read any more what is written. Never for anything but a pipe: it would not tell."""
+        """Return when a pipe's read end is closed; never for other files, which do not report it."""
         if self._stream is not None and hasattr(select, "poll") and stat.S_ISFIFO(os.fstat(self._descriptor).st_mode):
-            # Its writing end has nothing to read, ever: what wakes us is that the other end has been closed.
+            # A pipe's write end is never readable, so only the close of the read end wakes this wait.
             await trio.lowlevel.wait_readable(self._stream.fileno())
             poll = select.poll()
             poll.register(self._stream.fileno(), 0)

@@ -1,4 +1,4 @@
-"""Which workspace and which of its agents somebody means by a name."""
+"""Resolution of names to workspaces and agents."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from coder.base.quoted import quoted
 
 
 def split_target(text: str) -> tuple[str, str, str]:
-    """`[owner/]workspace[.agent]` -> (owner, workspace, agent); `--` and `~` are other spellings of `/`.
+    """Split `[owner/]workspace[.agent]` into (owner, workspace, agent); `--` and `~` are alternatives to `/`.
 
-    Owner defaults to `me`, agent to ''. Raises CoderError.
+    Owner defaults to `me`, agent to ''. Raise CoderError.
     """
     body = text.replace("--", "/").replace("~", "/")
     owner, slash, rest = body.partition("/")
@@ -26,19 +26,19 @@ def split_target(text: str) -> tuple[str, str, str]:
 
 
 def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
-    """The agent of that name, or the only one, those of dev containers not counted.
+    """Return the agent with this name, or the only one, not counting those of dev containers.
 
-    Raises CoderError naming those there are.
+    Raise CoderError that lists the agents.
     """
     agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
     names = " ".join(agent.name for agent in agents)
     if not agents:
         raise CoderError("no_agent", f"workspace {quoted(workspace.name)} has no agents")
     if name:
-        found = [agent for agent in agents if agent.name == name]
-        if not found:
+        matches = [agent for agent in agents if agent.name == name]
+        if not matches:
             raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
-        return found[0]
+        return matches[0]
     own = [agent for agent in agents if agent.parent_id is None]
     if len(own) == 1:
         return own[0]

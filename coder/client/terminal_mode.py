@@ -1,4 +1,4 @@
-"""The terminal this process runs in: its size, and raw mode while keystrokes belong to a workspace."""
+"""Size and raw mode of this process's terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 def terminal_size() -> tuple[int, int]:
-    """Columns and lines; 80 by 24 where there is no terminal."""
+    """Return columns and lines; 80 by 24 without a terminal."""
     for descriptor in (1, 0, 2):
         try:
             size = os.get_terminal_size(descriptor)
@@ -21,7 +21,7 @@ def terminal_size() -> tuple[int, int]:
 
 @contextmanager
 def raw_terminal(tty: bool) -> Iterator[None]:
-    """Keystrokes go to the workspace as they are; the terminal is restored whatever happens."""
+    """Set raw mode, so that keystrokes reach the workspace unchanged; always restore the terminal afterwards."""
     if not tty or not sys.stdin.isatty():
         yield
         return

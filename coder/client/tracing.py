@@ -1,4 +1,4 @@
-"""Files a person asked for while a link is open: a capture of inner packets, a log of the connection."""
+"""Diagnostic files of an open link: a capture of inner packets, a log of the connection."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _log = log.get_logger("mesh")
 
 @contextmanager
 def open_capture(path: str) -> Iterator[Tap]:
-    """A tap that writes to a pcap file. Raises CoderError when it cannot be made."""
+    """Return a tap that writes to a pcap file. Raise CoderError if the file cannot be created."""
     try:
-        out = Path(path).open("wb")  # noqa: SIM115 - closed below
+        file = Path(path).open("wb")  # noqa: SIM115 - closed below
     except OSError as error:
         raise CoderError("pcap", f"cannot write the capture file {path}", "Choose a writable place.") from error
-    with out:
-        yield PcapWriter(out, time.time)
+    with file:
+        yield PcapWriter(file, time.time)
 
 
 def logging_trace() -> Trace:
-    """A trace whose facts are log lines."""
+    """Return a trace that writes events as log lines."""
     return Trace(lambda fact: _log.debug(fact.name, **fact.fields))
 
 
 @contextmanager
 def log_to_directory(directory: str) -> Iterator[Path]:
-    """Everything the program logs, debug included, goes to a new file there. Raises CoderError."""
+    """Write all log messages, debug included, to a new file in the directory. Raise CoderError."""
     folder = Path(directory).expanduser()
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    # Editors look for the log of their connection by the process that started it: the SSH client.
+    # Editors find the log of their connection by the pid of its parent, the SSH client.
     path = folder / f"coder-ssh-{stamp}-{secrets.token_hex(3)}-{parent_pid()}.log"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        out = path.open("x", encoding="utf-8")
+        file = path.open("x", encoding="utf-8")
     except OSError as error:
         raise CoderError("log_dir", f"cannot write a log in {folder}", "Choose a writable directory.") from error
-    with out:
-        log.configure(log.human_sink(out), level="debug")
+    with file:
+        log.configure(log.human_sink(file), level="debug")
         try:
             yield path
         finally:

@@ -1,4 +1,4 @@
-"""A local UDP port that comes out in a workspace: every sender here is a port of ours there."""
+"""Forwarding of a local UDP port to a workspace: each local sender gets its own port there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coder.client.link import WorkspaceLink
 from coder.mesh.node import UdpPort
 
 IDLE = 120.0
-"Seconds of silence after which a sender's port in the overlay is given back (RFC 4787 section 4.3)."
+"Idle seconds after which a sender's overlay port is released (RFC 4787 section 4.3)."
 MAX_DATAGRAM = 65_535
 MAX_SENDERS = 256
 
@@ -23,7 +23,7 @@ class _Sender:
 
 
 def open_udp(host: str, port: int) -> trio.socket.SocketType:
-    """A bound, non-blocking UDP socket. Raises OSError."""
+    """Return a bound, non-blocking UDP socket. Raise OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     plain = socket.socket(family, socket.SOCK_DGRAM)
     try:
@@ -37,7 +37,7 @@ def open_udp(host: str, port: int) -> trio.socket.SocketType:
 
 
 async def forward_udp(link: WorkspaceLink, local: trio.socket.SocketType, port: int) -> None:
-    """Carries datagrams between `local` and the workspace's `port` until cancelled."""
+    """Forward datagrams between `local` and the workspace's `port` until cancelled."""
     senders: dict[tuple[str, int], _Sender] = {}
     with local:
         async with trio.open_nursery() as nursery:
@@ -67,7 +67,7 @@ async def _answers(
                 try:
                     await local.sendto(datagram.payload, source)
                 except OSError:
-                    continue  # its socket is gone, or the answer too large for it: UDP
+                    continue  # the socket is closed, or the answer exceeds its limit: drop it, as UDP can
     finally:
         del senders[source]
         sender.port.close()

@@ -1,4 +1,4 @@
-"""Telling the server that a workspace is in use, so that it does not stop under its user."""
+"""Usage reports to the server, which prevent the autostop of a workspace in use."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _log = get_logger("usage")
 
 
 def usage_app(text: str) -> str:
-    """What `--usage-app` means: empty reports nothing, unknown applications count as SSH."""
+    """Return the application of `--usage-app`: empty reports nothing, unknown applications count as SSH."""
     name = text.strip().lower()
     return "" if name == DISABLED else name if name in APPS else "ssh"
 
 
 async def report_usage(policy: DialPolicy, target: ReadyAgent, app: str) -> None:
-    """Once a minute until cancelled; `app` empty: the workspace only. A server that refuses is not asked again."""
+    """Report usage once a minute until cancelled; an empty `app` reports the workspace only. Stop if the server rejects
+    it."""
     body: dict[str, Any] = {"agent_id": target.agent.id, "app_name": app} if app else {}
     path = f"/api/v2/workspaces/{target.workspace.id}/usage"
     async with HttpClient(policy) as http:

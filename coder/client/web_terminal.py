@@ -1,7 +1,7 @@
-"""A terminal of a workspace over the deployment's WebSocket, as browsers use it: no mesh, and it outlives its client.
+"""Workspace terminal over the deployment's WebSocket, as browsers use it: no mesh, and it survives disconnects.
 
-Coming back with the same id finds the same shell. Input goes as JSON messages `{"data"}` and `{"height", "width"}`,
-output comes as bytes.
+A reconnect with the same id reattaches to the same shell. Input is sent as JSON messages `{"data"}` and `{"height",
+"width"}`, output is received as bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from coder.net.websocket import WebSocketStream, connect_websocket
 
 @dataclass(frozen=True, slots=True)
 class TerminalRequest:
-    """Which terminal."""
+    """Parameters of a terminal."""
 
     agent_id: UUID
     reconnect: UUID
@@ -33,9 +33,9 @@ class TerminalRequest:
 
 
 async def run_terminal(policy: DialPolicy, request: TerminalRequest) -> None:
-    """Until the terminal ends: input that ended is no reason to lose what is still being said.
+    """Run until the terminal ends; the end of input does not stop the output.
 
-    Raises HttpError, NetError.
+    Raise HttpError or NetError.
     """
     width, height = terminal_size()
     query = {"reconnect": str(request.reconnect), "width": width, "height": height, "command": request.command}
@@ -61,7 +61,7 @@ async def _feed(stream: WebSocketStream) -> None:
             if text:
                 await stream.send_message(json.dumps({"data": text}).encode())
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # the terminal ended; whoever reads it says so
+        pass  # the terminal ended; its reader reports that
     finally:
         with trio.CancelScope(shield=True):
             await source.aclose()
@@ -85,7 +85,7 @@ async def _drain(stream: WebSocketStream) -> None:
         while (message := await stream.receive_message()) is not None:
             await sink.send_all(message.encode() if isinstance(message, str) else message)
     except trio.BrokenResourceError:
-        pass  # cut off: the shell goes on, and can be come back to
+        pass  # disconnected: the shell continues and can be reattached
     finally:
         with trio.CancelScope(shield=True):
             await sink.aclose()

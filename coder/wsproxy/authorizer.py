@@ -1,8 +1,9 @@
-"""A workspace proxy's answers to its `AppProxy`: the server decides who comes in, its tickets are checked here.
+"""Authorization of a workspace proxy's app requests: the server decides admission, and this module verifies its
+tickets.
 
-What is open is judged again every minute, as the server judges its own, by asking it for another ticket. Of whoever
-came by a ticket alone the server is told what the ticket said; a server of another make does not answer that, and who
-came so stays.
+Open streams are checked again every minute, as the server checks its own, by requesting another ticket. For a visitor
+with only a ticket, the proxy sends the ticket's content; an upstream server does not answer that, so the stream stays
+open.
 """
 
 from __future__ import annotations
@@ -36,24 +37,24 @@ from coder.wsproxy.primary import is_token_refused
 from coder.wsproxy.world import ProxyWorld
 
 JUDGE_EVERY = 60.0
-"""Seconds between looks at what is open: the life of a ticket."""
+"""Seconds between checks of open streams: the lifetime of a ticket."""
 MOST_KNOWN = 4096
-"""Tokens, of sixteen bytes each."""
-JUDGED_AT_ONCE = 8
-"""Questions of a look: a hundred visitors by tickets are judged while a far server answers a dozen times."""
+"""Maximum number of known tokens, 16 bytes each."""
+MAX_CONCURRENT_CHECKS = 8
+"""Concurrent requests of a check: a hundred visitors take about a dozen round trips to a distant server."""
 AT_ONCE = 32
-"""Questions of one of them to the server, which may be far away: a hundred a second over a third of a second."""
+"""Concurrent requests of one visitor to a distant server: a hundred per second with a third of a second latency."""
 _OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
-"""Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
+"""Rejections that concern the visitor; others concern the application, whose streams end without a check."""
 
 _PAGES: dict[int, Reason] = {400: "workspace_offline", 404: "not_found", 502: "agent_offline"}
-"""What a server means that answers every proxy with the page for its visitor (the original)."""
+"""Meaning of statuses with an HTML page: upstream answers every proxy with the page for its visitor."""
 
 _log = get_logger("apps")
 
 
 class RemoteAppAuthorizer:
-    """See `AppAuthorizer` in `appproxy/apps/authorizer.py`."""
+    """Implementation of `AppAuthorizer` (`appproxy/apps/authorizer.py`)."""
 
     def __init__(self, world: ProxyWorld) -> None:
         self._world = world
@@ -63,24 +64,24 @@ class RemoteAppAuthorizer:
         self._sessions = AppSessions(world.clock.now)
         self._open: dict[trio.CancelScope, tuple[float, Visitor, Ticket]] = {}
         self._known: dict[bytes, None] = {}
-        "Digests of tokens that showed somebody to the server, the oldest first."
+        "Digests of tokens that the server accepted, the oldest first."
         self._visitors = KnownVisitors(AT_ONCE)
 
-    # ---- who comes in
+    # ---- admission
 
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tickets.find_ticket_untrusted(self._world.keys, self._world.clock.now(), tokens, request)
 
-    async def admit(self, request: AppRequest, shown: Credentials, user_agent: str = "") -> AppAdmission:
-        async with self._turn(shown, "admit"):
-            return await self._ask(request, shown)
+    async def admit(self, request: AppRequest, credentials: Credentials, user_agent: str = "") -> AppAdmission:
+        async with self._turn(credentials, "admit"):
+            return await self._ask(request, credentials)
 
     @asynccontextmanager
-    async def _turn(self, shown: Credentials, question: str) -> AsyncIterator[None]:
-        """By the address, unless the token is known: whoever makes tokens up shall not be taken for so many people."""
-        digest = _digest(shown.token)
+    async def _turn(self, credentials: Credentials, question: str) -> AsyncIterator[None]:
+        """Limit requests by address, unless the token is known: invented tokens must not count as separate users."""
+        digest = _digest(credentials.token)
         if digest not in self._known:
-            count_admission(self._world.limits, shown.remote_ip, question)
+            count_admission(self._world.limits, credentials.remote_ip, question)
             yield
             return
         async with self._visitors.turn(digest.hex()):
@@ -93,19 +94,19 @@ class RemoteAppAuthorizer:
             if len(self._known) > MOST_KNOWN:
                 del self._known[next(iter(self._known))]
 
-    async def _ask(self, request: AppRequest, shown: Credentials) -> AppAdmission:
-        said = IssueTokenRequest(
+    async def _ask(self, request: AppRequest, credentials: Credentials) -> AppAdmission:
+        body = IssueTokenRequest(
             app_request=SignedAppRequest(**asdict(request)),
-            session_token=shown.token,
+            session_token=credentials.token,
             path_app_base_url=self.settings.own_url,
             app_hostname=self.settings.wildcard,
         )
         try:
-            token = await self._world.primary.issue_ticket(said)
+            token = await self._world.primary.issue_ticket(body)
         except CoderError as error:
             refusal = self._refusal(error)
             if refusal.reason == "sign_in":
-                self._note(shown.token, False)
+                self._note(credentials.token, False)
             raise refusal from error
         try:
             ticket, ends = await app_tickets.read_ticket_untrusted(self._world.keys, self._world.clock.now(), token)
@@ -113,7 +114,7 @@ class RemoteAppAuthorizer:
             _log.warn("a ticket of the server cannot be checked", error=error)
             raise AppRefusedError("primary_away", "Its keys could not be had, or the clocks disagree.") from error
         if ticket.user_id != NIL:
-            self._note(shown.token, True)
+            self._note(credentials.token, True)
         return AppAdmission(ticket, token, datetime.fromtimestamp(ends, UTC))
 
     def _refusal(self, error: CoderError) -> AppRefusedError:
@@ -121,19 +122,19 @@ class RemoteAppAuthorizer:
             self._world.registration.doubt()
             return AppRefusedError("primary_away", "The server does not accept this proxy any more.")
         if not isinstance(error, HttpError):
-            _log.warn("the server could not be asked who may come in", reason=str(error))
+            _log.warn("the server could not be asked about a visitor", reason=str(error))
             return AppRefusedError("primary_away", "The server cannot be reached.")
         fields = {str(item.get("field")): str(item.get("detail")) for item in error.validations}
-        told = from_fields(fields)
-        if told is not None:
-            return told
-        if error.status in {303, 307, 401}:  # a session that ended; some servers show the way to their sign-in page
+        refusal = from_fields(fields)
+        if refusal is not None:
+            return refusal
+        if error.status in {303, 307, 401}:  # the session expired; some servers redirect to their login page
             return AppRefusedError("sign_in")
         if error.is_enveloped and error.status in {403, 404}:
             return AppRefusedError("not_found")
         if _is_page(error) and error.status in _PAGES:
             return AppRefusedError(_PAGES[error.status])
-        _log.warn("the server did not say who may come in", status=error.status, reason=str(error))
+        _log.warn("the server gave no decision on a visitor", status=error.status, reason=str(error))
         return AppRefusedError("primary_away", f"The server answered with status {error.status}.")
 
     async def unseal(self, sealed: str) -> str:
@@ -146,22 +147,22 @@ class RemoteAppAuthorizer:
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
         count_admission(self._world.limits, remote_ip, "cors_of")
-        # A browser asks this without cookies: the server tells of public applications only.
+        # Browsers send preflight requests without cookies, so the server answers for public applications only.
         try:
             return (await self._ask(request, Credentials())).ticket.cors_behavior
         except AppRefusedError:
             return "simple"
 
-    # ---- who stays
+    # ---- open streams
 
     @property
     def sessions(self) -> int:
-        """People's sessions in applications, one by person, application and way."""
+        """Number of app sessions, one per user, app and access method."""
         return len(self._sessions)
 
     @property
     def open_streams(self) -> int:
-        """Requests of applications that are being served, and terminals."""
+        """Number of open app requests and terminals."""
         return len(self._open)
 
     @contextmanager
@@ -171,7 +172,7 @@ class RemoteAppAuthorizer:
 
     @contextmanager
     def watched(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
-        """A scope that is cancelled when the visitor may stay no longer."""
+        """Yield a scope that is cancelled when the visitor loses permission."""
         with trio.CancelScope() as scope:
             self._open[scope] = (trio.current_time(), visitor, ticket)
             try:
@@ -179,78 +180,78 @@ class RemoteAppAuthorizer:
             finally:
                 del self._open[scope]
 
-    async def keep_judging(self) -> None:
+    async def keep_checking(self) -> None:
         while True:
             await trio.sleep(JUDGE_EVERY)
             await self.judge(JUDGE_EVERY)
 
     async def judge(self, older_than: float = 0.0) -> None:
-        """Asks the server about everything that has been open for so many seconds, until it is found to be away."""
+        """Check streams that are open for at least `older_than` seconds, unless the server is unreachable."""
         since = trio.current_time() - older_than
-        alike: dict[tuple[Visitor, AppRequest, UUID], list[trio.CancelScope]] = {}
+        groups: dict[tuple[Visitor, AppRequest, UUID], list[trio.CancelScope]] = {}
         tickets = dict[tuple[Visitor, AppRequest, UUID], Ticket]()
-        for scope, (began, visitor, ticket) in self._open.items():
-            if began <= since:
-                what = (visitor, ticket.request, ticket.workspace_id)
-                alike.setdefault(what, []).append(scope)
-                tickets[what] = ticket
-        left, asked = iter(alike.items()), list[list[trio.CancelScope]]()
+        for scope, (opened_at, visitor, ticket) in self._open.items():
+            if opened_at <= since:
+                key = (visitor, ticket.request, ticket.workspace_id)
+                groups.setdefault(key, []).append(scope)
+                tickets[key] = ticket
+        remaining, pending = iter(groups.items()), list[list[trio.CancelScope]]()
         async with trio.open_nursery() as nursery:
 
             async def ask() -> None:
-                for what, scopes in left:
-                    asked.append(scopes)
+                for key, scopes in remaining:
+                    pending.append(scopes)
                     try:
-                        may_stay = await self._may_stay(what[0], tickets[what])
+                        may_stay = await self._may_stay(key[0], tickets[key])
                     except NetError as error:
-                        _log.debug("the server is away; who may stay is asked later", reason=str(error))
-                        self._put_back(asked)
+                        _log.debug("the server is unreachable; open streams are checked later", reason=str(error))
+                        self._move_last(pending)
                         nursery.cancel_scope.cancel()
                         return
-                    asked.remove(scopes)
+                    pending.remove(scopes)
                     for scope in scopes if not may_stay else ():
                         scope.cancel()
 
-            for _ in range(min(JUDGED_AT_ONCE, len(alike))):
+            for _ in range(min(MAX_CONCURRENT_CHECKS, len(groups))):
                 nursery.start_soon(ask)
 
-    def _put_back(self, asked: list[list[trio.CancelScope]]) -> None:
-        """The next look begins with others: whose questions alone fail so must keep nobody from being judged."""
-        for scope in chain.from_iterable(asked):
+    def _move_last(self, pending: list[list[trio.CancelScope]]) -> None:
+        """Move streams to the end of the next check, so that failing requests do not block the other checks."""
+        for scope in chain.from_iterable(pending):
             if scope in self._open:
                 self._open[scope] = self._open.pop(scope)
 
     async def _may_stay(self, visitor: Visitor, ticket: Ticket) -> bool:
-        """Raises the error when the server cannot be reached."""
+        """Return whether the visitor still has permission. Raise the error if the server is unreachable."""
         if not visitor.shown.token and visitor.user_id != NIL:
             return await self._may_stay_by_ticket(ticket)
         try:
-            found = (await self._ask(ticket.request, visitor.shown)).ticket
+            current = (await self._ask(ticket.request, visitor.shown)).ticket
         except AppRefusedError as refused:
             if _is_away(refused.__cause__):
                 raise refused.__cause__ from None
             return refused.reason not in _OUTSIDE
-        # Names are given to others: a right to who is called so now is none to who was.
-        return found.workspace_id == ticket.workspace_id
+        # Names can be reused: permission for the current workspace of this name is not permission for the former one.
+        return current.workspace_id == ticket.workspace_id
 
     async def _may_stay_by_ticket(self, ticket: Ticket) -> bool:
-        asked = SignedAppRequest(**asdict(ticket.request))
-        said = MayStayRequest(asked, ticket.user_id, ticket.workspace_id, ticket.agent_id)
+        app_request = SignedAppRequest(**asdict(ticket.request))
+        body = MayStayRequest(app_request, ticket.user_id, ticket.workspace_id, ticket.agent_id)
         try:
-            return await self._world.primary.may_stay(said)
+            return await self._world.primary.may_stay(body)
         except CoderError as error:
             if _is_away(error):
                 raise
             if is_token_refused(error):
                 self._world.registration.doubt()
-            # Not the visitor's fault: the server is of another make, or fails.
+            # Keep the visitor: the server is upstream's, or failed.
             _log.debug("the server did not say whether a visitor may stay", reason=str(error))
             return True
 
-    # ---- what is told
+    # ---- reports
 
     async def keep_reporting(self) -> None:
-        """Tells the server of use, now and then and once more at the end."""
+        """Report usage to the server periodically and once at the end."""
         while not self.stopping.is_set():
             with trio.move_on_after(REPORT_EVERY):
                 await self.stopping.wait()
@@ -260,7 +261,7 @@ class RemoteAppAuthorizer:
         try:
             await self._sessions.report(self._world.primary.report_stats)
         except CoderError as error:
-            # The sessions stay and are reported next time.
+            # The sessions are kept and reported next time.
             _log.warn("use of applications could not be reported", reason=error.message)
 
 
@@ -269,10 +270,11 @@ def _digest(token: str) -> bytes:
 
 
 def _is_away(error: BaseException | None) -> TypeGuard[NetError]:
-    """Nobody answered; what makes no sense is an answer to one question."""
+    """Return whether the server did not answer; an invalid answer affects only its request."""
     return isinstance(error, NetError) and error.code != "protocol"
 
 
 def _is_page(error: HttpError) -> bool:
-    """Is the body HTML? Its first bytes are in the message of an answer that is not the API's own."""
+    """Return whether the body is HTML; the message of an answer in another format than the API's has its first
+    bytes."""
     return not error.is_enveloped and "<!doctype html" in error.message.lower()

@@ -1,4 +1,4 @@
-"""The settings of a workspace proxy: three of its own, and those of the server that need no database."""
+"""Settings of a workspace proxy: three of its own, and those of the server that require no database."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ SHARED = frozenset(
         "prometheus_address",
     }
 )
-"""Settings of the server that a proxy acts on."""
+"""Settings of the server that a proxy supports."""
 
 WITHOUT_EFFECT = {
     "docs_url": "pages that link to the documentation are the server's",
     "dangerous_allow_cors_requests": "a proxy has no API that pages of other origins could ask",
-    "disable_owner_workspace_access": "the server decides who may enter a workspace",
+    "disable_owner_workspace_access": "the server decides who can connect to a workspace",
     "experiments": "experiments are the server's",
     "pprof_enable": "profiles are the server's, under /api/v2/debug/pprof",
     "pprof_address": "profiles are the server's, under /api/v2/debug/pprof",
@@ -97,7 +97,7 @@ WITHOUT_EFFECT = {
     "trace_honeycomb_api_key": "requests at proxies are not traced",
     "trace_datadog": "it is about the runtime of another language",
 }
-"""Accepted from the environment, so that a server's can be shared with its proxies. Why nothing here acts on them."""
+"""Reasons of settings without effect, accepted from the environment so that server and proxies can share one file."""
 
 PROXY_OPTIONS = (
     *OWN_OPTIONS,
@@ -107,18 +107,18 @@ PROXY_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ProxyConfig:
-    """Everything `run_proxy` needs to know."""
+    """Configuration for `run_proxy`."""
 
     primary_access_url: str
-    "Without a slash at the end."
+    "Access URL of the server, without a trailing slash."
     token: Secret
     server: ServerConfig
-    "What a proxy shares with a server: listeners, addresses, cookies, its relay."
+    "Settings shared with a server: listeners, addresses, cookies, relay."
     derp_only: bool = False
 
 
 def proxy_config(inputs: Inputs) -> ProxyConfig:
-    """Reads all options. Raises CoderError `bad_option`."""
+    """Return the configuration from all options. Raise CoderError `bad_option` for an invalid one."""
     resolved = resolve(PROXY_OPTIONS, inputs)
     values: dict[str, Any] = {name: resolved[name] for name in SHARED}
     server = ServerConfig(**values)

@@ -1,7 +1,7 @@
-"""Raw streams at a proxy: its relay, and terminals of agents.
+"""Raw streams of a proxy: its relay, and terminals of agents.
 
-A terminal opens by a ticket in its address, which the dashboard fetched from the server, or by a session this proxy
-knows; the latter only for pages of our own, because a browser sends cookies whoever asks.
+A terminal requires a ticket in its URL, which the dashboard fetched from the server, or a session at this proxy. A
+session counts only for pages of the same origin, because a browser sends cookies for any page.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 DIAL_FAILED = 1011
 NO_LONGER_ALLOWED = 1008
-"""Close codes."""
+"""WebSocket close codes."""
 MAX_MESSAGE = 1 << 20
-"""Bytes of what a person types or pastes at once."""
+"""Maximum bytes of an input message."""
 
 
 def handlers(
     world: ProxyWorld, authorizer: RemoteAppAuthorizer
 ) -> list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]]:
-    """Path patterns, what serves them, and how often they may be asked for."""
-    found: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]] = [("/derp", _relay, RELAY)]
+    """Return path patterns with their handlers and rate limits."""
+    routes: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]] = [("/derp", _relay, RELAY)]
     if not world.config.derp_only:
-        found.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer), API))
-    return found
+        routes.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer), API))
+    return routes
 
 
 async def _relay(world: ProxyWorld, upgrade: Upgrade) -> None:
@@ -84,21 +84,21 @@ async def _terminal(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade:
 async def _visitor(
     authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: Upgrade, agent_id: UUID
 ) -> tuple[Visitor, Ticket]:
-    """Whoever may type there, and by which ticket. Raises AppRefusedError."""
+    """Return the visitor and the ticket that admits it. Raise AppRefusedError."""
     request = upgrade.request
     token = request.first(SIGNED_TOKEN_QUERY)
     ticket = await opens_terminal_untrusted(world.keys, world.clock.now(), token, agent_id) if token else None
     if ticket is not None:
         return Visitor(Credentials(), ticket.user_id), ticket
-    shown = request.credentials
-    if not shown.token:
-        shown = Credentials(
+    credentials = request.credentials
+    if not credentials.token:
+        credentials = Credentials(
             cookie_value(request.headers.get("cookie", ""), PATH_SESSION_COOKIE), True, request.remote_ip
         )
-    if not shown.token or foreign_origin(request.headers, world.access_url):
+    if not credentials.token or foreign_origin(request.headers, world.access_url):
         raise AppRefusedError("sign_in")
-    admission = await authorizer.admit(terminal_request(agent_id), shown)
-    return Visitor(shown, admission.ticket.user_id), admission.ticket
+    admission = await authorizer.admit(terminal_request(agent_id), credentials)
+    return Visitor(credentials, admission.ticket.user_id), admission.ticket
 
 
 async def _attach(world: ProxyWorld, socket: WebSocketStream, agent_id: UUID, spec: terminals.TerminalSpec) -> None:
@@ -111,9 +111,9 @@ async def _attach(world: ProxyWorld, socket: WebSocketStream, agent_id: UUID, sp
                 message = None
             if message is not None:
                 return message
-            scope.cancel()  # the browser left
+            scope.cancel()  # the browser disconnected
             await trio.lowlevel.checkpoint()
-            raise trio.BrokenResourceError("the browser left")
+            raise trio.BrokenResourceError("the browser disconnected")
 
         async def until_stopped(attached: trio.CancelScope) -> None:
             await world.stopping.wait()

@@ -1,6 +1,6 @@
-"""The server's keys by which this proxy checks tickets and opens sealed keys: fetched, kept in memory, kept fresh.
+"""Cache of the server's keys, with which this proxy verifies tickets and decrypts sealed keys.
 
-They are replaced every month and verify for a day longer; a token may name one that is younger than our last look.
+Keys rotate every month and stay valid for a day longer; a token can name a key that is newer than the last fetch.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused
 from coder.domain.foundation.zero import ZERO_TIME
 
 REFRESH = 600.0
-"""Seconds between two looks at the server's keys, as its own processes look."""
+"""Seconds between two fetches of the server's keys, as in its own processes."""
 _PAUSE = 5.0
-"""Seconds in which a key is asked for once: anybody may invent names of keys."""
+"""Seconds between two fetches for unknown keys, because visitors can invent key names."""
 
 _log = get_logger("keys")
 
 
 class KeyRing:
-    """The keys of this process; see `app_tickets.KeyFinder`."""
+    """Keys of this process; see `app_tickets.KeyFinder`."""
 
     def __init__(self, fetch: Callable[[str], Awaitable[list[CryptoKey]]], now: Callable[[], datetime]) -> None:
         self._fetch = fetch
@@ -36,19 +36,20 @@ class KeyRing:
         self._lock = trio.Lock()
 
     async def find(self, feature: str, key_id: str) -> SigningKey:
-        """The key a token names, else another, which will refuse the token. Raises TokenRefused without any key."""
-        found = self._known(feature, key_id)
-        if found is None:
-            async with self._lock:  # a look that is under way may bring it: the first one of all, too
-                if self._may_look(feature) and self._known(feature, key_id) is None:
+        """Return the key that a token names, or another, with which the token fails to verify. Raise TokenRefused
+        without any key."""
+        key = self._known(feature, key_id)
+        if key is None:
+            async with self._lock:  # a running fetch, perhaps the first, can bring the key
+                if self._may_fetch(feature) and self._known(feature, key_id) is None:
                     await self._look(feature)
-            found = self._known(feature, key_id)
-        if found is not None:
-            return found
-        others = self._keys.get(feature)
-        if not others:
+            key = self._known(feature, key_id)
+        if key is not None:
+            return key
+        keys = self._keys.get(feature)
+        if not keys:
             raise TokenRefused("this proxy has no keys of its server yet")
-        return _signing_key(others[0])
+        return _signing_key(keys[0])
 
     def _known(self, feature: str, key_id: str) -> SigningKey | None:
         now = self._now()
@@ -57,7 +58,7 @@ class KeyRing:
                 return _signing_key(key)
         return None
 
-    def _may_look(self, feature: str) -> bool:
+    def _may_fetch(self, feature: str) -> bool:
         return trio.current_time() - self._read_at.get(feature, -_PAUSE) >= _PAUSE
 
     async def _look(self, feature: str) -> None:
@@ -65,11 +66,11 @@ class KeyRing:
         try:
             self._keys[feature] = await self._fetch(feature)
         except CoderError as error:
-            # The keys we have go on working; a visitor with a new one is asked to sign in again.
+            # The known keys stay valid; a visitor with a token of a new key has to log in again.
             _log.warn("the server's keys could not be fetched", feature=feature, reason=error.message)
 
     async def keep_fresh(self) -> None:
-        """Looks now, and again every ten minutes, for ever."""
+        """Fetch the keys now and every ten minutes, forever."""
         while True:
             async with self._lock:
                 for feature in (TICKET_FEATURE, KEY_FEATURE):

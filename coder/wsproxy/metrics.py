@@ -1,7 +1,7 @@
-"""What a workspace proxy counts, for `--prometheus-enable`: requests, applications, terminals, its relay, its process.
+"""Metrics of a workspace proxy for `--prometheus-enable`: requests, applications, terminals, relay, process.
 
-Families that a server has as well bear the server's names, so that one query sums both up; what only a proxy has begins
-with `coderd_wsproxy_`. Labels are routes and a few methods: nothing that a stranger writes becomes a series.
+Families that a server has too have the server's names, so that one query covers both; those of proxies only start with
+`coderd_wsproxy_`. Labels are routes and a few methods, so that clients cannot create series.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 BY_PATH = "/@{user}/{workspace}/apps/{app}/*"
 BY_HOST = "{app host}/*"
-"""Where requests for applications are counted."""
+"""Routes under which requests for applications are counted."""
 ELSEWHERE = "/*"
-"""Where those are counted that are nobody's."""
+"""Route under which unmatched requests are counted."""
 
 FAMILIES: tuple[Declaration, ...] = (
-    ("coderd_api_requests_processed_total", "counter", "code method path", "Requests that were answered."),
-    ("coderd_api_concurrent_websockets", "gauge", "path", "Open terminals and connections of the relay."),
-    ("coderd_api_websocket_durations_seconds", "histogram", "path", "How long those were open."),
-    ("coderd_wsproxy_app_sessions", "gauge", "", "Sessions in applications: one a person, application and way."),
-    ("coderd_wsproxy_app_streams", "gauge", "", "Requests for applications being served, and open terminals."),
-    ("coderd_wsproxy_registered", "gauge", "", "Whether the server knows of this process at the moment."),
+    ("coderd_api_requests_processed_total", "counter", "code method path", "Answered requests."),
+    ("coderd_api_concurrent_websockets", "gauge", "path", "Open terminals and relay connections."),
+    ("coderd_api_websocket_durations_seconds", "histogram", "path", "Durations of terminals and relay connections."),
+    ("coderd_wsproxy_app_sessions", "gauge", "", "App sessions: one per user, app and access method."),
+    ("coderd_wsproxy_app_streams", "gauge", "", "Open app requests and terminals."),
+    ("coderd_wsproxy_registered", "gauge", "", "Whether this process is registered at the server."),
     ("coderd_build_info", "gauge", "revision version", "The version of this proxy."),
     *RELAY,
     *PROCESS,
@@ -37,7 +37,7 @@ FAMILIES: tuple[Declaration, ...] = (
 
 
 class ProxyMetrics:
-    """The families of one proxy process."""
+    """Metric families of a proxy process."""
 
     def __init__(self) -> None:
         self.families = {name: Family(name, kind, text, tuple(labels.split())) for name, kind, labels, text in FAMILIES}
@@ -45,20 +45,20 @@ class ProxyMetrics:
         self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
 
     def count(self, status: int, method: str, path: str) -> None:
-        """One request that was answered; `path` is a route."""
+        """Count an answered request; `path` is a route."""
         self.families["coderd_api_requests_processed_total"].add(str(status), shown_method(method), path)
 
     def exposition(self, *, sessions: int, streams: int, is_registered: bool, relay: DerpServer | None) -> str:
-        """The text of one scrape."""
-        found = self.families
-        found["coderd_api_concurrent_websockets"].replace(
+        """Return the text of a scrape."""
+        families = self.families
+        families["coderd_api_concurrent_websockets"].replace(
             ((path,), count) for path, count in self.links.by_route().items()
         )
-        found["coderd_wsproxy_app_sessions"].set(sessions)
-        found["coderd_wsproxy_app_streams"].set(streams)
-        found["coderd_wsproxy_registered"].set(is_registered)
-        set_process(found)
-        set_relay(found, relay)
-        found["promhttp_metric_handler_requests_in_flight"].set(1)  # this one
-        found["promhttp_metric_handler_requests_total"].add("200")
-        return exposition(found.values())
+        families["coderd_wsproxy_app_sessions"].set(sessions)
+        families["coderd_wsproxy_app_streams"].set(streams)
+        families["coderd_wsproxy_registered"].set(is_registered)
+        set_process(families)
+        set_relay(families, relay)
+        families["promhttp_metric_handler_requests_in_flight"].set(1)  # this request
+        families["promhttp_metric_handler_requests_total"].add("200")
+        return exposition(families.values())

@@ -1,4 +1,4 @@
-"""The proxy's node on the overlay: coordinated by the server, relaying by our own relay through memory."""
+"""Overlay node of the proxy: coordinated by the server, connected to the proxy's own relay in memory."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from coder.wsproxy.world import ProxyWorld
 _log = get_logger("overlay")
 
 
-async def run_node(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> None:
-    """Opens the node, and sets `world.agent_dialer`; until cancelled."""
-    derp_map = _relay_map(world, told)
+async def run_node(world: ProxyWorld, registration: RegisterWorkspaceProxyResponse) -> None:
+    """Open the node and set `world.agent_dialer`; run until cancelled."""
+    derp_map = _relay_map(world, registration)
     direct = not (world.config.server.block_direct_connections or await _is_direct_blocked(world))
     async with trio.open_nursery() as nursery:
         config = NodeConfig(
             addresses=(random_address(),),
             derp_map=derp_map,
-            derp_dialer=_relay_dialer(world, told, nursery),
+            derp_dialer=_relay_dialer(world, registration, nursery),
             direct=direct,
         )
         async with (
@@ -58,9 +58,9 @@ async def run_node(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> N
                 world.agent_dialer = None
 
 
-def _relay_map(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> DerpMap:
+def _relay_map(world: ProxyWorld, registration: RegisterWorkspaceProxyResponse) -> DerpMap:
     try:
-        return derpmap.with_embedded(derpmap.from_json(told.derp_map), world.primary.url)
+        return derpmap.with_embedded(derpmap.from_json(registration.derp_map), world.primary.url)
     except ValueError as error:
         raise CoderError(
             "bad_derp_map",
@@ -76,7 +76,7 @@ async def _is_direct_blocked(world: ProxyWorld) -> bool:
         _log.warn("the server did not say whether direct paths are blocked; using relays only", reason=error.message)
         return True
     except CoderError:
-        return False  # a server of another make, which tells people only
+        return False  # an upstream server, which answers only users
 
 
 async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
@@ -98,10 +98,12 @@ async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
     await keep_coordinated(controller, connect)
 
 
-def _relay_dialer(world: ProxyWorld, told: RegisterWorkspaceProxyResponse, nursery: trio.Nursery) -> DerpDialer:
-    """Our own region through memory, others over the network."""
-    others = RelayDialer(DialPolicy(world.primary.url, Secret("")), force_websockets=told.derp_force_websockets)
+def _relay_dialer(world: ProxyWorld, registration: RegisterWorkspaceProxyResponse, nursery: trio.Nursery) -> DerpDialer:
+    """Return a dialer that reaches the proxy's own region in memory and others over the network."""
+    remote_dialer = RelayDialer(
+        DialPolicy(world.primary.url, Secret("")), force_websockets=registration.derp_force_websockets
+    )
     if world.relay is None:
-        return others
-    inside, own = world.relay.in_memory_dialer(nursery), told.derp_region_id
-    return OwnRelayDialer(inside, others, lambda region: region.region_id == own)
+        return remote_dialer
+    inside, own = world.relay.in_memory_dialer(nursery), registration.derp_region_id
+    return OwnRelayDialer(inside, remote_dialer, lambda region: region.region_id == own)

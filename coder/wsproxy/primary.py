@@ -1,5 +1,4 @@
-"""The server a proxy belongs to, and what the proxy may ask it (the server's half is
-`services/proxies/proxy_calls.py`)."""
+"""Client of a proxy for the calls to its server (the server side is `services/proxies/proxy_calls.py`)."""
 
 from __future__ import annotations
 
@@ -35,20 +34,20 @@ from coder.net.policy import DialPolicy
 _ROOT = "/api/v2/workspaceproxies/me"
 COORDINATE = f"{_ROOT}/coordinate?version=2.0"
 TIMEOUT = 20.0
-"""Seconds for an answer: a visitor may be waiting for it."""
+"""Timeout in seconds, as a visitor can be waiting for the answer."""
 KEEP = 8
-"""Idle connections: visitors come in bursts."""
+"""Maximum idle connections, as visitors come in bursts."""
 
 T = TypeVar("T")
 
 
 def is_token_refused(error: Exception) -> bool:
-    """Was it the proxy's own token that the server did not accept?"""
+    """Return whether the server rejected the proxy's own token."""
     return isinstance(error, HttpError) and error.status == 401 and error.message in {TOKEN_MISSING, TOKEN_REFUSED}
 
 
 class Primary:
-    """Calls to the server. All raise HttpError when it refuses and NetError when it cannot be reached."""
+    """Calls to the server. All raise HttpError if it rejects them and NetError if it is unreachable."""
 
     def __init__(self, url: str, token: Secret) -> None:
         self.url = url
@@ -67,12 +66,12 @@ class Primary:
         return await self._get("/api/v2/buildinfo", BuildInfoResponse)
 
     async def is_direct_blocked(self) -> bool:
-        """Whether the deployment lets peers talk over relays only."""
-        found = await self._get("/api/v2/workspaceagents/connection", AgentConnectionInfo)
-        return found.disable_direct_connections
+        """Return whether the deployment restricts peers to relays."""
+        info = await self._get("/api/v2/workspaceagents/connection", AgentConnectionInfo)
+        return info.disable_direct_connections
 
-    async def register(self, said: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
-        return self._read(await self._post("register", said), RegisterWorkspaceProxyResponse)
+    async def register(self, body: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
+        return self._read(await self._post("register", body), RegisterWorkspaceProxyResponse)
 
     async def deregister(self, replica_id: UUID) -> None:
         await self._post("deregister", DeregisterWorkspaceProxyRequest(replica_id=replica_id))
@@ -80,12 +79,12 @@ class Primary:
     async def crypto_keys(self, feature: str) -> list[CryptoKey]:
         return (await self._get(f"{_ROOT}/crypto-keys?feature={feature}", CryptoKeysResponse)).crypto_keys
 
-    async def issue_ticket(self, said: IssueTokenRequest) -> str:
-        body = await self._post("issue-signed-app-token", said)
+    async def issue_ticket(self, issue_request: IssueTokenRequest) -> str:
+        body = await self._post("issue-signed-app-token", issue_request)
         return self._read(body, IssueSignedAppTokenResponse).signed_token_str
 
-    async def may_stay(self, said: MayStayRequest) -> bool:
-        return self._read(await self._post("may-stay", said), MayStayResponse).may_stay
+    async def may_stay(self, body: MayStayRequest) -> bool:
+        return self._read(await self._post("may-stay", body), MayStayResponse).may_stay
 
     async def report_stats(self, stats: list[AppStat]) -> None:
         await self._post("app-stats", ReportAppStatsRequest(stats=stats))
@@ -93,10 +92,10 @@ class Primary:
     async def _get(self, path: str, kind: type[T]) -> T:
         return self._read((await self._http.request("GET", path, timeout=TIMEOUT)).body, kind)
 
-    async def _post(self, call: str, said: ApiStruct) -> bytes:
-        # Who does not ask for JSON is given pages for a browser.
+    async def _post(self, call: str, request_body: ApiStruct) -> bytes:
+        # Without this header, the server answers with HTML pages for browsers.
         headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
-        body = codec.encode(said)
+        body = codec.encode(request_body)
         return (await self._http.request("POST", f"{_ROOT}/{call}", body=body, headers=headers, timeout=TIMEOUT)).body
 
     def _read(self, body: bytes, kind: type[T]) -> T:

@@ -1,7 +1,7 @@
-"""That this proxy lives, said to its server every half minute; and what is wrong when it cannot be said.
+"""Registration of this proxy at its server every half minute, and the reason if that fails.
 
-A token the server does not know ends the process: nothing it does is wanted any more. A server that is away is asked
-again and again; what this proxy has keys for goes on meanwhile.
+A rejected token ends the process, since the proxy was deleted. An unreachable server is retried; requests that the
+cached keys cover continue meanwhile.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.primary import Primary, is_token_refused
 
 EVERY = 30.0
-"""Seconds between two registrations, as upstream's."""
+"""Seconds between two registrations, as upstream does."""
 SILENCE = 90.0
-"""Seconds after which the server stops naming us to our siblings: from then on we are not well."""
+"""Seconds after which the server no longer lists this proxy to its siblings, so that it counts as unhealthy."""
 
 _log = get_logger("registration")
 
@@ -33,7 +33,7 @@ OnAnswer = Callable[[RegisterWorkspaceProxyResponse], None]
 
 
 class Registration:
-    """What this process says of itself, and what came back."""
+    """Registration state of this process."""
 
     def __init__(self, primary: Primary, config: ProxyConfig) -> None:
         self._primary = primary
@@ -41,25 +41,25 @@ class Registration:
         self.replica_id: UUID = uuid4()
         self.primary_info: BuildInfoResponse | None = None
         self.problem = ""
-        "Why the last attempt failed, in words; empty when it worked."
+        "Reason of the last failed attempt; empty after a success."
         self.registered = trio.Event()
-        "Set by the first answer."
+        "Event that is set by the first answer."
         self._last_success: float | None = None
         self._doubted = trio.Event()
 
     def doubt(self) -> None:
-        """Somebody was refused for our token: ask at once whether it still holds."""
+        """Check the proxy's token immediately, because a call with it was rejected."""
         self._doubted.set()
 
-    def explain_unwell(self) -> str:
-        """What is wrong with being registered; empty when nothing is."""
+    def unhealthy_reason(self) -> str:
+        """Return why the proxy is not registered; empty if it is."""
         if self._last_success is None:
             return f"this proxy is not registered: {self.problem or 'it has just started'}"
         silent = trio.current_time() - self._last_success
         return f"the server was not reached for {int(silent)} s: {self.problem}" if silent > SILENCE else ""
 
     async def keep(self, on_answer: OnAnswer) -> None:
-        """Registers for ever. Raises CoderError when the server refuses for good."""
+        """Register periodically, forever. Raise CoderError if the server rejects the proxy for good."""
         backoff = Backoff(0.5, EVERY)
         while True:
             self._doubted = trio.Event()
@@ -74,9 +74,9 @@ class Registration:
                 refusal = _final(error, self._primary.url)
                 if refusal is not None:
                     raise refusal from error
-                self.problem = _in_words(error)
+                self.problem = _describe_error(error)
                 delay = backoff.next_delay()
-                _log.warn("the server could not be told that this proxy lives, trying again", reason=self.problem)
+                _log.warn("the proxy could not be registered, retrying", reason=self.problem)
             with trio.move_on_after(delay):
                 await self._doubted.wait()
 
@@ -90,9 +90,9 @@ class Registration:
                     f"Give the server's own address by --primary-access-url; it says it is {info.dashboard_url}.",
                 )
             self.primary_info = info
-        return await self._primary.register(self._introduction())
+        return await self._primary.register(self._registration_body())
 
-    def _introduction(self) -> RegisterWorkspaceProxyRequest:
+    def _registration_body(self) -> RegisterWorkspaceProxyRequest:
         server = self._config.server
         return RegisterWorkspaceProxyRequest(
             access_url=server.access_url,
@@ -106,23 +106,23 @@ class Registration:
             version=BUILD_VERSION,
         )
 
-    async def say_goodbye(self) -> None:
-        """Tells the server that this process ends; it finds out by itself, too."""
+    async def deregister_proxy(self) -> None:
+        """Deregister from the server, which otherwise notices the missing registrations."""
         if not self.registered.is_set():
             return
         try:
             await self._primary.deregister(self.replica_id)
         except CoderError as error:
-            _log.debug("the server was not told that this process ends", reason=error.message)
+            _log.debug("the proxy could not be deregistered", reason=error.message)
 
 
-def _in_words(error: CoderError) -> str:
-    """What went wrong and what helps; hints about refusals are for people at a terminal."""
+def _describe_error(error: CoderError) -> str:
+    """Return the error with its hint; hints about rejected tokens are for terminals."""
     return f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
 
 
 def _final(error: CoderError, primary: str) -> CoderError | None:
-    """What to end with; None for what may be otherwise in a moment."""
+    """Return the error to exit with; None for temporary errors."""
     if is_token_refused(error):
         return CoderError(
             "proxy_token",
@@ -131,10 +131,10 @@ def _final(error: CoderError, primary: str) -> CoderError | None:
             "new one for --proxy-session-token.",
         )
     if isinstance(error, HttpError) and error.status == 400:
-        wrong = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
+        validations = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
         return CoderError(
             "proxy_refused",
-            f"{primary} does not accept what this workspace proxy says of itself ({wrong or error.message})",
+            f"{primary} does not accept what this workspace proxy says of itself ({validations or error.message})",
             "Correct --access-url, --wildcard-access-url and the options of the relay.",
         )
     return error if error.code == "primary_is_proxy" else None

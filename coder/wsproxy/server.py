@@ -1,7 +1,7 @@
-"""A workspace proxy's composition root: opens everything under one nursery, closes it in the reverse order.
+"""Composition root of a workspace proxy: opens all parts under one nursery and closes them in reverse order.
 
-Order: listeners, the HTTP server (health is answered at once), registration, and with its first answer the relay and
-the node on the overlay. Nothing is kept on disk.
+Order: listeners, the HTTP server (which answers health checks immediately), registration, and after its first answer
+the relay and the overlay node. Nothing is stored on disk.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ from coder.wsproxy.registration import Registration
 from coder.wsproxy.site import ProxySite, response_headers
 from coder.wsproxy.world import ProxyWorld
 
-GOODBYE = 2.0
-"""Seconds for telling the server that this process ends, and of the last use."""
+DEREGISTER_SECONDS = 2.0
+"""Seconds to deregister and to report the last usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningProxy:
-    """What a started proxy tells its starter."""
+    """Running proxy, for its starter."""
 
     urls: tuple[str, ...]
-    "Of its listeners."
+    "URLs of its listeners."
     world: ProxyWorld
     authorizer: RemoteAppAuthorizer
     metrics_port: int = 0
 
 
 async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = print) -> None:
-    """Runs the proxy until SIGINT or SIGTERM. Raises CoderError when its server refuses it for good."""
+    """Run the proxy until SIGINT or SIGTERM. Raise CoderError if its server rejects it for good."""
     async with open_proxy(config) as proxy:
         for url in proxy.urls:
             announce(f"Started HTTP listener at {url}")
@@ -89,7 +89,7 @@ async def _tell_when_registered(world: ProxyWorld, announce: Callable[[str], Non
 
 @contextlib.asynccontextmanager
 async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> AsyncIterator[RunningProxy]:
-    """A running proxy for the length of the block. Raises what `Registration.keep` does, whenever that happens."""
+    """Run a proxy for the duration of the block. Raise the errors of `Registration.keep` at any time."""
     async with Primary(config.primary_access_url, config.token) as primary:
         listeners = await open_listeners(config.server)
         config = with_address(config, [url for url, _ in listeners])
@@ -107,7 +107,7 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
                 if not config.derp_only:
                     nursery.start_soon(world.keys.keep_fresh)
                     nursery.start_soon(keep_tidy, world.pool, world.stopping)
-                    nursery.start_soon(authorizer.keep_judging)
+                    nursery.start_soon(authorizer.keep_checking)
                     nursery.start_soon(authorizer.keep_reporting)
                 try:
                     yield RunningProxy(tuple(url for url, _ in listeners), world, authorizer, _port(scrapes))
@@ -126,7 +126,7 @@ def _exposition(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> Expositio
         return world.metrics.exposition(
             sessions=authorizer.sessions,
             streams=authorizer.open_streams,
-            is_registered=not world.registration.explain_unwell(),
+            is_registered=not world.registration.unhealthy_reason(),
             relay=world.relay,
         )
 
@@ -134,7 +134,7 @@ def _exposition(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> Expositio
 
 
 def with_address(config: ProxyConfig, listening: Sequence[str]) -> ProxyConfig:
-    """A proxy that was not told under which address people reach it is reached where it listens."""
+    """Return the configuration with an access URL; without the option, it is the listener's."""
     if config.server.access_url or not listening:
         return config
     return replace(config, server=replace(config.server, access_url=listening[0]))
@@ -156,28 +156,34 @@ def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorl
 async def _close(world: ProxyWorld, authorizer: RemoteAppAuthorizer, http: HttpServer) -> None:
     world.stopping.set()
     with trio.CancelScope(shield=True):
-        with trio.move_on_after(GOODBYE):
-            await world.registration.say_goodbye()
+        with trio.move_on_after(DEREGISTER_SECONDS):
+            await world.registration.deregister_proxy()
         if world.relay is not None:
             world.relay.disconnect_all()
         await http.drained()
-        with trio.move_on_after(GOODBYE):
+        with trio.move_on_after(DEREGISTER_SECONDS):
             await authorizer.report()
 
 
 async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
     mesh = RelayMesh()
 
-    def on_answer(told: RegisterWorkspaceProxyResponse) -> None:
+    def on_answer(registration: RegisterWorkspaceProxyResponse) -> None:
         if not world.registration.registered.is_set():
             if world.config.server.derp_server_enable:
                 rate = max(0, world.config.server.derp_server_bytes_per_second)
-                world.relay = DerpServer(PrivateKey.generate(os.urandom), mesh_key=told.derp_mesh_key, rate=rate)
+                world.relay = DerpServer(
+                    PrivateKey.generate(os.urandom), mesh_key=registration.derp_mesh_key, rate=rate
+                )
             if not world.config.derp_only:
-                nursery.start_soon(run_node, world, told)
-        if world.relay is not None and told.derp_mesh_key:
-            addresses = {one.id: one.relay_address for one in told.sibling_replicas if one.relay_address}
-            mesh.set_others(world.relay, told.derp_mesh_key, addresses, nursery)
+                nursery.start_soon(run_node, world, registration)
+        if world.relay is not None and registration.derp_mesh_key:
+            addresses = {
+                sibling_replica.id: sibling_replica.relay_address
+                for sibling_replica in registration.sibling_replicas
+                if sibling_replica.relay_address
+            }
+            mesh.set_others(world.relay, registration.derp_mesh_key, addresses, nursery)
 
     await world.registration.keep(on_answer)
 
@@ -191,7 +197,7 @@ class _LimitedProxy:
 def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServer:
     table = EndpointTable()
     for pattern, handler, budget in handlers(world, authorizer):
-        table.add(pattern, handler, scope=PUBLIC, budgets=(budget,))  # tickets are looked at inside
+        table.add(pattern, handler, scope=PUBLIC, budgets=(budget,))  # tickets are verified inside
     proxies = TrustedProxies(world.config.server)
     apps = None if world.config.derp_only else AppProxy(authorizer)
     if apps is not None:
@@ -205,21 +211,23 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, list(head.headers)))
-        ours = response_headers(world)
+        own_headers = response_headers(world)
         if apps is not None and takes(head):
-            return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
-        found = table.find(request.path)
-        if found is None:  # the HTTP server asked the same table a moment ago
+            return await apps.serve(
+                head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=own_headers
+            )
+        route = table.find(request.path)
+        if route is None:  # the HTTP server has just checked the same table
             raise LookupError(request.path)
-        endpoint, params = found
-        upgrade = Upgrade(request, params, stream, trailing, ours)
+        endpoint, params = route
+        upgrade = Upgrade(request, params, stream, trailing, own_headers)
         with world.metrics.links.counted(request.method, endpoint.pattern) as upgrade.on_answer:
             draw_on(world.limits, endpoint, upgrade)
             await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
         return None
 
     def is_upgrade(head: h11.Request) -> bool:
-        # With too many parameters it is nobody's: `ProxySite` refuses it.
+        # With too many parameters it belongs to no handler: `ProxySite` rejects it.
         return not has_too_many(head.target) and (takes(head) or table.find(path_of(head)) is not None)
 
     prefixed = world.config.server.host_prefix_cookie

@@ -1,6 +1,6 @@
-"""What a proxy answers besides applications, terminals and its relay: whether it is well, what it is, where to go.
+"""Other routes of a proxy: health, build information, and redirects to the server.
 
-A small ASGI application for the listener. Pages of the dashboard lead to the server; its API is not here.
+A small ASGI application for the listener. Pages of the dashboard redirect to the server; its API is not served.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _ANY_ORIGIN: Fields = (
 
 
 def response_headers(world: ProxyWorld) -> list[tuple[str, str]]:
-    """What every answer of this process carries."""
-    found = [
+    """Return the headers of every answer of this process."""
+    headers = [
         ("x-content-type-options", "nosniff"),
         ("x-coder-build-version", BUILD_VERSION),
         ("x-coder-request-id", str(uuid4())),
@@ -44,12 +44,12 @@ def response_headers(world: ProxyWorld) -> list[tuple[str, str]]:
     server = world.config.server
     if server.strict_transport_security > 0:
         parts = (f"max-age={server.strict_transport_security}", *server.strict_transport_security_options)
-        found.append(("strict-transport-security", "; ".join(parts)))
-    return found
+        headers.append(("strict-transport-security", "; ".join(parts)))
+    return headers
 
 
 class ProxySite:
-    """The ASGI application."""
+    """ASGI application of a proxy."""
 
     def __init__(self, world: ProxyWorld) -> None:
         self._world = world
@@ -63,8 +63,8 @@ class ProxySite:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await receive()  # it asks to be let in; its end has no room before that is heard (middleware.py)
-            await send({"type": "websocket.close", "code": 1008})  # before it was accepted: 403
+            await receive()  # the handshake comes first, since a close is not possible before it (middleware.py)
+            await send({"type": "websocket.close", "code": 1008})  # a close before the accept answers 403
         elif scope["type"] == "http":
             if has_too_many(scope["query_string"]):
                 status, fields, body = 414, _JSON, TOO_MANY_PARAMETERS
@@ -79,7 +79,7 @@ class ProxySite:
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     def answer(self, method: str, path: str, query: str) -> tuple[int, Fields, bytes]:
-        """Status, headers and body of one request."""
+        """Return status, headers and body for a request."""
         route = self._routes.get(path)
         if route is not None and method in {"GET", "HEAD"}:
             return (200, *route())
@@ -91,12 +91,12 @@ class ProxySite:
         if path.startswith(("/api/", "/derp")) or method not in {"GET", "HEAD"} or self._world.config.derp_only:
             detail = f"This is a workspace proxy of {dashboard}. Its API and dashboard are there."
             return 404, _JSON, codec.encode(Envelope(message="Route not found.", detail=detail))
-        # What is no application is meant for the dashboard.
+        # Other paths are the dashboard's.
         return 307, (("location", dashboard + _as_sent(path) + (f"?{query}" if query else "")),), b""
 
     def report(self) -> ProxyHealthReport:
-        """How this process is, for its server."""
-        errors, warnings = [self._world.registration.explain_unwell()], list[str]()
+        """Return the health of this process, for its server."""
+        errors, warnings = [self._world.registration.unhealthy_reason()], list[str]()
         dialer = self._world.agent_dialer
         if dialer is not None and not dialer.controller.is_coordinated:
             warnings.append("not connected to the server's coordinator: new connections to workspaces have to wait")

@@ -1,4 +1,4 @@
-"""What the parts of a workspace proxy share, handed down from its composition root."""
+"""Shared state of a workspace proxy's parts, passed down from its composition root."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from coder.wsproxy.registration import Registration
 
 @dataclass(slots=True)
 class ProxyWorld:
-    """One proxy process."""
+    """State of a proxy process."""
 
     config: ProxyConfig
     primary: Primary
@@ -32,9 +32,9 @@ class ProxyWorld:
     limits: RateLimits
     stopping: trio.Event = field(default_factory=trio.Event)
     agent_dialer: AgentDialer | None = None
-    "Once the node is open."
+    "Dialer of agents, after the node is open."
     relay: DerpServer | None = None
-    "Once the server named the key of its mesh."
+    "Relay, after the server sent the key of its mesh."
     metrics: ProxyMetrics = field(default_factory=ProxyMetrics)
     pool: AppPool = field(init=False)
 

@@ -1,4 +1,4 @@
-"""`coder agent`: the agent role, as the init script starts it."""
+"""`coder agent`: runs the workspace agent, as the init script starts it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
-MADE_FOR_US = "CODER_AGENT_REMOVE_PROGRAM"
-"""Names the program in the folder that the start script made for this one run (`domain/agents/init_scripts.py`)."""
-_MADE = re.compile(r"\.?coder\.[\w.]{6,}")
-"What the script calls such a folder; mktemp of macOS writes more behind it."
+SCRIPT_FOLDER_VARIABLE = "CODER_AGENT_REMOVE_PROGRAM"
+"""Environment variable with the program's path in the temporary folder of the start script
+(`domain/agents/init_scripts.py`)."""
+_SCRIPT_FOLDER = re.compile(r"\.?coder\.[\w.]{6,}")
+"Prefix of that folder's name; mktemp on macOS appends more characters."
 
 
 def _run(invocation: Invocation) -> int:
@@ -44,40 +45,44 @@ def _run(invocation: Invocation) -> int:
     if invocation["can_take_over"]:
         return 0 if invocation["can_take_over"] == FORMAT else 1
     reap_if_first(no_reap=bool(invocation["no_reap"]))
-    kept, env = take_over(os.environ), child_env()
-    ours = os.environ.pop(MADE_FOR_US, "")  # a program that replaces us has it in `env`; nobody else is to know it
+    handover, env = take_over(os.environ), child_env()
+    script_program = os.environ.pop(
+        SCRIPT_FOLDER_VARIABLE, ""
+    )  # a program that replaces this one has it in `env`; children must not inherit it
     try:
         paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
         open_logs(*paths, verbose=bool(invocation.globals["verbose"]))
         warn_of_unsupported(invocation)
         config = _config(invocation)
-        # Whatever we start is given the token we use, not the one we were started with.
+        # Children get the token in use, not the one this process started with.
         os.environ.pop("CODER_AGENT_TOKEN", None)
-        restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
+        restart = Restart(tuple(sys.argv[1:]), env, _handle_inherited_ignored_signals())
         raise_open_files()
         with held_outside_of_receivers():
-            while (left := run_trio(_main, config, kept)) is not None:
-                kept = replace_program(left, restart)
+            while (left := run_trio(_main, config, handover)) is not None:
+                handover = replace_program(left, restart)
     finally:
-        if ours:
-            remove_program(Path(ours))
+        if script_program:
+            remove_script_folder(Path(script_program))
     return 0
 
 
-def remove_program(program: Path) -> None:
-    """Takes away the file and its folder, if the script made them. What else lies there stays, and keeps the folder."""
-    if not program.is_absolute() or program.name != "coder" or not _MADE.fullmatch(program.parent.name):
+def remove_script_folder(program: Path) -> None:
+    """Remove the file and its folder, if the script created them. Other files stay and keep the folder."""
+    if not program.is_absolute() or program.name != "coder" or not _SCRIPT_FOLDER.fullmatch(program.parent.name):
         return
     with contextlib.suppress(OSError):
-        os.chdir("/")  # we were started in it
+        os.chdir("/")  # it is the working directory
         program.unlink(missing_ok=True)
         program.parent.rmdir()
 
 
-def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
-    """Under nohup, or behind `&` in a script, we start with signals ignored, and so would every shell we start.
+def _handle_inherited_ignored_signals() -> tuple[signal.Signals, ...]:
+    """Handle signals that the agent inherited as ignored, under nohup or `&` in a script; its shells would ignore them
+    too.
 
-    A signal that is caught goes back to its default in a child, one that is ignored stays so. Returns those that were.
+    A caught signal is reset to its default in a child; an ignored one stays ignored. Return the signals that were
+    ignored.
     """
     caught = []
     for name in ("SIGHUP", "SIGQUIT"):
@@ -88,41 +93,41 @@ def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
     return tuple(caught)
 
 
-async def _main(config: Any, kept: Any) -> Any:
-    """What is left to another program of this process; None when the agent has ended."""
+async def _main(config: Any, handover: Any) -> Any:
+    """Run the agent. Return the handover to a newer program in this process; None if the agent ended."""
     import trio
 
     from coder.agent.agent import AgentRole
     from coder.agent.upgrade.signals import ENDING, hold, release
 
-    agent, asked = AgentRole(config, kept), False
+    agent, stopping = AgentRole(config, handover), False
 
     async def watch_signals(*, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
-        nonlocal asked
+        nonlocal stopping
         with trio.open_signal_receiver(*ENDING) as signals:
             release()
             task_status.started()
             async for _ in signals:
-                asked = True
+                stopping = True
                 agent.stop()
                 break
             async for _ in signals:
-                raise KeyboardInterrupt  # asked twice: no more waiting for stop scripts
+                raise KeyboardInterrupt  # second signal: stop waiting for stop scripts
 
     async with trio.open_nursery() as nursery:
         await nursery.start(watch_signals)
         while True:
-            given = await agent.run()
-            if given:
+            claimed = await agent.run()
+            if claimed:
                 agent = AgentRole(config)  # the workspace has a new owner
-            elif agent.handover is not None and asked:
-                agent = AgentRole(config, agent.handover)  # it was too late to stop: who goes on runs the stop scripts
+            elif agent.handover is not None and stopping:
+                agent = AgentRole(config, agent.handover)  # too late to stop: the new program runs the stop scripts
             else:
                 break
-            if asked:
+            if stopping:
                 agent.stop()
         if agent.handover is not None:
-            hold()  # for who goes on, until its receiver is open
+            hold()  # for the new program, until its receiver is open
         nursery.cancel_scope.cancel()
     return agent.handover
 
@@ -170,7 +175,7 @@ def _log_file(path: str) -> Path | None:
 
 
 def _address(flag: str, text: str) -> tuple[str, int] | None:
-    """Host and port of a listener; None when it is not asked for."""
+    """Return host and port of a listener; None if it is disabled."""
     if not text:
         return None
     host, _, port = text.rpartition(":")
@@ -203,31 +208,31 @@ AGENT = Command(
             "CODER_AGENT_HEADER",
             kind="string-array",
             default=(),
-            help="Send this header, name=value, with every request; may be given several times.",
+            help="Send this header, name=value, with every request; may be repeated.",
         ),
         Option(
             "agent_header_command",
             "agent-header-command",
             "CODER_AGENT_HEADER_COMMAND",
-            help="A command that prints additional HTTP headers, one key=value a line.",
+            help="Command that prints additional HTTP headers, one key=value a line.",
         ),
         Option(
             "log_dir",
             "log-dir",
             "CODER_AGENT_LOG_DIR",
-            help="Directory for the logs of start and stop scripts; the one for temporary files if left out.",
+            help="Directory for the logs of start and stop scripts; defaults to the temporary directory.",
         ),
         Option(
             "script_data_dir",
             "script-data-dir",
             "CODER_AGENT_SCRIPT_DATA_DIR",
-            help="Directory where scripts keep programs and data; the one for temporary files if left out.",
+            help="Directory for programs and data of scripts; defaults to the temporary directory.",
         ),
         Option(
             "state_dir",
             "state-dir",
             "CODER_AGENT_STATE_DIR",
-            help="Where the flight recorder is kept, which explains disconnects (default: the user's state directory).",
+            help="Path of the flight recorder, which explains disconnects; defaults to the user's state directory.",
         ),
         Option(
             "tailnet_listen_port",
@@ -235,7 +240,7 @@ AGENT = Command(
             "CODER_AGENT_TAILNET_LISTEN_PORT",
             kind="int",
             default=0,
-            help="UDP port of direct connections; 0 lets the system choose.",
+            help="UDP port for direct connections; 0 lets the system choose.",
         ),
         Option(
             "ssh_max_timeout",
@@ -243,7 +248,7 @@ AGENT = Command(
             "CODER_AGENT_SSH_MAX_TIMEOUT",
             kind="duration",
             default=parse_duration("72h"),
-            help="Cut SSH connections that were silent for this long, like 72h.",
+            help="Close SSH connections that are idle for this long, like 72h.",
         ),
         Option(
             "block_file_transfer",
@@ -251,7 +256,7 @@ AGENT = Command(
             "CODER_AGENT_BLOCK_FILE_TRANSFER",
             kind="bool",
             default=False,
-            help="Refuse nc, rsync, scp and sftp, so that SSH carries no files in or out.",
+            help="Block nc, rsync, scp and sftp, so that SSH transfers no files.",
         ),
         Option(
             "block_local_forwarding",
@@ -259,7 +264,7 @@ AGENT = Command(
             "CODER_AGENT_BLOCK_LOCAL_PORT_FORWARDING",
             kind="bool",
             default=False,
-            help="Refuse ssh -L: people cannot reach ports of the workspace through SSH.",
+            help="Block ssh -L: users cannot reach ports of the workspace through SSH.",
         ),
         Option(
             "block_reverse_forwarding",
@@ -267,7 +272,7 @@ AGENT = Command(
             "CODER_AGENT_BLOCK_REVERSE_PORT_FORWARDING",
             kind="bool",
             default=False,
-            help="Refuse ssh -R: the workspace cannot reach ports of people's machines.",
+            help="Block ssh -R: the workspace cannot reach ports of users' machines.",
         ),
         Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
         Option(
@@ -292,7 +297,7 @@ AGENT = Command(
             "CODER_AGENT_DEVCONTAINERS_PROJECT_DISCOVERY_ENABLE",
             kind="bool",
             default=True,
-            help="Show the repositories below the workspace's directory that describe a dev container.",
+            help="Discover repositories with a dev container below the workspace's directory.",
         ),
         Option(
             "discovery_autostart",
@@ -300,13 +305,13 @@ AGENT = Command(
             "CODER_AGENT_DEVCONTAINERS_DISCOVERY_AUTOSTART_ENABLE",
             kind="bool",
             default=False,
-            help="Build those of them whose customizations.coder.autoStart is true.",
+            help="Build discovered dev containers whose customizations.coder.autoStart is true.",
         ),
         Option(
             "socket_path",
             "socket-path",
             "CODER_AGENT_SOCKET_PATH",
-            help="Path of the socket on which scripts reach the agent; if left out, one in a private directory.",
+            help="Path of the socket that scripts connect to; defaults to a path in a private directory.",
         ),
         Option(
             "socket_enabled",
@@ -314,7 +319,7 @@ AGENT = Command(
             "CODER_AGENT_SOCKET_SERVER_ENABLED",
             kind="bool",
             default=True,
-            help="Serve the socket over which scripts of the workspace wait for each other.",
+            help="Serve the socket that workspace scripts use to coordinate their start order.",
         ),
         Option(
             "self_upgrade",
@@ -322,13 +327,13 @@ AGENT = Command(
             "CODER_AGENT_SELF_UPGRADE",
             kind="bool",
             default=False,
-            help="Replace this program by the server's when that is newer; terminals and commands stay.",
+            help="Upgrade to the server's version when it is newer; terminals and commands keep running.",
         ),
         Option(
             "self_upgrade_keyring",
             "self-upgrade-keyring",
             "CODER_AGENT_SELF_UPGRADE_KEYRING",
-            help="File of OpenPGP keys, one of which must have signed a newer program (needs gpgv).",
+            help="Keyring of the OpenPGP keys that may sign upgrades (requires gpgv).",
         ),
         Option("can_take_over", "can-take-over", kind="int", default=0, hidden=True),
         Option("no_reap", "no-reap", kind="bool", default=False, hidden=True),
@@ -337,13 +342,13 @@ AGENT = Command(
             "log-human",
             "CODER_AGENT_LOGGING_HUMAN",
             default="/dev/stderr",
-            help="File that log lines are appended to as text; empty writes none.",
+            help="File to append log lines to as text; empty disables it.",
         ),
         Option(
             "log_json",
             "log-json",
             "CODER_AGENT_LOGGING_JSON",
-            help="File that log lines are appended to as JSON, one object a line.",
+            help="File to append log lines to as JSON, one object a line.",
         ),
         Option("log_stackdriver", "log-stackdriver", "CODER_AGENT_LOGGING_STACKDRIVER", hidden=True),
     ),

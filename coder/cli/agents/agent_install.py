@@ -1,6 +1,6 @@
-"""`coder agent install` and `uninstall`: the agent as a service of this machine.
+"""`coder agent install` and `uninstall`: the agent as a system service.
 
-What is done is `cli/agents/service_units.py`; here it is shown (`--dry-run`) or carried out.
+`cli/agents/service_units.py` computes the steps; this module prints (`--dry-run`) or executes them.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _do(step: Step, token: str) -> None:
                 )
     except OSError as error:
         if getattr(step, "may_fail", False):
-            return  # nothing to stop where there is no service manager
+            return  # no service manager, so nothing to stop
         raise CoderError("service", f"{_shown(step).splitlines()[0]}: {error.strerror or error}", _HINT) from error
 
 
@@ -126,7 +126,7 @@ _HINT = "With --system this needs root; --dry-run shows every step, so that you 
 
 
 def _write(step: WriteFile, text: str) -> None:
-    """All of it or nothing, and never readable by others in between."""
+    """Write the file atomically and never readable by other users."""
     path = Path(step.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text, mode=step.mode, owner=step.owner if step.owner != getpass.getuser() else "")
@@ -139,33 +139,33 @@ def _replace_program(source: Path, path: Path) -> None:
     beside = path.with_name(f".{path.name}.new")
     shutil.copyfile(source, beside)
     beside.chmod(0o755)
-    beside.replace(path)  # a program that runs keeps its file
+    beside.replace(path)  # the file of a running program cannot be overwritten
 
 
-_NAME = Option(
-    "name", "name", default="coder-agent", help="Name of the service, to tell several agents on one machine apart."
-)
+_NAME = Option("name", "name", default="coder-agent", help="Name of the service, if several agents run on one machine.")
 _SYSTEM = Option(
     "system",
     "system",
     kind="bool",
     default=False,
-    help="Install for the whole machine, which needs root; else for the current user only.",
+    help="Install for the whole machine (requires root); defaults to the current user only.",
 )
 _DRY_RUN = Option(
     "dry_run",
     "dry-run",
     kind="bool",
     default=False,
-    help="Show which files and services would be changed, and change nothing.",
+    help="Print the files and services that would change, without changing them.",
 )
 _RUN_AS = Option(
-    "run_as", "run-as", help="With --system: the user as whom the agent and its shells run; else whoever called sudo."
+    "run_as",
+    "run-as",
+    help="With --system: user that runs the agent and its shells; defaults to the user who called sudo.",
 )
 
 INSTALL = Command(
     words="agent install",
-    summary="Let this machine run the agent by itself, from its start on",
+    summary="Install the agent as a system service that starts with the machine",
     run=_install,
     max_args=0,
     options=(
@@ -178,14 +178,14 @@ INSTALL = Command(
             "self-upgrade",
             kind="bool",
             default=True,
-            help="Let the agent replace itself by the program of a newer server.",
+            help="Upgrade the agent when the server has a newer version.",
         ),
         _DRY_RUN,
     ),
 )
 UNINSTALL = Command(
     words="agent uninstall",
-    summary="Stop the agent's service and remove it, its token included",
+    summary="Stop the agent's service and remove it with its token",
     run=_uninstall,
     max_args=0,
     options=(_NAME, _SYSTEM, _RUN_AS, _DRY_RUN),

@@ -1,4 +1,4 @@
-"""How a command inside a workspace is told which agent it speaks for: the options, and what was given by them."""
+"""Options for the agent credentials of commands inside a workspace, and their values."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ AUTH = Option(
     "auth",
     "CODER_AGENT_AUTH",
     default="token",
-    help='How the agent shows the server who it is; "token" is its own token.',
+    help='Method the agent authenticates with; "token" uses the agent\'s token.',
 )
 NAME = Option(
     "agent_name",
     "agent-name",
     "CODER_AGENT_NAME",
-    help="Name of the agent, where the machine has several and its cloud identity stands for all.",
+    help="Name of the agent, for a cloud instance with several agents.",
 )
 _TOKEN = Option(
     "agent_token",
     "agent-token",
     "CODER_AGENT_TOKEN",
     secret=True,
-    help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+    help="Token of the agent; --agent-token-file keeps it out of the process list.",
 )
 _TOKEN_FILE = Option(
     "agent_token_file",
     "agent-token-file",
     "CODER_AGENT_TOKEN_FILE",
-    help="File with the agent's token, which nobody else should be able to read.",
+    help="File with the agent's token; no other user should be able to read it.",
 )
 _URL = Option(
     "agent_url",
     "agent-url",
     "CODER_AGENT_URL",
     kind="url",
-    help="Address of the deployment, like https://coder.example.com; --url if left out.",
+    help="Address of the deployment, like https://coder.example.com; defaults to --url.",
 )
 CREDENTIALS = (_URL, _TOKEN, _TOKEN_FILE)
 
 
-def given_token(invocation: Invocation) -> str:
-    """The token that was given, or that lies in the file; "" without one. Raises CoderError."""
+def read_token_option(invocation: Invocation) -> str:
+    """Return the token of the option or of the file; "" without one. Raise CoderError if the file is unreadable."""
     token, path = str(invocation["agent_token"]), invocation["agent_token_file"]
     if token or not path:
         return token
@@ -56,8 +56,8 @@ def given_token(invocation: Invocation) -> str:
 
 
 def require_token(invocation: Invocation) -> str:
-    """As `given_token`. Raises CoderError without one."""
-    token = given_token(invocation)
+    """Return the token of `read_token_option`. Raise CoderError without one."""
+    token = read_token_option(invocation)
     if not token:
         raise CoderError(
             "agent_token",
@@ -68,7 +68,7 @@ def require_token(invocation: Invocation) -> str:
 
 
 def require_url(invocation: Invocation) -> str:
-    """The deployment's address, as it was given. Raises CoderError without one."""
+    """Return the deployment's address. Raise CoderError without one."""
     url = invocation["agent_url"] or invocation.globals["url"]
     if not url:
         raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")

@@ -1,17 +1,17 @@
-"""Links from a home directory into a clone of dot-files, file by file.
+"""Links from a home directory to the files of a dotfiles clone.
 
-A directory of the repository is a real directory in the home, which may hold other files too; each file of the
-repository becomes a link in it. No directory is ever moved, removed or replaced: ~/.config holds the clone itself and
-the session of the command line, ~/.ssh the keys.
+A directory of the repository becomes a real directory in the home, which can hold other files too; each file of the
+repository becomes a link in it. Directories are never moved, removed or replaced: ~/.config contains the clone itself
+and the session of the command line, ~/.ssh the keys.
 
-What may already be in the place of
+Rules for an existing path that conflicts with
 
-- a directory: a directory is used; a link to a directory is followed; a file is kept as a backup; any other link is
-  replaced.
-- a file, or a link of the repository: the link to it stays; another link is replaced; a file is kept as a backup; a
-  directory is left alone and named.
+- a directory: a directory is used; a link to a directory is followed; a file is renamed as a backup; any other link is
+replaced.
+- a file, or a link of the repository: a link to it is kept; another link is replaced; a file is renamed as a backup; a
+directory is kept and reported.
 
-The clone and the configuration directory are left alone, however a path reaches them.
+The clone and the configuration directory are never changed, regardless of the path that leads to them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from coder.base.whole_file import move_aside, shown
 from coder.cli.output import say
 
 _PRIVATE = 0o700
-"Mode of directories made here: sshd and gpg refuse wider ones, and the XDG specification asks for it."
+"Mode of created directories: sshd and gpg reject wider modes, and the XDG specification requires it."
 
 
 def top_entries(clone: Path) -> list[Path]:
-    """The dot-files of a repository. Git's own are none, except for .gitconfig."""
+    """Return the dotfiles of a repository. Git's own files are excluded, except for .gitconfig."""
     return sorted(
         path
         for path in clone.iterdir()
@@ -40,9 +40,9 @@ def top_entries(clone: Path) -> list[Path]:
 
 
 def link_dotfiles(clone: Path, config_dir: Path, target: Path) -> None:
-    """Links the dot-files of `clone` into `target`, and says what it moves, replaces or leaves out.
+    """Link the dotfiles of `clone` into `target`, and report what is moved, replaced or skipped.
 
-    Links all it can. Raises CoderError afterwards when the system refused some.
+    Link as many as possible. Raise CoderError afterwards if the system rejected some.
     """
     linker = _Linker(clone.absolute(), config_dir, target)
     refused = linker.link(top_entries(linker.clone))
@@ -53,7 +53,7 @@ def link_dotfiles(clone: Path, config_dir: Path, target: Path) -> None:
 
 
 class _Linker:
-    """One run over a clone."""
+    """Run over the files of a clone."""
 
     def __init__(self, clone: Path, config_dir: Path, target: Path) -> None:
         self.clone = clone
@@ -65,87 +65,89 @@ class _Linker:
             self._kept[real_config] = "this program's configuration directory"
 
     def link(self, entries: Iterable[Path]) -> int:
-        """Returns how many entries the system refused."""
+        """Link all entries. Return the number of entries that the system rejected."""
         refused = 0
         waiting = [(path, self._target / path.name) for path in entries]
-        while waiting:  # not by recursion: a repository is as deep as its author likes
-            path, place = waiting.pop(0)
+        while waiting:  # not by recursion: the author of a repository controls its depth
+            path, target = waiting.pop(0)
             try:
                 if path.is_dir() and not path.is_symlink():
-                    waiting[:0] = self._enter(path, place)
+                    waiting[:0] = self._enter(path, target)
                 else:
-                    self._put(path, place)
+                    self._put(path, target)
             except OSError as error:
                 refused += 1
-                say(f"Not linked: {place}: {error.strerror or error}")
+                say(f"Not linked: {target}: {error.strerror or error}")
         return refused
 
-    def _enter(self, path: Path, place: Path) -> list[tuple[Path, Path]]:
-        """Makes `place` a directory. Returns what of `path` has to be linked in it, and where."""
-        if place.is_symlink() and place.is_dir():
-            inside = Path(os.path.realpath(place))
+    def _enter(self, path: Path, target: Path) -> list[tuple[Path, Path]]:
+        """Create the directory `place`. Return the entries of `path` to link in it, with their locations."""
+        if target.is_symlink() and target.is_dir():
+            inside = Path(os.path.realpath(target))
             if inside == Path(os.path.realpath(path)):
-                return []  # a link to the whole directory, of an earlier version or made by hand
-            if self._is_kept(inside, place):
+                return []  # a link to the whole directory, by an earlier version or by hand
+            if self._is_kept(inside, target):
                 return []
-            say(f"{place} is a link: linking into {inside}")
-        elif self._is_kept(_real(place), place):
+            say(f"{target} is a link: linking into {inside}")
+        elif self._is_kept(_real(target), target):
             return []
-        elif not place.is_dir():
-            self._clear(place)
-            place.mkdir(_PRIVATE)
-        return [(child, place / child.name) for child in sorted(path.iterdir()) if child.name != ".git"]
+        elif not target.is_dir():
+            self._clear(target)
+            target.mkdir(_PRIVATE)
+        return [(child, target / child.name) for child in sorted(path.iterdir()) if child.name != ".git"]
 
-    def _put(self, path: Path, place: Path) -> None:
-        """Makes `place` a link to `path`."""
-        real = _real(place)
-        if self._is_kept(real, place):
+    def _put(self, path: Path, target: Path) -> None:
+        """Make `place` a link to `path`."""
+        real = _real(target)
+        if self._is_kept(real, target):
             return
-        if place.is_symlink() and place.readlink() == path:
+        if target.is_symlink() and target.readlink() == path:
             return
         if Path(os.path.realpath(path)) == real:
-            say(f"Skipped {place}: the repository has a link to this place itself")
-        elif place.is_dir() and not place.is_symlink():
-            say(f"Skipped {place}: a directory is there, where the repository has {_kind(path)}")
-        elif not self._leads_to_kept(place):
-            self._clear(place)
-            place.symlink_to(path)
+            say(f"Skipped {target}: the repository has a link to this place itself")
+        elif target.is_dir() and not target.is_symlink():
+            say(f"Skipped {target}: a directory is there, where the repository has {_kind(path)}")
+        elif not self._leads_to_kept(target):
+            self._clear(target)
+            target.symlink_to(path)
 
-    def _is_kept(self, real: Path, place: Path) -> bool:
-        """Whether `real`, to which `place` leads, is the clone or the configuration directory, or lies in one."""
-        for kept, name in self._kept.items():
-            if real == kept or kept in real.parents:
-                say(f"Skipped {place}: it belongs to {name}")
+    def _is_kept(self, real: Path, target: Path) -> bool:
+        """Return whether `real`, the target of `place`, is in the clone or the configuration directory."""
+        for protected, name in self._kept.items():
+            if real == protected or protected in real.parents:
+                say(f"Skipped {target}: it belongs to {name}")
                 return True
         return False
 
-    def _leads_to_kept(self, place: Path) -> bool:
-        """Whether a link that is to be replaced is on the way to the clone or the configuration directory."""
-        inside = Path(os.path.realpath(place))
-        for kept, name in self._kept.items():
-            if place.is_symlink() and (inside == kept or inside in kept.parents):
-                say(f"Skipped {place}: it is a link that leads to {name}")
+    def _leads_to_kept(self, target: Path) -> bool:
+        """Return whether a link to replace is on the path to the clone or the configuration directory."""
+        inside = Path(os.path.realpath(target))
+        for protected, name in self._kept.items():
+            if target.is_symlink() and (inside == protected or inside in protected.parents):
+                say(f"Skipped {target}: it is a link that leads to {name}")
                 return True
         return False
 
-    def _clear(self, place: Path) -> None:
-        """Takes away a link, and keeps a file beside."""
-        if place.is_symlink():
-            led_to = place.readlink()
-            place.unlink()
-            _tell(f"Replaced {place}, a link to {led_to}")
-        elif os.path.lexists(place):
-            kept = move_aside(place, place.with_name(f"{place.name}.bak-{datetime.now().strftime('%Y%m%d%H%M%S')}"))
-            _tell(f"Moved {place} to {kept}")
+    def _clear(self, target: Path) -> None:
+        """Remove a link, or rename a file as a backup."""
+        if target.is_symlink():
+            led_to = target.readlink()
+            target.unlink()
+            _tell(f"Replaced {target}, a link to {led_to}")
+        elif os.path.lexists(target):
+            backup = move_aside(
+                target, target.with_name(f"{target.name}.bak-{datetime.now().strftime('%Y%m%d%H%M%S')}")
+            )
+            _tell(f"Moved {target} to {backup}")
 
 
 def _tell(text: str) -> None:
     sys.stdout.write(shown(text) + "\n")
 
 
-def _real(place: Path) -> Path:
-    """Where `place` really is; it may be a link itself."""
-    return Path(os.path.realpath(place.parent)) / place.name
+def _real(target: Path) -> Path:
+    """Return the real path of `place`, resolving its parents but not a final link."""
+    return Path(os.path.realpath(target.parent)) / target.name
 
 
 def _kind(path: Path) -> str:

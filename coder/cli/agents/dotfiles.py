@@ -1,8 +1,7 @@
-"""`coder dotfiles`: a person's own settings brought into a workspace from a Git repository.
+"""`coder dotfiles`: applies a user's settings from a Git repository to a workspace.
 
-The repository is cloned, or brought up to date; then its install script runs, or, where there is none, its dot-files
-are linked into the home directory, file by file (dotfile_links.py). A file that was in the place of one is kept beside,
-with a date in its name.
+The repository is cloned, or updated. Then its install script runs, or, without one, its dotfiles are linked into the
+home directory (dotfile_links.py). A conflicting file is renamed as a backup with a date in its name.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SCRIPTS = (
     "script/setup.sh",
     "script/setup",
 )
-"""Upstream's list, in its order: the first that is there runs."""
+"""Install scripts in upstream's order: the first that exists runs."""
 
 
 def _dotfiles(invocation: Invocation) -> int:
@@ -43,8 +42,8 @@ def _dotfiles(invocation: Invocation) -> int:
     repository = invocation.args[0]
     folder = session.config_dir(invocation) / invocation["repo_dir"]
     _refuse_change(folder, repository)
-    where = "Updating" if folder.is_dir() else "Cloning"
-    confirm(invocation, f"{where} {repository} into directory {folder}.\n\n  Continue?", default=True)
+    action = "Updating" if folder.is_dir() else "Cloning"
+    confirm(invocation, f"{action} {repository} into directory {folder}.\n\n  Continue?", default=True)
     _fetch(folder, repository, invocation["branch"])
     script = next((folder / name for name in SCRIPTS if (folder / name).is_file()), None)
     if script is not None:
@@ -55,11 +54,11 @@ def _dotfiles(invocation: Invocation) -> int:
 def _git(*words: str, folder: Path | None = None) -> None:
     done = subprocess.run(["git", *words], cwd=folder, check=False)
     if done.returncode != 0:
-        raise CoderError("git", f"git {words[0]} ended with code {done.returncode}", "What git said is above.")
+        raise CoderError("git", f"git {words[0]} ended with code {done.returncode}", "Git's output is above.")
 
 
 def _refuse_change(folder: Path, repository: str) -> None:
-    """Another repository in the same place would mix two people's files."""
+    """Refuse another repository in the same directory, which would mix the files of both."""
     if not folder.is_dir():
         return
     done = subprocess.run(
@@ -116,17 +115,17 @@ DOTFILES = Command(
             "symlink_dir",
             "symlink-dir",
             "CODER_SYMLINK_DIR",
-            help="Directory the links to your files are made in; your home if left out.",
+            help="Directory for the symbolic links; defaults to your home.",
         ),
         Option(
-            "branch", "branch", short="b", help="Branch of the repository to check out; its default branch if left out."
+            "branch", "branch", short="b", help="Branch of the repository to check out; defaults to its default branch."
         ),
         Option(
             "repo_dir",
             "repo-dir",
             "CODER_DOTFILES_REPO_DIR",
             default="dotfiles",
-            help="Where the repository is cloned to, below the configuration directory.",
+            help="Directory of the clone, below the configuration directory.",
         ),
         YES,
     ),

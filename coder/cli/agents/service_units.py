@@ -1,7 +1,7 @@
-"""What makes a machine run an agent by itself: the steps of installing and removing it, as values.
+"""Steps to install and remove the agent's system service, as values.
 
-systemd.service(5) and systemd.syntax(7), launchd.plist(5). Windows has no agent of ours (`coder/cli/edition.py`).
-Nothing here touches a machine; the token is only ever in a file of its own.
+systemd.service(5) and systemd.syntax(7), launchd.plist(5). The agent does not support Windows (`coder/cli/edition.py`).
+The functions are pure; the token is only ever in a separate file.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ RESTART_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class InstallSpec:
-    """What is to be installed, for whom."""
+    """Parameters of the installation."""
 
     platform: Platform
     system: bool
-    "For the whole machine; else for the user who asks."
+    "Install for the whole machine; otherwise for the calling user."
     name: str
     home: str
     user: str
-    "Who the agent runs as, where it is installed for the machine."
+    "User that runs the agent of a machine-wide installation."
     uid: int
     program: str
     copies_program: bool
-    "The program lies where it may vanish (a download, a temporary directory)."
+    "Whether to copy the program, because its path can vanish (a download, a temporary directory)."
     url: str
     self_upgrade: bool = True
-    "The agent goes on with the program of a newer server by itself."
+    "Whether the agent upgrades itself to a newer server's version."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class WriteFile:
     path: str
     mode: int
     text: str | None
-    "None: the token."
+    "Content of the file; None for the token."
     owner: str = ""
 
 
@@ -74,29 +74,29 @@ class _Places:
 
 
 def install_steps(spec: InstallSpec) -> list[Step]:
-    """In order; doing them again brings a new token, address or program into use."""
-    places = _places(spec)
-    program = places.program if spec.copies_program else spec.program
-    argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={places.token}"]
+    """Return the steps in order; repeating them applies a new token, address or program."""
+    paths = _outputs(spec)
+    program = paths.program if spec.copies_program else spec.program
+    argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={paths.token}"]
     argv += ["--self-upgrade"] if spec.self_upgrade else []
     steps: list[Step] = [CopyFile(spec.program, program)] if spec.copies_program else []
     owner = spec.user if spec.system else ""
-    steps.append(WriteFile(places.token, 0o600, None, owner))
-    steps.append(WriteFile(places.unit, 0o644, _definition(spec, argv)))
-    return steps + [RunCommand(words, may_fail) for words, may_fail in _start_commands(spec, places)]
+    steps.append(WriteFile(paths.token, 0o600, None, owner))
+    steps.append(WriteFile(paths.unit, 0o644, _definition(spec, argv)))
+    return steps + [RunCommand(words, may_fail) for words, may_fail in _start_commands(spec, paths)]
 
 
 def uninstall_steps(spec: InstallSpec) -> list[Step]:
-    """Leaves nothing of `install_steps`, whatever of it there is."""
-    places = _places(spec)
+    """Return the steps that undo `install_steps`, complete or partial."""
+    paths = _outputs(spec)
     stop: list[Step] = [RunCommand(words, may_fail=True) for words in _stop_commands(spec)]
-    steps = [*stop, *(RemoveFile(path) for path in (places.unit, places.token, places.program))]
+    steps = [*stop, *(RemoveFile(path) for path in (paths.unit, paths.token, paths.program))]
     if spec.platform == "linux":
         steps.append(RunCommand((*_systemctl(spec), "daemon-reload"), may_fail=True))
     return steps
 
 
-def _places(spec: InstallSpec) -> _Places:
+def _outputs(spec: InstallSpec) -> _Places:
     name, home = spec.name, spec.home
     if spec.platform == "darwin":
         base = "/Library/LaunchDaemons" if spec.system else f"{home}/Library/LaunchAgents"
@@ -116,17 +116,17 @@ def _systemctl(spec: InstallSpec) -> tuple[str, ...]:
     return ("systemctl",) if spec.system else ("systemctl", "--user")
 
 
-def _start_commands(spec: InstallSpec, places: _Places) -> list[tuple[tuple[str, ...], bool]]:
-    """(words, may fail)."""
+def _start_commands(spec: InstallSpec, paths: _Places) -> list[tuple[tuple[str, ...], bool]]:
+    """Return (words, may fail) of each command."""
     if spec.platform == "linux":
         ctl = _systemctl(spec)
-        found = [((*ctl, "daemon-reload"), False), ((*ctl, "enable", spec.name), False)]
-        found.append(((*ctl, "restart", spec.name), False))
-        # Without lingering a user's services end with the last session.
-        return found if spec.system else [*found, (("loginctl", "enable-linger", spec.user), True)]
+        commands = [((*ctl, "daemon-reload"), False), ((*ctl, "enable", spec.name), False)]
+        commands.append(((*ctl, "restart", spec.name), False))
+        # Without lingering, a user's services stop with the last session.
+        return commands if spec.system else [*commands, (("loginctl", "enable-linger", spec.user), True)]
     domain = "system" if spec.system else f"gui/{spec.uid}"
-    out = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
-    return [(out, True), (("launchctl", "bootstrap", domain, places.unit), False)]
+    bootout = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
+    return [(bootout, True), (("launchctl", "bootstrap", domain, paths.unit), False)]
 
 
 def _stop_commands(spec: InstallSpec) -> list[tuple[str, ...]]:
@@ -155,13 +155,13 @@ def _systemd_unit(spec: InstallSpec, argv: Sequence[str]) -> str:
 
 
 def systemd_word(word: str) -> str:
-    """One argument of ExecStart=: quoted, specifiers and variables taken literally."""
+    """Quote one argument of ExecStart=, with specifiers and variables escaped."""
     quoted = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{quoted}"'
 
 
 def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
-    found: dict[str, object] = {
+    properties: dict[str, object] = {
         "Label": _label(spec.name),
         "ProgramArguments": list(argv),
         "RunAtLoad": True,
@@ -170,5 +170,5 @@ def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
         "ProcessType": "Interactive",
     }
     if spec.system:
-        found["UserName"] = spec.user
-    return plistlib.dumps(found, sort_keys=True).decode()
+        properties["UserName"] = spec.user
+    return plistlib.dumps(properties, sort_keys=True).decode()

@@ -1,4 +1,4 @@
-"""`coder stat`: CPU, memory and disk of the machine or container it runs in, as agents show them to their owners."""
+"""`coder stat`: CPU, memory and disk usage of the machine or container, as in agent metadata."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from coder.cli.output import print_json, print_table
 
 COLUMNS = ("host cpu", "host memory", "home disk", "container cpu", "container memory")
 _SAMPLE = 0.2
-"""Seconds between two readings of the CPU counters: long enough for ten ticks of the kernel."""
+"""Seconds between two readings of the CPU counters: long enough for ten kernel ticks."""
 _PREFIXES = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How much of something is used."""
+    """Usage of a resource."""
 
     used: float
     total: float | None
-    "None: there is no limit."
+    "Total; None for no limit."
     unit: str
 
     def text(self, divisor: float = 1.0, prefix: str = "") -> str:
-        """`1.2/7.8 GiB (15%)`."""
+        """Format the usage as `1.2/7.8 GiB (15%)`."""
         used = f"{self.used / divisor:.3g}"
         if self.total is None:
             return f"{used} {prefix}{self.unit}"
@@ -53,7 +53,7 @@ def host_memory() -> Measure:
 
 
 def host_cpu() -> Measure:
-    """Busy cores over a short while."""
+    """Measure the busy cores over a short interval."""
     first = _cpu_ticks()
     time.sleep(_SAMPLE)
     second = _cpu_ticks()
@@ -64,7 +64,7 @@ def host_cpu() -> Measure:
 
 
 def _cpu_ticks() -> tuple[int, int]:
-    """(idle, all) since boot."""
+    """Return (idle, total) CPU ticks since boot."""
     try:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     except OSError as error:
@@ -74,15 +74,15 @@ def _cpu_ticks() -> tuple[int, int]:
 
 def disk(path: str) -> Measure:
     try:
-        found = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError as error:
-        raise CoderError("disk", f"cannot look at the disk of {path}") from error
-    total = found.f_blocks * found.f_frsize
-    return Measure(total - found.f_bfree * found.f_frsize, total, "B")
+        raise CoderError("disk", f"cannot read the disk usage of {path}") from error
+    total = status.f_blocks * status.f_frsize
+    return Measure(total - status.f_bfree * status.f_frsize, total, "B")
 
 
 def container_cpu() -> Measure | None:
-    """None outside of a container (cgroup version 2)."""
+    """Return the container's memory usage; None outside a container (cgroup version 2)."""
     if not _is_container():
         return None
     first = _cpu_usage()
@@ -111,7 +111,7 @@ def container_memory() -> Measure | None:
     for line in (_CGROUP / "memory.stat").read_text().splitlines():
         name, _, value = line.partition(" ")
         if name == "inactive_file":
-            cached = int(value)  # given back as soon as anybody needs it
+            cached = int(value)  # cache, which the kernel reclaims on demand
     limit = (_CGROUP / "memory.max").read_text().strip()
     return Measure(max(used - cached, 0), None if limit == "max" else int(limit), "B")
 
@@ -120,8 +120,8 @@ def _is_container() -> bool:
     return all((_CGROUP / name).is_file() for name in ("cpu.stat", "cpu.max", "memory.current", "memory.max"))
 
 
-def _unsupported(what: str) -> CoderError:
-    return CoderError("unsupported", f"{what} cannot be measured on this system", "Linux with /proc is needed.")
+def _unsupported(resource: str) -> CoderError:
+    return CoderError("unsupported", f"{resource} cannot be measured on this system", "Linux with /proc is needed.")
 
 
 # ---- commands
@@ -137,14 +137,14 @@ def _all(invocation: Invocation) -> int:
     }
     chosen = [column.strip().lower() for column in invocation["column"]]
     if invocation["output"] == "json":
-        taken = {column: measure() for column, (measure, _, _) in measures.items()}
-        print_json([{column.replace(" ", "_"): one.json() if one else None for column, one in taken.items()}])
+        measured = {column: measure() for column, (measure, _, _) in measures.items()}
+        print_json([{column.replace(" ", "_"): one.json() if one else None for column, one in measured.items()}])
         return 0
     row = {}
     for column in chosen:
         measure, divisor, prefix = measures[column]
-        found = measure()
-        row[column] = found.text(divisor, prefix) if found else ""
+        usage = measure()
+        row[column] = usage.text(divisor, prefix) if usage else ""
     print_table([column for column in chosen if row[column]], [row])
     return 0
 
@@ -175,14 +175,14 @@ _HOST = Option(
     "host",
     kind="bool",
     default=False,
-    help="Measure the whole machine, even where this runs inside a container.",
+    help="Measure the whole machine, even inside a container.",
 )
 _PREFIX = Option(
     "prefix",
     "prefix",
     default="Gi",
     choices=tuple(_PREFIXES),
-    help="Binary unit the figures are printed in: Gi divides by 1024 three times.",
+    help="Binary prefix of the printed unit, like Gi for gibibytes.",
 )
 _TEXT = output_option(("text", "json"), "text")
 STAT = Command(
@@ -205,5 +205,5 @@ DISK = Command(
     summary="Show disk usage, in gigabytes.",
     run=_disk,
     max_args=0,
-    options=(_TEXT, Option("path", "path", default="/", help="Any directory on the disk to measure."), _PREFIX),
+    options=(_TEXT, Option("path", "path", default="/", help="Path of a directory on the disk to measure."), _PREFIX),
 )

@@ -1,4 +1,4 @@
-"""`coder exp sync`: scripts of a workspace wait for each other, by way of the agent's socket."""
+"""`coder exp sync`: dependencies between workspace scripts, through the agent's socket."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.output import print_json, print_rows, print_table
 
 GRACE = 5.0
-"""Seconds beyond the one asked for until the agent must have answered."""
+"""Seconds after the requested timeout until the agent must have answered."""
 LIST_COLUMNS = ("unit", "status", "ready")
 STATUS_COLUMNS = ("depends on", "required status", "current status", "satisfied")
 
 
 def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **more: Any) -> dict[str, Any]:
-    """What the agent of this workspace answers. Raises CoderError when it refuses or is not there."""
+    """Send a request to this workspace's agent and return its answer. Raise CoderError if it fails or is
+    unreachable."""
     path = invocation["socket_path"]
     if not path:
-        said = "no agent's socket is known here"
-        raise CoderError("sync", said, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH names it.")
+        message = "no agent's socket is known here"
+        raise CoderError("sync", message, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH names it.")
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(patience + GRACE)
@@ -33,8 +34,8 @@ def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **mo
             with connection.makefile("rb") as lines:
                 answer = json.loads(lines.readline())
     except (OSError, ValueError) as error:
-        said = f"the agent does not answer at {path}"
-        raise CoderError("sync", said, "Is the agent running, and is this its workspace?") from error
+        message = f"the agent does not answer at {path}"
+        raise CoderError("sync", message, "Is the agent running, and is this its workspace?") from error
     if not isinstance(answer, dict) or answer.get("error"):
         raise CoderError("sync", str(answer["error"] if isinstance(answer, dict) else "an answer that is none"))
     return answer
@@ -67,20 +68,20 @@ def _complete(invocation: Invocation) -> int:
 
 
 def _status(invocation: Invocation) -> int:
-    found = ask_agent(invocation, "status", unit=invocation.args[0])
-    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in found["dependencies"]]
+    unit = ask_agent(invocation, "status", unit=invocation.args[0])
+    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in unit["dependencies"]]
     if invocation["output"] == "json":
         print_json(
             {
-                "unit_name": found["unit"],
-                "status": found["status"],
-                "is_ready": found["ready"],
-                "dependencies": found["dependencies"],
+                "unit_name": unit["unit"],
+                "status": unit["status"],
+                "is_ready": unit["ready"],
+                "dependencies": unit["dependencies"],
             }
         )
         return 0
-    shown = found["status"] or "not registered"
-    sys.stdout.write(f"Unit: {found['unit']}\nStatus: {shown}\nReady: {str(found['ready']).lower()}\n")
+    status = unit["status"] or "not registered"
+    sys.stdout.write(f"Unit: {unit['unit']}\nStatus: {status}\nReady: {str(unit['ready']).lower()}\n")
     if rows:
         sys.stdout.write("\nDependencies:\n")
         print_table([column.strip().lower() for column in invocation["column"]], rows)
@@ -97,20 +98,20 @@ SOCKET = Option(
     "socket_path",
     "socket-path",
     "CODER_AGENT_SOCKET_PATH",
-    help="Path of the agent's socket; inside a workspace the environment names it.",
+    help="Path of the agent's socket; set by the environment inside a workspace.",
 )
-"""Of the whole group."""
-PING = Command(words="exp sync ping", summary="Check that the agent answers scripts", run=_ping, max_args=0)
+"""Option of the whole group."""
+PING = Command(words="exp sync ping", summary="Check that the agent's socket answers", run=_ping, max_args=0)
 WANT = Command(
     words="exp sync want",
-    summary="Say that a unit starts only after others are complete",
+    summary="Declare the units that must complete before a unit starts",
     usage="<unit> <depends-on…>",
     run=_want,
     min_args=2,
 )
 START = Command(
     words="exp sync start",
-    summary="Wait for what a unit wants, then mark it started",
+    summary="Wait for a unit's dependencies, then mark it started",
     usage="<unit>",
     run=_start,
     min_args=1,
@@ -121,13 +122,13 @@ START = Command(
             "timeout",
             kind="duration",
             default=parse_duration("5m"),
-            help="Give up when what the unit waits for is not there after this long.",
+            help="Fail if the unit's dependencies are not complete after this long.",
         ),
     ),
 )
 COMPLETE = Command(
     words="exp sync complete",
-    summary="Mark a unit complete, so that others may start",
+    summary="Mark a unit complete so that its dependents can start",
     usage="<unit>",
     run=_complete,
     min_args=1,
@@ -135,7 +136,7 @@ COMPLETE = Command(
 )
 STATUS = Command(
     words="exp sync status",
-    summary="Show a unit and what it wants",
+    summary="Show a unit and its dependencies",
     usage="<unit>",
     run=_status,
     min_args=1,
@@ -144,7 +145,7 @@ STATUS = Command(
 )
 LIST = Command(
     words="exp sync list",
-    summary="List the units",
+    summary="List the units and their states",
     run=_list,
     max_args=0,
     options=(column_option(LIST_COLUMNS, LIST_COLUMNS), output_option()),

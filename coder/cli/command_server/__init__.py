@@ -1,4 +1,4 @@
-"""A warm process for one person: it has every command loaded, and forks one that runs what the launcher hands over.
+"""Command server: a warm process of one user with every command loaded, which forks to run the launcher's requests.
 
-The launcher's side is build/command_client.c; why and how: docs/decisions/command-server.md.
+The launcher's side is build/command_client.c; reasons and design: docs/decisions/command-server.md.
 """

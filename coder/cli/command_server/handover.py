@@ -1,4 +1,4 @@
-"""What a launcher hands over, and how a forked process takes its place (wire format: build/command_client.c)."""
+"""Requests of the launcher, and the takeover by a forked process (wire format: build/command_client.c)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ HEADER = struct.Struct("<8s6I2Q")
 MAGIC = b"CODERCS2"
 _CREDENTIALS = struct.Struct("3i")
 REPORT = struct.Struct("<c3xi")
-MOST_DESCRIPTORS = 64
-MOST_BYTES = 64 << 20
-"Arguments and environment together; Linux itself grants at most a quarter of the stack."
+MAX_DESCRIPTORS = 64
+MAX_BYTES = 64 << 20
+"Maximum size of arguments and environment in bytes; Linux limits them to a quarter of the stack."
 HIGH = 200
-"Descriptors of our own start here: below are the caller's."
+"First descriptor number for this process's own files; lower ones are the caller's."
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class BadRequestError(Exception):
-    """A request that is not understood; the launcher runs the command itself."""
+    """Invalid request; the launcher runs the command itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,72 +37,72 @@ class Request:
     env: dict[bytes, bytes]
     mask: int
     ignored: int
-    "Bit n-1: signal n is ignored, as /proc shows it."
+    "Bitmask of ignored signals as in /proc: bit n-1 is signal n."
     blocked: int
     descriptors: list[tuple[int, int]]
-    "(number at the caller, number here)"
+    "Pairs of the caller's descriptor number and the local one."
     folder: int
     life: int
-    "The reading end of a pipe that ends with the caller. Nothing is ever written to it."
+    "Read end of a pipe that closes when the caller exits. Nothing is ever written to it."
 
 
 def receive(channel: socket.socket) -> Request:
-    """Reads one request. Raises BadRequestError, OSError."""
-    room = socket.CMSG_SPACE((MOST_DESCRIPTORS + 2) * array.array("i").itemsize)
-    head, control, flags, _ = channel.recvmsg(HEADER.size, room, socket.MSG_CMSG_CLOEXEC)
-    found = array.array("i")
+    """Read one request. Raise BadRequestError or OSError."""
+    ancillary_size = socket.CMSG_SPACE((MAX_DESCRIPTORS + 2) * array.array("i").itemsize)
+    head, control, flags, _ = channel.recvmsg(HEADER.size, ancillary_size, socket.MSG_CMSG_CLOEXEC)
+    received = array.array("i")
     for level, kind, data in control:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found.frombytes(data[: len(data) - len(data) % found.itemsize])
+            received.frombytes(data[: len(data) - len(data) % received.itemsize])
     if len(head) != HEADER.size or flags & socket.MSG_CTRUNC:
         raise BadRequestError
     magic, size, mask, count, arguments, variables, _, ignored, blocked = HEADER.unpack(head)
-    if magic != MAGIC or len(found) != count + 2 or size > MOST_BYTES:
+    if magic != MAGIC or len(received) != count + 2 or size > MAX_BYTES:
         raise BadRequestError
     body = _read(channel, size)
     identity, zero, rest = body.partition(b"\0")
     numbers = array.array("I", rest[: 4 * count])
     texts = rest[4 * count :].split(b"\0")
     if max(numbers, default=0) >= HIGH:
-        raise BadRequestError  # it would be laid over one of ours
+        raise BadRequestError  # it would replace one of this process's descriptors
     if not zero or len(numbers) != count or len(texts) != arguments + variables + 1 or not arguments:
         raise BadRequestError
     env = dict(text.split(b"=", 1) for text in texts[arguments:-1] if b"=" in text)
     argv = [os.fsdecode(text) for text in texts[:arguments]]
-    pairs = list(zip(numbers, found, strict=False))
-    return Request(os.fsdecode(identity), argv, env, mask, ignored, blocked, pairs, *found[-2:])
+    pairs = list(zip(numbers, received, strict=False))
+    return Request(os.fsdecode(identity), argv, env, mask, ignored, blocked, pairs, *received[-2:])
 
 
 def _read(channel: socket.socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
-        part = channel.recv(size - len(data))
-        if not part:
+        chunk = channel.recv(size - len(data))
+        if not chunk:
             raise BadRequestError
-        data += part
+        data += chunk
     return bytes(data)
 
 
 def peer_of(channel: socket.socket) -> int:
-    """The process at the other end: the launcher, which connected itself."""
+    """Return the process id of the peer: the launcher, which connected itself."""
     return int(_CREDENTIALS.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0])
 
 
 def raised(descriptor: int) -> int:
-    """The same open file under a number that is no caller's."""
+    """Duplicate the descriptor to a number above the caller's."""
     high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH)
     os.close(descriptor)
     return high
 
 
-def take_place(request: Request) -> None:
-    """Makes this process what the caller is: files, directory, umask, signals, environment. Raises OSError."""
-    moved = [(number, raised(here)) for number, here in request.descriptors]
+def take_over(request: Request) -> None:
+    """Take over the caller's files, directory, umask, signals and environment. Raise OSError."""
+    moved = [(number, raised(descriptor)) for number, descriptor in request.descriptors]
     folder = raised(request.folder)
     _die_with(raised(request.life))
-    for number, here in moved:
-        os.dup2(here, number, inheritable=True)
-        os.close(here)
+    for number, descriptor in moved:
+        os.dup2(descriptor, number, inheritable=True)
+        os.close(descriptor)
     os.fchdir(folder)
     os.close(folder)
     os.umask(request.mask)
@@ -114,19 +114,19 @@ def take_place(request: Request) -> None:
     _take_signals(request)
 
 
-def _die_with(life: int) -> None:
-    """SIGKILL when the other end is closed: a launcher that was killed must not leave its command behind.
+def _die_with(life_pipe: int) -> None:
+    """Request SIGKILL when the peer closes: a killed launcher must not leave its command running.
 
-    Not on the channel itself: what arrives there raises the signal as well, and the notice of the launcher's last word
-    may come after the word has been read.
+    The channel itself cannot serve: incoming data raises the signal as well, and the signal of the launcher's last
+    message can arrive after the message has been read.
     """
-    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    fcntl.fcntl(life_pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life_pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(life_pipe, fcntl.F_SETFL, fcntl.fcntl(life_pipe, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _open_standard_streams() -> None:
-    """As the interpreter opens them at its start; the kind of the new files decides about buffering."""
+    """Open the standard streams as the interpreter does at its start; the type of the files decides the buffering."""
     reader = io.BufferedReader(io.FileIO(0, "r", closefd=False))
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(reader, sys.stdin.encoding, sys.stdin.errors)  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _output(1, sys.stdout)  # type: ignore[misc]

@@ -1,7 +1,8 @@
-"""The warm process itself: one thread, no event loop, everything loaded; it accepts, forks and tells how children died.
+"""Main process of the command server: single-threaded, no event loop; it accepts, forks and reports how children
+exited.
 
-Started by the launcher with its lock held (descriptor 3) and only that much of an environment which counts when a
-process starts: no token of any caller is ever here.
+The launcher starts it with its lock held (descriptor 3) and a minimal environment, so that it never has a caller's
+token.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Listener:
-    """Serves until idle, until its program is gone, or until somebody removed its socket."""
+    """Listener that serves until it is idle, its program is replaced, or its socket is removed."""
 
     def __init__(self, path: Path, identity: str, idle: float, overlay: OverlayChild | None = None) -> None:
         self._path, self._identity, self._idle = path, identity, idle
         self._program = _identity_of(Path(sys.executable))
         self._poll = select.poll()
         self._workers: dict[int, tuple[int, socket.socket]] = {}
-        "pidfd -> (pid, the launcher's channel)"
+        "Workers: pidfd -> (pid, the launcher's channel)."
         path.unlink(missing_ok=True)
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         server.bind(str(path))
@@ -51,7 +52,7 @@ class Listener:
             self._poll.register(overlay.socket, select.POLLIN)
 
     def serve(self, main: worker.Main, name_of: Callable[[Sequence[str]], str | None]) -> None:
-        """Returns when there is nothing more to do; in a child only after its command."""
+        """Serve until the end; in a child, return after its command."""
         while True:
             ready = self._poll.poll(self._idle * 1000)
             if not ready and not self._workers:
@@ -60,20 +61,20 @@ class Listener:
                 if self._overlay is not None and descriptor in (self._overlay.socket.fileno(), self._overlay.process):
                     self._watch_overlay(self._overlay, descriptor)
                 elif descriptor != self._server.fileno():
-                    self._bury(descriptor)
+                    self._reap(descriptor)
                 elif self._is_current():
                     self._accept(main, name_of)
                 else:
-                    self._server.close()  # whoever waits runs the command itself
+                    self._server.close()  # a waiting launcher runs the command itself
                     return
         self._path.unlink(missing_ok=True)
         if self._overlay is not None:
             self._overlay.close()
-        self._accept(main, name_of)  # who came meanwhile
+        self._accept(main, name_of)  # launchers that connected meanwhile
         self._server.close()
 
     def _is_current(self) -> bool:
-        """Whether the program is still the one that was loaded (files are read late) and the socket is ours."""
+        """Return whether the loaded program (some files are read late) and the socket are unchanged."""
         try:
             return (_identity_of(Path(sys.executable)), _identity_of(self._path)) == (self._program, self._socket)
         except OSError:
@@ -92,12 +93,12 @@ class Listener:
             try:
                 pid = os.fork()
             except OSError:
-                channel.close()  # no room for another process: the launcher has one
+                channel.close()  # the process limit is reached: the launcher already has a process
                 continue
             if not pid:
-                self._forget_everything()
+                self._close_inherited()
                 if self._overlay is not None:
-                    self._overlay.socket.close()  # a connection nobody accepts would wait for this process
+                    self._overlay.socket.close()  # an unaccepted connection would wait for this process
                     shared_link.offer(self._overlay.path)
                 os._exit(worker.run(channel, self._identity, main, name_of))
             descriptor = raised(os.pidfd_open(pid))
@@ -105,27 +106,27 @@ class Listener:
             self._poll.register(descriptor, select.POLLIN)
 
     def _watch_overlay(self, overlay: OverlayChild, descriptor: int) -> None:
-        """Somebody wants it: it is forked. It ended: the next one will want another."""
+        """Fork the overlay process on demand; forget it after it exits, so that the next request forks another."""
         if descriptor == overlay.process:
             self._poll.unregister(descriptor)
-            overlay.bury()
+            overlay.reap()
             self._poll.register(overlay.socket, select.POLLIN)
             return
         self._poll.unregister(overlay.socket)
-        if not overlay.fork(self._forget_everything):
+        if not overlay.fork(self._close_inherited):
             self._poll.register(overlay.socket, select.POLLIN)
             return
         self._poll.register(overlay.process, select.POLLIN)
 
-    def _forget_everything(self) -> None:
-        """In a child: none of our files may outlive us in it."""
+    def _close_inherited(self) -> None:
+        """Close all listener files in a child, so that none outlives the listener."""
         self._server.close()
         os.close(LOCK)
         for descriptor, (_, channel) in self._workers.items():
             os.close(descriptor)
             channel.close()
 
-    def _bury(self, descriptor: int) -> None:
+    def _reap(self, descriptor: int) -> None:
         pid, channel = self._workers.pop(descriptor)
         self._poll.unregister(descriptor)
         os.close(descriptor)
@@ -134,22 +135,22 @@ class Listener:
             try:
                 channel.send(REPORT.pack(b"K", os.WTERMSIG(status)), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
             except OSError:
-                pass  # the launcher is gone, too
+                pass  # the launcher has exited too
         channel.close()
 
 
 def _identity_of(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def serve(
     env: Mapping[str, str],
-    places: Mapping[str, str],
+    modules: Mapping[str, str],
     main: worker.Main,
     name_of: Callable[[Sequence[str]], str | None],
 ) -> int:
-    """The whole life of a command server. `places`: the module of each command, by its words."""
+    """Run a command server until it ends. `places`: the module of each command, by its words."""
     from coder.cli.command_server.preload import load_everything
 
     path, identity = Path(env["CODER_COMMAND_SERVER_SOCKET"]), env["CODER_COMMAND_SERVER_IDENTITY"]
@@ -157,18 +158,18 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     os.set_inheritable(LOCK, False)
-    keep = _hold_program()
-    load_everything(places)
+    keep = _lock_program()
+    load_everything(modules)
     gc.collect()
-    gc.freeze()  # children share these pages for as long as nobody touches them
+    gc.freeze()  # children share these pages until they are modified
     Listener(path, identity, idle, OverlayChild(path.with_suffix(".overlay"))).serve(main, name_of)
     if keep is not None:
         os.close(keep)
     return 0
 
 
-def _hold_program() -> int | None:
-    """Keeps the unpacked program from being cleared away as unused (see build/launcher.c)."""
+def _lock_program() -> int | None:
+    """Lock the unpacked program, so that it is not cleaned up as unused (see build/launcher.c)."""
     try:
         held = os.open(Path(sys.executable).with_name(".lock"), os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)

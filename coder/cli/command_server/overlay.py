@@ -1,6 +1,6 @@
-"""The sibling of served commands that keeps their overlay (coder/client/overlay_process.py), forked when first wanted.
+"""Child process that keeps the overlay of served commands (coder/client/overlay_process.py), forked on first use.
 
-It has an event loop and threads of its own, which the forking process must never have.
+The child has an event loop and threads, which the forking process must never have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BACKLOG = 128
 
 
 class OverlayChild:
-    """Its socket, which is here before it, and the process."""
+    """Overlay process, and its socket, which exists before the process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,15 +30,15 @@ class OverlayChild:
         listening.listen(BACKLOG)
         self.socket = socket.socket(fileno=raised(listening.detach()))
         self.process = -1
-        "A pidfd while it runs."
+        "pidfd of the process while it runs."
         self._pid = 0
-        ours, theirs = os.pipe()
-        self._watched, self._kept = raised(ours), raised(theirs)
-        """It ends when nobody holds the other end: neither the command server nor any of its commands, which inherit
-        that."""
+        read_end, write_end = os.pipe()
+        self._watched, self._kept = raised(read_end), raised(write_end)
+        """Read end of a pipe. The process exits when all write ends are closed: by the command server and by its
+        commands, which inherit it."""
 
     def fork(self, forget: Callable[[], None]) -> bool:
-        """Starts it; False when the system has no room. `forget` closes in the child what is not its own."""
+        """Fork the process; return False if the system cannot. `forget` closes inherited files in the child."""
         try:
             self._pid = os.fork()
         except OSError:
@@ -67,7 +67,7 @@ class OverlayChild:
         sys.stderr.flush()
         os._exit(code)
 
-    def bury(self) -> None:
+    def reap(self) -> None:
         os.waitpid(self._pid, 0)
         os.close(self.process)
         self.process = -1

@@ -1,4 +1,4 @@
-"""Loads what commands load when they run, so that a forked one has it already. Starts no thread and no event loop."""
+"""Preloading of the modules that commands import when they run. Starts no thread and no event loop."""
 
 from __future__ import annotations
 
@@ -56,28 +56,28 @@ LATE = (
     "uuid",
     "zoneinfo",
 )
-"""What commands import inside of functions."""
-IF_THERE = ("prompt_toolkit", "rich.console", "rich.table", "rich.progress")
+"""Modules that commands import inside functions."""
+OPTIONAL_MODULES = ("prompt_toolkit", "rich.console", "rich.table", "rich.progress")
 
 
-def load_everything(places: Mapping[str, str]) -> None:
-    """Imports everything commands run.
+def load_everything(modules_of_commands: Mapping[str, str]) -> None:
+    """Import every module that commands use.
 
-    What cannot be loaded (the slim program lacks some) fails in the command that needs it, with its own words.
+    A module that fails to import (the slim edition lacks some) raises again in the command that requires it.
     """
     from coder.cli.command_server.served import NEVER_SERVED
 
-    wanted = [place for name, place in places.items() if name.split(" ")[0] not in NEVER_SERVED]
-    wanted += LATE
-    wanted += [module for module in IF_THERE if find_spec(module.partition(".")[0]) is not None]
-    for module in dict.fromkeys(wanted):
+    served = [location for name, location in modules_of_commands.items() if name.split(" ")[0] not in NEVER_SERVED]
+    served += LATE
+    served += [module for module in OPTIONAL_MODULES if find_spec(module.partition(".")[0]) is not None]
+    for module in dict.fromkeys(served):
         with suppress(ImportError):
             import_module(module)
-    _take_shapes_in()
+    _analyse_shapes()
 
 
-def _take_shapes_in() -> None:
-    """What msgspec works out of the largest shapes when it first reads one; it keeps that with the class."""
+def _analyse_shapes() -> None:
+    """Let msgspec analyse the largest shapes now, as it does at first use; it caches the result with the class."""
     import msgspec
 
     from coder.api.templates.template_versions import TemplateVersion

@@ -1,4 +1,5 @@
-"""Which commands a warm process runs. The launcher has the same list of words, so that it does not even ask."""
+"""Selection of the commands that the command server runs. The launcher has the same list, so that it does not connect
+for others."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ NEVER_SERVED = frozenset(
         "wsproxy",
     }
 )
-"""First words of commands that are daemons, start programs on the person's terminal or ask for its keyboard by name."""
+"""First words of commands that are daemons, start programs on the terminal, or open /dev/tty."""
 
 
 def is_served(name: str | None, argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether the command `name` of the table may run in a forked process that has no controlling terminal."""
+    """Return whether the command `name` can run in a forked process without a controlling terminal."""
     if env.get("CODER_HEADER_COMMAND") or any(word.startswith("--header-command") for word in argv):
-        return False  # somebody else's program, which may ask for a password
+        return False  # an external program, which can prompt for a password
     return name is None or name.split(" ")[0] not in NEVER_SERVED

@@ -1,4 +1,4 @@
-"""A forked process: becomes the caller, runs the command, reports how it ended."""
+"""Forked process: takes over the caller's environment, runs the command, reports the exit status."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from coder.cli.command_server.served import is_served
 
 Main = Callable[[Sequence[str]], int]
 HANDSHAKE_SECONDS = 5.0
-"For a request to arrive whole; longer than the launcher has patience."
+"Seconds for a complete request to arrive; longer than the launcher's timeout."
 
 
 def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Sequence[str]], str | None]) -> int:
-    """Returns the exit status of the process; never raises."""
+    """Run the request and return the exit status of the process; never raise."""
     channel.settimeout(HANDSHAKE_SECONDS)
     try:
         os.setpgid(0, 0)
@@ -31,19 +31,19 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
         if request.identity != identity or not is_served(name_of(words), words, env):
             channel.send(REPORT.pack(b"C", 0))
             return 0
-        handover.take_place(request)
+        handover.take_over(request)
         caller.stand_in_for(handover.peer_of(channel))
         channel.send(REPORT.pack(b"R", os.getpid()))
         if channel.recv(1) != b"G":
-            return 0  # the launcher went on without us
+            return 0  # the launcher already runs the command itself
         channel.settimeout(None)
     except (BadRequestError, OSError, ValueError):
-        return 0  # said nothing: the launcher runs the command itself
+        return 0  # no reply: the launcher runs the command itself
     code = _finish(main, words)
     try:
         channel.send(REPORT.pack(b"X", code))
     except OSError:
-        pass  # the launcher is gone: nobody waits for the status
+        pass  # the launcher has exited, so the status has no reader
     return code
 
 

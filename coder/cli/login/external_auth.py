@@ -1,4 +1,4 @@
-"""`coder external-auth access-token`: inside a workspace, the owner's token at an external provider."""
+"""`coder external-auth access-token`: prints the owner's token of an external provider, inside a workspace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
-from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, given_token
+from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, read_token_option
 from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import say
@@ -22,10 +22,10 @@ from coder.net.policy import DialPolicy
 
 
 def agent_client(invocation: Invocation) -> BlockingClient:
-    """A client that speaks as the workspace's agent. Raises CoderError outside of workspaces."""
-    url, token = invocation["agent_url"], given_token(invocation)
-    for name, given in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
-        if not given:
+    """Return a client with the agent's token. Raise CoderError outside workspaces."""
+    url, token = invocation["agent_url"], read_token_option(invocation)
+    for name, value in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
+        if not value:
             raise CoderError("agent_client", f"create agent client: {name} must be set")
     if invocation["auth"] != "token":
         raise CoderError("agent_auth", f"the agent's authentication {quoted(invocation['auth'])} is not supported here")
@@ -34,63 +34,62 @@ def agent_client(invocation: Invocation) -> BlockingClient:
 
 
 def _access_token(invocation: Invocation) -> int:
-    """0 with the token; 1 with the address to log in at."""
+    """Print the token and return 0, or print the login URL and return 1."""
     client = agent_client(invocation)
     provider = quote(invocation.args[0], safe="")
     with doing("get external auth token"):
         answer = client.request("GET", f"/api/v2/workspaceagents/me/external-auth?id={provider}")
-    found = read(answer, AgentAuth)
-    if not found.access_token and not found.url:
+    auth = read(answer, AgentAuth)
+    if not auth.access_token and not auth.url:
         raise CoderError("no_token", "the server gave neither a token nor an address to log in at")
-    if not found.access_token:
-        said = json.dumps(answer.json()) if invocation["output"] == "json" else found.url
-        sys.stdout.write(f"{said}\n")
+    if not auth.access_token:
+        output = json.dumps(answer.json()) if invocation["output"] == "json" else auth.url
+        sys.stdout.write(f"{output}\n")
         if sys.stderr.isatty():
             say("Log in at the address above, then try again.")
         return 1
     if invocation["extra"]:
-        sys.stdout.write(_extra(found, invocation["extra"]) + "\n")
+        sys.stdout.write(_extra(auth, invocation["extra"]) + "\n")
     elif invocation["output"] == "json":
         sys.stdout.write(json.dumps(answer.json()) + "\n")
     else:
-        sys.stdout.write(f"{found.access_token}\n")
+        sys.stdout.write(f"{auth.access_token}\n")
     return 0
 
 
-def _extra(found: AgentAuth, path: str) -> str:
-    """One field of what the provider gave beside the token; dots lead into objects."""
-    value: object = found.token_extra
-    for part in path.split("."):
-        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
+def _extra(auth: AgentAuth, path: str) -> str:
+    """Return one field of the provider's token response; dots separate nested fields."""
+    value: object = auth.token_extra
+    for key in path.split("."):
+        if isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
             continue
-        if not isinstance(value, dict) or part not in value:
+        if not isinstance(value, dict) or key not in value:
             raise CoderError("no_extra", f"the provider gave no {quoted(path)} with its token")
-        value = value[part]
+        value = value[key]
     return value if isinstance(value, str) else json.dumps(value)
 
 
 ACCESS_TOKEN = Command(
     words="external-auth access-token",
-    summary="Print the token of an external provider",
+    summary="Print the access token of an external provider",
     usage="<provider>",
     run=_access_token,
     min_args=1,
     max_args=1,
-    long="Ends with 0 and the token, or, where the owner has not logged in there yet, with 1 and the address to do so.",
+    long="Exits with 0 and prints the token. "
+    "If the owner has not logged in at the provider, exits with 1 and prints the login URL.",
     options=(
         AUTH,
         NAME,
         *CREDENTIALS,
-        Option(
-            "extra", "extra", help="Print this field of what the provider gave beside the token, instead of the token."
-        ),
+        Option("extra", "extra", help="Print this field of the provider's token response instead of the token."),
         Option(
             "output",
             "output",
             default="text",
             choices=("text", "json"),
-            help="How the result is printed: text for people or JSON for scripts.",
+            help="Output format: text for people or JSON for scripts.",
         ),
     ),
 )

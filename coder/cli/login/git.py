@@ -1,7 +1,7 @@
-"""`coder gitssh` and `coder gitaskpass`: what git runs inside a workspace to be known to a Git server.
+"""`coder gitssh` and `coder gitaskpass`: git's authentication helpers inside a workspace.
 
-The agent sets GIT_SSH_COMMAND and GIT_ASKPASS to this program in everything it starts. git calls an askpass program
-with nothing but its question, so `main` knows one of those by its words.
+The agent sets GIT_SSH_COMMAND and GIT_ASKPASS to this program for all its children. git calls an askpass program with
+its prompt as the only argument, so `main` recognises such a prompt by its text.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from coder.net.errors import HttpError
 _QUESTION = re.compile(r"(Username|Password) for '([^']+)': ?")
 _OWN_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk", "id_dsa")
 _REFUSED = 255
-"""What ssh itself ends with, whatever the reason; git-shell and friends have codes of their own."""
+"""Exit code of ssh's own errors; git-shell and others use different codes."""
 
 
 # ---- ssh
 
 
 def _gitssh(invocation: Invocation) -> int:
-    """ssh with the owner's key, and with the keys that lie in the workspace."""
+    """Run ssh with the owner's key and with the keys of the workspace."""
     with doing("get the owner's SSH key"):
         key = read(agent_client(invocation).request("GET", "/api/v2/workspaceagents/me/gitsshkey"), AgentGitSSHKey)
     own = [Path.home() / ".ssh" / name for name in _OWN_KEYS]
     with tempfile.TemporaryDirectory(prefix="coder-gitssh-") as folder:
         path = Path(folder) / "key"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(key.private_key)
-        # -i replaces ssh's own list: keys that lie here are named, too.
-        identities = [word for one in (path, *own) if one.is_file() for word in ("-i", str(one))]
+        with os.fdopen(descriptor, "w", encoding="utf-8") as key_file:
+            key_file.write(key.private_key)
+        # -i replaces ssh's default list, so add the keys of the workspace.
+        identities = [word for item in (path, *own) if item.is_file() for word in ("-i", str(item))]
         try:
             words = ["ssh", *identities, *invocation.args]
             code = subprocess.run(words, env=child_env(), check=False).returncode
@@ -63,11 +63,11 @@ def _gitssh(invocation: Invocation) -> int:
 
 
 def _askpass(invocation: Invocation) -> int:
-    """Answers git's question; waits while the owner logs in at the provider."""
-    found = _QUESTION.fullmatch(invocation.args[0])
-    if found is None:
+    """Answer git's prompt; wait while the owner logs in at the provider."""
+    question = _QUESTION.fullmatch(invocation.args[0])
+    if question is None:
         raise CoderError("question", f"this is no question of git: {quoted(invocation.args[0])}")
-    wanted, url = found[1], _without_user(found[2])
+    field, url = question[1], _without_user(question[2])
     client = agent_client(invocation)
     path = f"/api/v2/workspaceagents/me/external-auth?match={quote(url, safe='')}"
     try:
@@ -81,7 +81,7 @@ def _askpass(invocation: Invocation) -> int:
                 "no_provider", f"Coder has no provider of tokens for {url}; git asks you itself"
             ) from error
         raise
-    sys.stdout.write(f"{_answer(token, wanted)}\n")
+    sys.stdout.write(f"{_answer(token, field)}\n")
     return 0
 
 
@@ -91,15 +91,15 @@ def _without_user(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _answer(token: AgentAuth, wanted: str) -> str:
-    if wanted == "Username":
+def _answer(token: AgentAuth, field: str) -> str:
+    if field == "Username":
         return token.username or token.access_token
     return token.password or (token.access_token if token.username else "")
 
 
 GITSSH = Command(
     words="gitssh",
-    summary='Run ssh with the SSH key of the workspace\'s owner; git does, by "gitssh --"',
+    summary="Run ssh with the SSH key of the workspace's owner, as git's SSH command",
     usage="-- [ssh arguments]",
     run=_gitssh,
     raw_after=0,
@@ -107,7 +107,7 @@ GITSSH = Command(
 )
 GITASKPASS = Command(
     words="gitaskpass",
-    summary="Answer git's question for a name or password",
+    summary="Answer git's prompt for a user name or password",
     usage="<question>",
     run=_askpass,
     min_args=1,

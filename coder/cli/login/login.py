@@ -1,4 +1,4 @@
-"""`coder login`, `logout`, `whoami`: the first user, the session and where it is kept."""
+"""`coder login`, `logout`, `whoami`: the first user and the session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _login(invocation: Invocation) -> int:
     if invocation.globals["use_keyring"]:
         from coder.cli.keyring_store import find_keyring
 
-        find_keyring()  # before anything is made at the server
+        find_keyring()  # before anything is created on the server
     anonymous = BlockingClient(session.dial_policy(invocation, url=url, token=""))
     token = invocation.globals["token"]
     if not _has_first_user(anonymous, url):
@@ -56,7 +56,7 @@ def _has_first_user(client: BlockingClient, url: str) -> bool:
 
 
 def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:
-    """Asks for what the flags did not give, creates the owner and logs in. Returns the session token."""
+    """Prompt for missing values, create the first user as owner and log in. Return the session token."""
     say("Your Coder deployment hasn't been set up! Create the first user.")
     username = invocation["first_user_username"] or ask("What username would you like?", default="admin")
     name = invocation["first_user_full_name"] if invocation.given("first_user_full_name") else ""
@@ -79,7 +79,7 @@ def _password_login(client: BlockingClient, email: str, password: str) -> str:
 
 
 def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
-    """Exchanges a given token for a session key of its own, unless asked to keep it."""
+    """Exchange the given token for a new session key, unless it is to be stored itself."""
     if invocation["use_token_as_session"]:
         return token
     from coder.api.access.keys import GenerateAPIKeyResponse
@@ -121,7 +121,7 @@ def _logout(invocation: Invocation) -> int:
     except CoderError as error:
         if error.code != "not_logged_in":
             raise
-        # Editors log out without looking whether anybody is logged in; the original refuses that.
+        # Editors log out without checking for a session, so that is not an error; the original rejects it.
         sys.stdout.write(_LOGGED_OUT)
         return 0
     confirm(invocation, "Are you sure you want to log out?", default=True)
@@ -129,11 +129,11 @@ def _logout(invocation: Invocation) -> int:
     try:
         client.request("POST", "/api/v2/users/logout")
     except (HttpError, NetError) as error:
-        # The local files go in any case; an unreachable server must not keep a person logged in here.
+        # Delete the local files in any case; an unreachable server must not keep a user logged in on this machine.
         if not (isinstance(error, HttpError) and error.status == 401):
             problems.append(str(error))
     try:
-        session.forget_token(directory)
+        session.delete_token(directory)
     except CoderError as error:
         raise CoderError("logout", "logged out at the server, but the keyring still has the token") from error
     if problems:
@@ -148,7 +148,7 @@ def _whoami(invocation: Invocation) -> int:
     url = client.policy.url
     if invocation["output"] == "text":
         line = f"Coder is running at {url}, You're authenticated as {user.username} !\n"
-        # What is not a person gets it in the brackets scripts know.
+        # Without a terminal, print the brackets that scripts expect.
         sys.stdout.write(line if sys.stdout.isatty() else f"[  {line}]\n")
     elif invocation["output"] == "json":
         print_json([_identity(url, user)])
@@ -167,7 +167,7 @@ def _identity(url: str, user: User) -> dict[str, object]:
         "url": url,
         "username": user.username,
         "user_id": str(user.id),
-        "organization_ids": [str(one) for one in user.organization_ids],
+        "organization_ids": [str(item) for item in user.organization_ids],
         "roles": roles,
     }
 
@@ -183,20 +183,20 @@ LOGIN = Command(
             "first_user_email",
             "first-user-email",
             "CODER_FIRST_USER_EMAIL",
-            help="E-mail address of the first user of a new deployment; asked for if left out.",
+            help="E-mail address of a new deployment's first user; prompted for if not set.",
         ),
         Option(
             "first_user_full_name",
             "first-user-full-name",
             "CODER_FIRST_USER_FULL_NAME",
-            help="Full name of the first user of a new deployment, as people read it.",
+            help="Full name of a new deployment's first user.",
         ),
         Option(
             "first_user_password",
             "first-user-password",
             "CODER_FIRST_USER_PASSWORD",
             secret=True,
-            help="Password of the first user of a new deployment; asked for if left out.",
+            help="Password of a new deployment's first user; prompted for if not set.",
         ),
         Option(
             "first_user_trial",
@@ -204,20 +204,20 @@ LOGIN = Command(
             "CODER_FIRST_USER_TRIAL",
             kind="bool",
             default=False,
-            help="Accepted for compatibility; every feature is there anyway.",
+            help="Accepted for compatibility, without effect: no feature requires a trial.",
         ),
         Option(
             "first_user_username",
             "first-user-username",
             "CODER_FIRST_USER_USERNAME",
-            help="Name the first user of a new deployment signs in with; asked for if left out.",
+            help="User name of a new deployment's first user; prompted for if not set.",
         ),
         Option(
             "use_token_as_session",
             "use-token-as-session",
             kind="bool",
             default=False,
-            help="Keep the given token itself as the session instead of exchanging it for a new one.",
+            help="Store the given token as the session instead of exchanging it for a new one.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`coder reset-password`: for administrators at the database, when nobody can sign in any more."""
+"""`coder reset-password`: for administrators with access to the database, when no login works."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
         if user is None:
             return False
         await user_store.update_user(tx, user.id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)
-        # Whoever signed in with the old password is out.
+        # End all sessions that used the old password.
         await key_store.delete_keys_of(tx, user.id)
         return True
 
     async with open_as_is(invocation) as database:
         if not await database.run(write):
-            raise CoderError("no_user", f'there is no user "{username}"', "Names are those people sign in with.")
+            raise CoderError("no_user", f'there is no user "{username}"', "Use the name that the user logs in with.")
 
 
 RESET_PASSWORD = Command(

@@ -1,6 +1,6 @@
-"""`coder config-ssh`: a block in the SSH configuration, so that plain `ssh workspace.coder` works.
+"""`coder config-ssh`: writes a section of the SSH configuration, so that plain `ssh workspace.coder` works.
 
-Everything between our two marker lines is ours and rewritten; the rest of the file is never touched.
+The text between the two marker lines is replaced; the rest of the file is never changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _THEIRS = "the server's settings"
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """What decides how hosts are written; kept as comments of our section for `--use-previous-options`."""
+    """Options of the host entries; stored as comments of the section for `--use-previous-options`."""
 
     ssh_options: tuple[str, ...] = ()
     prefix: str = ""
@@ -44,7 +44,7 @@ class HostOptions:
     no_wildcard: bool = False
 
     def lines(self) -> list[str]:
-        """Comment lines, in the form the original writes and reads; none when everything has its default."""
+        """Return the comment lines in the original's format; none if all options have their default."""
         rows = [("wait", self.wait if self.wait != "auto" else ""), ("ssh-host-prefix", self.prefix)]
         rows += [("hostname-suffix", self.suffix), ("disable-autostart", "true" if self.disable_autostart else "")]
         rows += [("no-wildcard", "true" if self.no_wildcard else "")]
@@ -53,16 +53,16 @@ class HostOptions:
 
 
 def previous_options(text: str) -> HostOptions:
-    """What the section of an earlier run says of its options."""
-    found: dict[str, list[str]] = {}
+    """Return the options stored in the section of an earlier run."""
+    options: dict[str, list[str]] = {}
     section = text.partition(START)[2].partition(END)[0]
     for line in section.splitlines():
         if line.startswith("# :") and "=" in line:
             name, _, value = line[3:].partition("=")
-            found.setdefault(name, []).append(value)
-    single = {name: values[-1] for name, values in found.items()}
+            options.setdefault(name, []).append(value)
+    single = {name: values[-1] for name, values in options.items()}
     return HostOptions(
-        ssh_options=tuple(found.get("ssh-option", ())),
+        ssh_options=tuple(options.get("ssh-option", ())),
         prefix=single.get("ssh-host-prefix", ""),
         suffix=single.get("hostname-suffix", ""),
         wait=single.get("wait", "auto"),
@@ -115,13 +115,13 @@ def _given_options(invocation: Invocation) -> HostOptions:
 
 
 def _host_names(client: BlockingClient) -> list[str]:
-    """One's own workspaces, each with its agents where there are several: `w1`, `w2.main`, `w2.gpu`."""
-    found: list[str] = []
+    """Return the names of the user's workspaces, with the agent if there are several: `w1`, `w2.main`, `w2.gpu`."""
+    host_names: list[str] = []
     for workspace in fetch(client, "owner:me"):
         agents = [agent.name for resource in workspace.latest_build.resources for agent in resource.agents or ()]
-        found.append(workspace.name)
-        found += [f"{workspace.name}.{agent}" for agent in agents] if len(agents) > 1 else []
-    return sorted(found)
+        host_names.append(workspace.name)
+        host_names += [f"{workspace.name}.{agent}" for agent in agents] if len(agents) > 1 else []
+    return sorted(host_names)
 
 
 def _prefix(options: HostOptions, server: SSHConfigResponse) -> str:
@@ -133,31 +133,31 @@ def _suffix(options: HostOptions, server: SSHConfigResponse) -> str:
 
 
 def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptions, names: list[str] | None) -> str:
-    """Our section. With `names` a host stands there for each of them instead of one pattern for all."""
+    """Return the section. With `names`, it has a host for each name instead of one pattern for all."""
     program = _quoted(invocation["coder_binary_path"] or session.program())
     proxy = f"{program} --global-config {_quoted(str(session.config_dir(invocation).absolute()))} ssh --stdio"
     proxy += f" --wait={options.wait}" if options.wait != "auto" else ""
     proxy += " --disable-autostart=true" if options.disable_autostart else ""
     from_server = _with_values(server.ssh_config_options or {})
-    taken: set[str] = set()
+    seen: set[str] = set()
     own = [_setting(line, "--ssh-option") for line in options.ssh_options]
-    theirs = [_setting(line, _THEIRS) for line in from_server]
-    kept = [line for line in [*own, *theirs, *FIXED] if _first(line, taken)]
+    server_lines = [_setting(line, _THEIRS) for line in from_server]
+    lines_of_host = [line for line in [*own, *server_lines, *FIXED] if _first(line, seen)]
     prefix, suffix = _prefix(options, server), _suffix(options, server)
     lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
     if options.lines():
         lines += [OPTIONS_MARK, *options.lines(), "#"]
     if prefix:
         hosts = f"{prefix}*" if names is None else " ".join(prefix + name for name in names)
-        lines += _host(hosts, kept, f"{proxy} --ssh-host-prefix {prefix} %h")
+        lines += _host(hosts, lines_of_host, f"{proxy} --ssh-host-prefix {prefix} %h")
     if suffix and names is None:
-        lines += [f"Host *.{suffix}", *(f"\t{line}" for line in kept), ""]
+        lines += [f"Host *.{suffix}", *(f"\t{line}" for line in lines_of_host), ""]
         lines += [f'Match host *.{suffix} !exec "{program} connect exists %h"']
         lines += [f"\tProxyCommand {proxy} --hostname-suffix {suffix} %h"]
     elif suffix:
-        # The names that the desktop knows begin with the agent; `coder ssh` reads a name with suffix that way.
+        # Names for the desktop app start with the agent; `coder ssh` parses names with a suffix the same way.
         hosts = " ".join(".".join(reversed(name.split("."))) + f".{suffix}" for name in names or ())
-        lines += _host(hosts, kept, f"{proxy} --hostname-suffix {suffix} %h")
+        lines += _host(hosts, lines_of_host, f"{proxy} --hostname-suffix {suffix} %h")
     return "\n".join([*lines, END, ""])
 
 
@@ -168,10 +168,10 @@ def _host(hosts: str, settings: list[str], proxy: str) -> list[str]:
 
 
 def _with_values(settings: Mapping[str, str]) -> list[str]:
-    """A server of another make hands on whatever its administrator wrote. With a keyword that has no value SSH would
-    refuse the whole file, also for hosts that are not ours; nobody here can give it one."""
+    """Drop settings without a value. An upstream server passes on any text of its administrator, and ssh would reject
+    the whole file, also for other hosts, because of a keyword without a value."""
     for name in (name for name, value in settings.items() if not value.strip()):
-        _setting(f"{name} value", _THEIRS)  # what is no name is refused, and not shown as one
+        _setting(f"{name} value", _THEIRS)  # an invalid name is rejected without printing it
         say(f"warning: the server's setting {quoted(name)} has no value and is left out")
     return [f"{name} {value}" for name, value in settings.items() if value.strip()]
 
@@ -188,12 +188,12 @@ def _setting(line: str, whose: str) -> str:
     return line
 
 
-def _first(line: str, taken: set[str]) -> bool:
-    """SSH takes the first value of an option; a person's own beats ours."""
+def _first(line: str, seen: set[str]) -> bool:
+    """Return the first value of each option, as ssh does; the user's options precede the defaults."""
     name = line.replace("=", " ").split()[0].lower()
-    if name in taken:
+    if name in seen:
         return False
-    taken.add(name)
+    seen.add(name)
     return True
 
 
@@ -217,7 +217,7 @@ def _replace(before: str, block: str) -> str:
 
 
 def _show_changes(path: Path, before: str, after: str, *, for_programs: bool) -> None:
-    """The difference on stdout for a dry run, so that it can be kept; else everything on stderr."""
+    """Print the diff: for a dry run on stdout, so that it can be saved; otherwise on stderr."""
     old, new = shown(before).splitlines(), shown(after).splitlines()
     diff = difflib.unified_diff(old, new, str(path), f"{path} (new)", lineterm="")
     would = "would" if for_programs else "will"
@@ -231,7 +231,7 @@ def _show_changes(path: Path, before: str, after: str, *, for_programs: bool) ->
 
 
 def _write(path: Path, text: str) -> None:
-    """Atomically, keeping the mode; a symbolic link stays one and its target changes."""
+    """Write the file atomically, keeping its mode; for a symbolic link, change the target."""
     target = path.resolve()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
@@ -249,13 +249,13 @@ CONFIG_SSH = Command(
             "ssh-config-file",
             "CODER_SSH_CONFIG_FILE",
             default="~/.ssh/config",
-            help="SSH configuration whose Coder section is rewritten; the rest of it stays.",
+            help="SSH configuration file to update; only its Coder section changes.",
         ),
         Option(
             "coder_binary_path",
             "coder-binary-path",
             "CODER_SSH_CONFIG_BINARY_PATH",
-            help="Path of the coder program that SSH starts for each connection; this one if left out.",
+            help="Path of the coder program in the SSH configuration; defaults to this program.",
         ),
         Option(
             "ssh_option",
@@ -264,7 +264,7 @@ CONFIG_SSH = Command(
             short="o",
             kind="string-array",
             default=(),
-            help='Add this line to every host, like "ForwardAgent yes"; may be given several times.',
+            help='Add this option to every host, like "ForwardAgent yes"; may be repeated.',
         ),
         Option(
             "dry_run",
@@ -273,7 +273,7 @@ CONFIG_SSH = Command(
             short="n",
             kind="bool",
             default=False,
-            help="Print the difference this would make to the file, and write nothing.",
+            help="Print the diff of the file without writing it.",
         ),
         Option(
             "use_previous_options",
@@ -288,13 +288,13 @@ CONFIG_SSH = Command(
             "ssh_host_prefix",
             "ssh-host-prefix",
             "CODER_CONFIGSSH_SSH_HOST_PREFIX",
-            help='Begin host names with this, like "coder."; the deployment\'s own if left out.',
+            help='Prefix of host names, like "coder."; defaults to the deployment\'s prefix.',
         ),
         Option(
             "hostname_suffix",
             "hostname-suffix",
             "CODER_CONFIGSSH_HOSTNAME_SUFFIX",
-            help='End host names with this, like "coder" for workspace.coder; the deployment\'s own if left out.',
+            help='Suffix of host names, like "coder" for workspace.coder; defaults to that of the deployment.',
         ),
         Option(
             "wait",
@@ -302,7 +302,7 @@ CONFIG_SSH = Command(
             "CODER_CONFIGSSH_WAIT",
             default="auto",
             choices=("yes", "no", "auto"),
-            help="Hold a shell back until start scripts have ended; auto does so where the template says it.",
+            help="Wait for start scripts before opening a shell; auto follows the template.",
         ),
         Option(
             "disable_autostart",
@@ -310,7 +310,7 @@ CONFIG_SSH = Command(
             "CODER_CONFIGSSH_DISABLE_AUTOSTART",
             kind="bool",
             default=False,
-            help="Refuse connections to stopped workspaces instead of starting them.",
+            help="Fail to connect to a stopped workspace instead of starting it.",
         ),
         Option(
             "force_unix",
@@ -335,7 +335,7 @@ CONFIG_SSH = Command(
 
 
 def _exists(invocation: Invocation) -> int:  # noqa: ARG001 - every command has this form
-    """0 when a desktop tunnel already resolves the name. We have none, so SSH always takes the ProxyCommand."""
+    """Return 0 if a desktop tunnel resolves the name. There is no such tunnel, so ssh always uses the ProxyCommand."""
     return 1
 
 

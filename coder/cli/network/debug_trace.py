@@ -1,4 +1,4 @@
-"""`coder debug trace`: the facts of a connection as they happen - relays, handshakes, paths, pings - with times."""
+"""`coder debug trace`: the events of a connection with times: relays, handshakes, paths, pings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.cli.command import Command, Invocation, output_option
 from coder.cli.network.options import PCAP_FILE
 
 PING_PAUSE = 1.0
-"Seconds between pings: paths are only looked for while something is sent."
+"Seconds between pings: path discovery runs only while data is sent."
 
 
 def _run(invocation: Invocation) -> int:
@@ -48,7 +48,7 @@ async def _main(invocation: Invocation) -> None:
             await link.wait_reachable()
             show(trio.current_time() - began, "reachable", {})
             while True:
-                with contextlib.suppress(Exception):  # a lost ping is a fact the trace already tells
+                with contextlib.suppress(Exception):  # the trace already reports a lost ping
                     await link.ping()
                 await trio.sleep(PING_PAUSE)
         show(trio.current_time() - began, "end", _summary(link))
@@ -97,12 +97,13 @@ def _text(value: object) -> str:
 
 TRACE = Command(
     words="debug trace",
-    summary="Watch the way to a workspace being found",
+    summary="Trace how the connection to a workspace is established",
     usage="<workspace>",
     run=_run,
     min_args=1,
     max_args=1,
-    long="One line a fact: relays connected, handshakes, paths changed, pings answered. JSON gives one object a line.",
+    long="Prints one event per line: connected relays, handshakes, path changes, ping replies. "
+    "JSON prints one object per line.",
     options=(
         Option(
             "time",
@@ -110,7 +111,7 @@ TRACE = Command(
             short="t",
             kind="duration",
             default=parse_duration("10s"),
-            help="How long to watch the connection, like 10s or 2m.",
+            help="Duration of the trace, like 10s or 2m; Ctrl-C stops it earlier.",
         ),
         PCAP_FILE,
         output_option(("text", "json"), "text"),

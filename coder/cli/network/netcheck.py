@@ -1,7 +1,7 @@
-"""`coder netcheck`: which ways from this machine to the deployment work, and what would have to change.
+"""`coder netcheck`: checks the network paths from this machine to the deployment and suggests fixes.
 
-The report is JSON on standard output with upstream's keys; the same in words goes to standard error, so that a person
-sees them and a script need not. `--output text` prints the words alone.
+The report is JSON on standard output with upstream's keys; a summary for users goes to standard error. `--output text`
+prints only the summary.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ async def _main(invocation: Invocation) -> int:
 
     policy = session.dial_policy(invocation)
     sys.stderr.write("Gathering a network report. This may take a few seconds...\n")
-    found = await check_network(policy, direct=not invocation.globals["disable_direct"])
-    words = "\n".join(lines_of(found.transports)) + "\n"
+    report = await check_network(policy, direct=not invocation.globals["disable_direct"])
+    words = "\n".join(lines_of(report.transports)) + "\n"
     if invocation["output"] == "text":
         sys.stdout.write(words)
         return 0
-    sys.stdout.write(json.dumps(to_json(found), indent=4) + "\n")
+    sys.stdout.write(json.dumps(to_json(report), indent=4) + "\n")
     sys.stdout.flush()
     sys.stderr.write(words)
     return 0
@@ -50,7 +50,7 @@ NETCHECK = Command(
             short="o",
             default="json",
             choices=("json", "text"),
-            help="How the result is printed: text for people or JSON for scripts.",
+            help="Output format: text for people or JSON for scripts.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Options that several commands over a link to a workspace have."""
+"""Options shared by commands that connect to a workspace."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ DISABLE_AUTOSTART = Option(
     "CODER_SSH_DISABLE_AUTOSTART",
     kind="bool",
     default=False,
-    help="Fail when the workspace is stopped instead of starting it.",
+    help="Fail if the workspace is stopped instead of starting it.",
 )
 PCAP_FILE = Option(
     "pcap_file",
     "pcap-file",
-    help="Also write the packets inside the tunnel to this file, for Wireshark and its kin.",
+    help="Also write the packets inside the tunnel to this pcap file, for Wireshark.",
 )

@@ -1,4 +1,4 @@
-"""`coder ping`: is the workspace reachable, by which path, how fast."""
+"""`coder ping`: checks whether a workspace is reachable, by which path and how fast."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
         try:
             await link.wait_reachable()
         except CoderError:
-            # Which transport fails is what somebody who gets no answer came to hear.
+            # Print the failing transport, which explains why there is no answer.
             sys.stderr.write("\n".join(lines_of((await link.explain(None))[0])) + "\n")
             raise
         results = await _ping_all(invocation, link, name)
         last = next((result for result in reversed(results) if result), None)
         transports, path = await link.explain(last)
-    if _wants_json(invocation):
+    if _prints_json(invocation):
         _print_json(name, results, transports, path)
     else:
         _summary(name, results)
-        _say_path(path)
+        _print_path(path)
         sys.stdout.write("\n" + "\n".join(lines_of(transports)) + "\n")
     return 0 if any(results) else 1
 
 
-def _wants_json(invocation: Invocation) -> bool:
+def _prints_json(invocation: Invocation) -> bool:
     return bool(invocation["output"] == "json")
 
 
-def _say_path(path: dict[str, Any]) -> None:
-    """What the time of a ping is made of, and how fresh the tunnel is."""
+def _print_path(path: dict[str, Any]) -> None:
+    """Return what contributes to the time of a ping, and the age of the tunnel."""
     if path["relay_region"]:
         took = f", {path['relay_latency_ms']:.2f} ms away" if path["relay_latency_ms"] is not None else ""
-        by = f", reached by {path['relay_rung']}" if path["relay_rung"] else ""
-        sys.stdout.write(f"  home relay: {path['relay_region']}{took}{by}\n")
+        relay = f", reached by {path['relay_rung']}" if path["relay_rung"] else ""
+        sys.stdout.write(f"  home relay: {path['relay_region']}{took}{relay}\n")
     if path["last_handshake_seconds_ago"] is not None:
         sys.stdout.write(f"  WireGuard handshake: {path['last_handshake_seconds_ago']:.1f} s ago\n")
     sys.stdout.write(f"  bytes sent: {path['direct_bytes']} direct, {path['relayed_bytes']} by relay\n")
@@ -88,13 +88,17 @@ def _print_json(name: str, results: list[Any], transports: list[Any], path: dict
         else None
         for result in results
     ]
-    good = [result.latency_s * 1000 for result in results if result]
+    latencies = [result.latency_s * 1000 for result in results if result]
     report = {
         "workspace": name,
         "pings": pings,
-        "lost": len(results) - len(good),
-        "latency_ms": {"min": round(min(good), 3), "avg": round(sum(good) / len(good), 3), "max": round(max(good), 3)}
-        if good
+        "lost": len(results) - len(latencies),
+        "latency_ms": {
+            "min": round(min(latencies), 3),
+            "avg": round(sum(latencies) / len(latencies), 3),
+            "max": round(max(latencies), 3),
+        }
+        if latencies
         else None,
         "path": path,
         "rungs": [transport.to_json() for transport in transports],
@@ -103,23 +107,24 @@ def _print_json(name: str, results: list[Any], transports: list[Any], path: dict
 
 
 async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
-    """One result (None: lost) a ping. Without a count it goes on until Ctrl-C - or a direct path was seen."""
+    """Ping and collect one result per ping (None for a lost one). Without a count, stop at Ctrl-C or at a direct
+    path."""
     import trio
 
-    wanted = invocation["num"]
+    count = invocation["num"]
     results: list[Any] = []
     try:
-        while not wanted or len(results) < wanted:
+        while not count or len(results) < count:
             began = trio.current_time()
             results.append(await _one(invocation, link, name))
-            await trio.sleep_until(began + invocation["wait"].total_seconds() if _more(wanted, results) else began)
+            await trio.sleep_until(began + invocation["wait"].total_seconds() if _more(count, results) else began)
     except KeyboardInterrupt:
         pass
     return results
 
 
-def _more(wanted: int, results: list[Any]) -> bool:
-    return not wanted or len(results) < wanted
+def _more(count: int, results: list[Any]) -> bool:
+    return not count or len(results) < count
 
 
 async def _one(invocation: Invocation, link: Any, name: str) -> Any:
@@ -147,21 +152,21 @@ def _region(link: Any, result: Any) -> str:
 
 
 def _say(invocation: Invocation, line: str) -> None:
-    """One ping's line; not in the way of JSON."""
-    out = sys.stderr if _wants_json(invocation) else sys.stdout
+    """Print the line of one ping; to stderr for JSON output."""
+    out = sys.stderr if _prints_json(invocation) else sys.stdout
     out.write(line)
     out.flush()
 
 
 def _summary(name: str, results: list[Any]) -> None:
-    good = [result.latency_s * 1000 for result in results if result]
-    lost = len(results) - len(good)
+    latencies = [result.latency_s * 1000 for result in results if result]
+    lost = len(results) - len(latencies)
     share = lost / len(results) * 100 if results else 0
     sys.stdout.write(f"\n--- {name} ping statistics ---\n")
-    sys.stdout.write(f"{len(results)} packets transmitted, {len(good)} received, {share:.0f}% packet loss\n")
-    if good:
-        mean = sum(good) / len(good)
-        sys.stdout.write(f"rtt min/avg/max = {min(good):.2f}/{mean:.2f}/{max(good):.2f} ms\n")
+    sys.stdout.write(f"{len(results)} packets transmitted, {len(latencies)} received, {share:.0f}% packet loss\n")
+    if latencies:
+        mean = sum(latencies) / len(latencies)
+        sys.stdout.write(f"rtt min/avg/max = {min(latencies):.2f}/{mean:.2f}/{max(latencies):.2f} ms\n")
         last = next(result for result in reversed(results) if result)
         if last.via == "direct":
             sys.stdout.write(f"✔ You are connected directly (p2p) via {last.endpoint}\n")
@@ -191,20 +196,18 @@ PING = Command(
             kind="duration",
             default=parse_duration("5s"),
             least=parse_duration("1ms"),
-            help="How long to wait for the answer to one ping, like 5s.",
+            help="Timeout for the reply to one ping, like 5s.",
         ),
-        Option(
-            "num", "num", short="n", kind="int", default=0, help="End after so many pings; 0 goes on until interrupted."
-        ),
+        Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 continues until interrupted."),
         Option(
             "output",
             "output",
             short="o",
             default="text",
             choices=("text", "json"),
-            help="How the result is printed: text for people or JSON for scripts.",
+            help="Output format: text for people or JSON for scripts.",
         ),
-        Option("time", "time", kind="bool", default=False, help="Begin each line with the local time of the ping."),
-        Option("utc", "utc", kind="bool", default=False, help="Begin each line with the time of the ping in UTC."),
+        Option("time", "time", kind="bool", default=False, help="Print the local time of each ping."),
+        Option("utc", "utc", kind="bool", default=False, help="Print the time of each ping in UTC."),
     ),
 )

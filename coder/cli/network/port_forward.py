@@ -1,4 +1,4 @@
-"""`coder port-forward`: local ports that come out in the workspace."""
+"""`coder port-forward`: forwards local ports to the workspace."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Forward:
     hosts: tuple[str, ...]
-    "Local addresses to listen on."
+    "Local addresses to listen at."
     local: int
     remote: int
     protocol: str = "TCP"
 
 
 def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
-    """`[bind_ip:]local[-last][:remote[-last]]`, several by comma. Raises CoderError."""
-    found: list[Forward] = []
+    """Parse `[bind_ip:]local[-last][:remote[-last]]`, separated by commas. Raise CoderError."""
+    forwards: list[Forward] = []
     for text in texts:
-        for part in text.split(","):
+        for spec in text.split(","):
             try:
-                found += _spec(part.strip(), protocol)
+                forwards += _spec(spec.strip(), protocol)
             except ValueError as error:
                 raise CoderError(
                     "port_forward",
                     "parse port-forward specs: failed to parse "
-                    f'{protocol} port-forward specification "{part}": {error}',
+                    f'{protocol} port-forward specification "{spec}": {error}',
                     "Write [bind_ip:]local[:remote], ranges as 8000-8010.",
                 ) from None
-    return found
+    return forwards
 
 
 def _spec(text: str, protocol: str) -> list[Forward]:
@@ -64,7 +64,7 @@ def _spec(text: str, protocol: str) -> list[Forward]:
 
 
 def _ports(text: str, side: str) -> list[int]:
-    """The ports of a range. The texts of its errors are compared by scripts."""
+    """Parse a range of ports. Scripts compare the texts of its errors."""
     first, dash, last = text.partition("-")
     try:
         low = _port(first, "start", text)
@@ -76,14 +76,14 @@ def _ports(text: str, side: str) -> list[int]:
     return list(range(low, high + 1))
 
 
-def _port(text: str, end: str, whole: str) -> int:
-    where = f'parse range {end} port from "{whole}"'
+def _port(text: str, end: str, port_range: str) -> int:
+    context = f'parse range {end} port from "{port_range}"'
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f'{where}: parse port "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise ValueError(f'{context}: parse port "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
     if int(text) > 65535:
-        raise ValueError(f'{where}: parse port "{text}": strconv.ParseUint: parsing "{text}": value out of range')
+        raise ValueError(f'{context}: parse port "{text}": strconv.ParseUint: parsing "{text}": value out of range')
     if int(text) == 0:
-        raise ValueError(f"{where}: port cannot be 0")
+        raise ValueError(f"{context}: port cannot be 0")
     return int(text)
 
 
@@ -93,14 +93,14 @@ def _run(invocation: Invocation) -> int:
     forwards = parse_specs(invocation["tcp"]) + parse_specs(invocation["udp"], "UDP")
     if not forwards:
         raise CoderError("port_forward", "no port-forwards requested", "coder port-forward WORKSPACE --tcp 8080")
-    taken: set[tuple[str, str, int]] = set()
+    used: set[tuple[str, str, int]] = set()
     for forward in forwards:
         for host in forward.hosts:
-            place = (forward.protocol, host, forward.local)
-            if place in taken:
-                shown = f"{forward.protocol.lower()} {host}:{forward.local}"
-                raise CoderError("port_forward", f"the local address {shown} is given twice", "Forward each port once.")
-            taken.add(place)
+            address = (forward.protocol, host, forward.local)
+            if address in used:
+                label = f"{forward.protocol.lower()} {host}:{forward.local}"
+                raise CoderError("port_forward", f"the local address {label} is given twice", "Forward each port once.")
+            used.add(address)
     run_trio(_main, invocation, forwards)
     return 0
 
@@ -126,7 +126,7 @@ async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target
     from coder.client.usage import report_usage
 
     direct = not invocation.globals["disable_direct"]
-    is_own = any(forward.protocol == "UDP" for forward in forwards)  # datagrams have no streams to be lent
+    is_own = any(forward.protocol == "UDP" for forward in forwards)  # a shared tunnel lends streams only, not datagrams
     async with (
         open_link_for_command(
             policy, session.config_dir(invocation), prepare, target, direct=direct, is_own=is_own
@@ -141,9 +141,9 @@ async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target
                     nursery.start_soon(forward_udp, cast("WorkspaceLink", link), local, forward.remote)
             else:
                 nursery.start_soon(trio.serve_listeners, _handler(link, forward.remote), await _listen(forward))
-            shown = f"[{forward.hosts[0]}]" if ":" in forward.hosts[0] else forward.hosts[0]
+            host = f"[{forward.hosts[0]}]" if ":" in forward.hosts[0] else forward.hosts[0]
             sys.stdout.write(
-                f"Forwarding '{forward.protocol.lower()}://{shown}:{forward.local}' locally to "
+                f"Forwarding '{forward.protocol.lower()}://{host}:{forward.local}' locally to "
                 f"'{forward.protocol.lower()}://127.0.0.1:{forward.remote}' in the workspace\n"
             )
         sys.stdout.write("Ready!\n")
@@ -171,15 +171,15 @@ async def _listen(forward: Forward) -> list[Any]:
 def _listen_udp(forward: Forward) -> list[Any]:
     from coder.client.udp_forward import open_udp
 
-    found: list[Any] = []
+    sockets: list[Any] = []
     for host in forward.hosts:
         try:
-            found.append(open_udp(host, forward.local))
+            sockets.append(open_udp(host, forward.local))
         except OSError as error:
-            if host == "::1" and found:
+            if host == "::1" and sockets:
                 continue  # a machine without IPv6
             raise CoderError("port_forward", f"cannot listen on udp {host}:{forward.local}", "Is it in use?") from error
-    return found
+    return sockets
 
 
 def _handler(link: Any, port: int) -> Any:
@@ -214,7 +214,7 @@ PORT_FORWARD = Command(
             short="p",
             kind="string-array",
             default=(),
-            help="TCP ports to forward: 8080, or local:remote like 9000:8080; ranges and several by comma too.",
+            help="TCP ports to forward: 8080, or local:remote like 9000:8080; also ranges and comma-separated lists.",
         ),
         Option(
             "udp",
@@ -222,7 +222,7 @@ PORT_FORWARD = Command(
             "CODER_PORT_FORWARD_UDP",
             kind="string-array",
             default=(),
-            help="UDP ports to forward: 5353, or local:remote like 9053:53; ranges and several by comma too.",
+            help="UDP ports to forward: 5353, or local:remote like 9053:53; also ranges and comma-separated lists.",
         ),
         DISABLE_AUTOSTART,
     ),

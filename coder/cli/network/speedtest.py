@@ -1,4 +1,4 @@
-"""`coder speedtest`: how fast the way to a workspace is, by the protocol other tools of the field speak."""
+"""`coder speedtest`: measures the throughput to a workspace with the protocol of Tailscale's speedtest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coder.cli.output import chosen_columns, print_json, print_table, say
 SPEEDTEST_PORT = 3
 COLUMNS = ("interval", "throughput")
 DIRECT_PAUSE = 0.25
-"Seconds between two looks for a direct path."
+"Seconds between two checks for a direct path."
 
 
 def _run(invocation: Invocation) -> int:
@@ -51,17 +51,17 @@ async def _main(invocation: Invocation) -> list[Any]:
         intervals = await run_speedtest(await link.connect(SPEEDTEST_PORT), invocation["direction"], seconds)
     lasted = intervals[-1].end - intervals[-1].start
     if lasted < 0.9 * seconds:
-        say(f"The agent ended the test after {lasted:.0f}s: that is the most it allows.")
+        say(f"The agent ended the test after {lasted:.0f}s, the maximum it allows.")
     return intervals
 
 
 async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
-    """Says which way the test will go; with `--direct` waits until it is the direct one."""
+    """Print the path of the test; with `--direct`, wait for a direct path first."""
     import trio
 
     from coder.base.errors import CoderError
 
-    said = ""
+    last_reported = ""
     while True:
         try:
             ping = await link.ping()
@@ -69,9 +69,9 @@ async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
             ping = None
         if ping is not None:
             via = f"direct via {ping.endpoint}" if ping.via == "direct" else f"relayed via DERP({ping.region_code})"
-            if via != said:
+            if via != last_reported:
                 say(f"{ping.latency_s * 1000:.2f}ms {via}")
-                said = via
+                last_reported = via
             if ping.via == "direct" or not wait_direct:
                 return
         elif not wait_direct:
@@ -83,17 +83,17 @@ def _print(invocation: Invocation, columns: list[str], intervals: list[Any]) -> 
     if invocation["output"] == "json":
         *parts, overall = [
             {
-                "start_time_seconds": round(part.start, 6),
-                "end_time_seconds": round(part.end, 6),
-                "throughput_mbits": part.mbits,
+                "start_time_seconds": round(interval.start, 6),
+                "end_time_seconds": round(interval.end, 6),
+                "throughput_mbits": interval.mbits,
             }
-            for part in intervals
+            for interval in intervals
         ]
         print_json({"overall": overall, "intervals": parts})
         return
     rows = [
-        {"interval": f"{part.start:.2f}-{part.end:.2f} sec", "throughput": f"{part.mbits:.4f} Mbits/sec"}
-        for part in intervals
+        {"interval": f"{interval.start:.2f}-{interval.end:.2f} sec", "throughput": f"{interval.mbits:.4f} Mbits/sec"}
+        for interval in intervals
     ]
     rows.insert(-1, dict.fromkeys(COLUMNS, "-" * 25))
     print_table(columns, rows)
@@ -114,14 +114,14 @@ SPEEDTEST = Command(
             short="d",
             kind="bool",
             default=False,
-            help="Wait for a direct connection before the test instead of measuring the relay, too.",
+            help="Wait for a direct connection before the test, so that the relay is not measured.",
         ),
         Option(
             "direction",
             "direction",
             default="down",
             choices=("up", "down"),
-            help="Which way data is sent: down from the workspace, or up to it.",
+            help="Direction of the data: down from the workspace, or up to it.",
         ),
         Option(
             "time",
@@ -130,7 +130,7 @@ SPEEDTEST = Command(
             kind="duration",
             default=parse_duration("5s"),
             least=parse_duration("100ms"),
-            help="How long to measure, like 5s or 1m.",
+            help="Duration of the measurement, like 5s or 1m.",
         ),
         PCAP_FILE,
         column_option(("Interval", "Throughput"), ("Interval", "Throughput")),

@@ -1,4 +1,4 @@
-"""`coder ssh`: a shell, a command, or raw bytes for an SSH ProxyCommand."""
+"""`coder ssh`: runs a shell or a command, or copies raw bytes for an SSH ProxyCommand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LOST = 255
-"Exit code when the connection ends before the command does, as ssh's."
+"Exit code if the connection ends before the command, as ssh's."
 
 
 def _run(invocation: Invocation) -> int:
@@ -31,7 +31,7 @@ def _run(invocation: Invocation) -> int:
     try:
         return run_trio(_main, invocation)
     finally:
-        garbage.go_on()  # if it did not come as far as that
+        garbage.go_on()  # if the preparation did not reach that point
 
 
 async def _main(invocation: Invocation) -> int:
@@ -51,7 +51,7 @@ async def _main(invocation: Invocation) -> int:
     for text in invocation["env"]:
         _pair(text)
     for text in invocation["remote_forward"]:
-        _remote_forward(text)  # before a workspace is started for it
+        _remote_forward(text)  # before starting a workspace for it
     policy = session.dial_policy(invocation)
     name = _target_name(invocation)
     async with contextlib.AsyncExitStack() as stack:
@@ -59,11 +59,11 @@ async def _main(invocation: Invocation) -> int:
             from coder.client.tracing import log_to_directory
 
             path = stack.enter_context(log_to_directory(invocation["log_dir"]))
-            if not invocation["stdio"]:  # editors show whatever a ProxyCommand says
+            if not invocation["stdio"]:  # editors display all output of a ProxyCommand
                 say_on_stderr(f"Logging to {path}")
         http = await stack.enter_async_context(HttpClient(policy))
         nursery = await stack.enter_async_context(trio.open_nursery())
-        # Half of a short session's time is loading code; it loads while the server is being asked.
+        # Imports take half of a short session's time; they run during the requests to the server.
         loaded = trio.Event()
         nursery.start_soon(_load, bool(invocation["stdio"]), loaded)
         prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
@@ -75,9 +75,9 @@ async def _main(invocation: Invocation) -> int:
 
 
 async def _load(stdio: bool, loaded: trio.Event) -> None:
-    """Imports what the session needs, in a thread: the mesh first, SSH (if we speak it ourselves) behind it.
+    """Import the session's modules in a thread: first the mesh, then SSH (if this process is the SSH client).
 
-    Garbage is collected again from then on.
+    Re-enable garbage collection afterwards.
     """
     from importlib import import_module
 
@@ -124,11 +124,11 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
         await prepare.wait_ready(target, wait)
         if app := usage_app(invocation["usage_app"]):
             nursery.start_soon(report_usage, policy, target, app)
-        # Closed while the link still stands: the other end must hear that we left.
+        # Close it while the link still exists, so that the peer notices the disconnect.
         async with await link.connect(1) as stream:
             with trio.CancelScope() as session_scope:
                 nursery.start_soon(
-                    _leave_when_stopped, prepare, target, invocation["poll"].total_seconds(), session_scope
+                    _end_when_stopped, prepare, target, invocation["poll"].total_seconds(), session_scope
                 )
                 code = await _session(invocation, stream)
             if session_scope.cancelled_caught:
@@ -138,7 +138,8 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
 
 
 def _needs_own_node(invocation: Invocation) -> bool:
-    """Asked for, or somebody wants to look into the node: logs of the connection, an editor's network display."""
+    """Return whether the session needs its own node: by option, for connection logs, or for an editor's network
+    display."""
     return bool(invocation["force_new_tunnel"] or invocation["log_dir"] or invocation["network_info_dir"])
 
 
@@ -153,19 +154,20 @@ async def _session(invocation: Invocation, stream: Any) -> int:
     return await run_shell(stream, _request(invocation))
 
 
-async def _leave_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
-    """Ends the session when a build that is no start begins: its machine is about to go, and may go silently."""
+async def _end_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
+    """End the session when a stop or delete build begins: the machine will vanish, perhaps without closing
+    connections."""
     import trio
 
     while interval > 0:
         await trio.sleep(interval)
-        if await prepare.is_leaving(target):
+        if await prepare.is_stopping(target):
             scope.cancel()
             return
 
 
 def _target_name(invocation: Invocation) -> str:
-    """The workspace of a host name: without the prefix or suffix config-ssh gave it."""
+    """Return the workspace of a host name: without the prefix or suffix that config-ssh added."""
     name: str = invocation.args[0]
     prefix, suffix = invocation["ssh_host_prefix"], invocation["hostname_suffix"].lstrip(".")
     if prefix:
@@ -185,7 +187,7 @@ def _request(invocation: Invocation) -> Any:
     from coder.client.shell import ShellRequest
 
     words = invocation.args[1:]
-    command = " ".join(words) or None  # as ssh does: the remote shell reads one line
+    command = " ".join(words) or None  # as ssh does: the remote shell gets one line
     env = dict(_pair(text) for text in invocation["env"])
     if invocation["container"]:
         env |= {"CODER_CONTAINER": invocation["container"], "CODER_CONTAINER_USER": invocation["container_user"]}
@@ -211,7 +213,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _remote_forward(text: str) -> tuple[str, str]:
-    """`remote_port:local_address:local_port` or `/remote.sock:/local.sock`."""
+    """Parse `remote_port:local_address:local_port` or `/remote.sock:/local.sock`."""
     if text.startswith("/"):
         listen, colon, target = text.partition(":")
     else:
@@ -249,19 +251,19 @@ SSH = Command(
             "CODER_SSH_STDIO",
             kind="bool",
             default=False,
-            help="Speak SSH on standard input and output, as OpenSSH's ProxyCommand needs it.",
+            help="Carry SSH over standard input and output, for OpenSSH's ProxyCommand.",
         ),
         Option(
             "ssh_host_prefix",
             "ssh-host-prefix",
             "CODER_SSH_SSH_HOST_PREFIX",
-            help="Take this off the beginning of the host name to get the workspace's.",
+            help="Prefix to strip from the host name to get the workspace's name.",
         ),
         Option(
             "hostname_suffix",
             "hostname-suffix",
             "CODER_SSH_HOSTNAME_SUFFIX",
-            help="Take this off the end of the host name to get the workspace's.",
+            help="Suffix to strip from the host name to get the workspace's name.",
         ),
         Option(
             "forward_agent",
@@ -270,7 +272,7 @@ SSH = Command(
             short="A",
             kind="bool",
             default=False,
-            help="Let the workspace use your SSH agent, so that your keys work there without lying there.",
+            help="Forward your SSH agent: the workspace can use your keys without storing them.",
         ),
         Option(
             "forward_gpg",
@@ -279,13 +281,13 @@ SSH = Command(
             short="G",
             kind="bool",
             default=False,
-            help="Let the workspace use your GPG agent: keys stay here, signatures are made there.",
+            help="Forward your GPG agent: the workspace can sign with your keys without storing them.",
         ),
         Option(
             "identity_agent",
             "identity-agent",
             "CODER_SSH_IDENTITY_AGENT",
-            help="Socket of the SSH agent to forward; that of SSH_AUTH_SOCK if left out.",
+            help="Socket of the SSH agent to forward; defaults to SSH_AUTH_SOCK.",
         ),
         Option(
             "poll",
@@ -294,7 +296,7 @@ SSH = Command(
             kind="duration",
             default=_duration("1m"),
             least=_duration("1s"),
-            help="How often to ask whether the workspace is being stopped; the session ends when it is.",
+            help="Interval of polls for a workspace stop; the session ends when it stops.",
         ),
         Option(
             "wait",
@@ -302,7 +304,7 @@ SSH = Command(
             "CODER_SSH_WAIT",
             default="auto",
             choices=("yes", "no", "auto"),
-            help="Hold the shell back until start scripts have ended; auto does so where the template says it.",
+            help="Wait for start scripts before opening the shell; auto follows the template.",
         ),
         Option(
             "no_wait",
@@ -310,14 +312,14 @@ SSH = Command(
             "CODER_SSH_NO_WAIT",
             kind="bool",
             default=False,
-            help="Enter at once, while start scripts may still run; the same as --wait=no.",
+            help="Open the shell while start scripts still run; the same as --wait=no.",
         ),
         Option(
             "log_dir",
             "log-dir",
             "CODER_SSH_LOG_DIR",
             short="l",
-            help="Write a log of the connection to a new file in this directory.",
+            help="Directory for a log file of the connection.",
         ),
         Option(
             "remote_forward",
@@ -326,7 +328,7 @@ SSH = Command(
             short="R",
             kind="string-array",
             default=(),
-            help="Reach from the workspace what is here: remote_port:local_address:local_port, or two sockets.",
+            help="Forward a workspace port to this machine: remote_port:local_address:local_port, or two sockets.",
         ),
         Option(
             "env",
@@ -335,7 +337,7 @@ SSH = Command(
             short="e",
             kind="string-array",
             default=(),
-            help="Set an environment variable of the session, name=value; may be given several times.",
+            help="Set an environment variable of the session, name=value; may be repeated.",
         ),
         Option(
             "tty",
@@ -344,10 +346,14 @@ SSH = Command(
             short="t",
             kind="bool",
             default=False,
-            help="Give the remote command a terminal, as editors and pagers need it.",
+            help="Allocate a terminal for the remote command, as editors and pagers require.",
         ),
         Option(
-            "usage_app", "usage-app", "CODER_SSH_USAGE_APP", hidden=True, help="Application the use is counted for."
+            "usage_app",
+            "usage-app",
+            "CODER_SSH_USAGE_APP",
+            hidden=True,
+            help="Application to report in usage statistics.",
         ),
         Option(
             "force_new_tunnel",
@@ -356,12 +362,12 @@ SSH = Command(
             kind="bool",
             default=False,
             hidden=True,
-            help="Open a tunnel of its own instead of using the one that other commands share.",
+            help="Open a separate tunnel instead of sharing one with other commands.",
         ),
         Option(
             "network_info_dir",
             "network-info-dir",
-            help="Keep a file with round trip, relay and throughput of the connection in this directory.",
+            help="Directory for a file with latency, relay and throughput of the connection.",
         ),
         Option(
             "network_info_interval",
@@ -369,12 +375,10 @@ SSH = Command(
             kind="duration",
             default=_duration("5s"),
             least=_duration("100ms"),
-            help="How often that file is written anew, like 5s; 100ms at least.",
+            help="Interval between updates of that file, like 5s; at least 100ms.",
         ),
-        Option("container", "container", short="c", help="Go into this container of the workspace, by name or id."),
-        Option(
-            "container_user", "container-user", help="User to be in that container; the container's own if left out."
-        ),
+        Option("container", "container", short="c", help="Name or id of the workspace container to connect to."),
+        Option("container_user", "container-user", help="User in the container; defaults to the container's user."),
         DISABLE_AUTOSTART,
     ),
 )

@@ -1,7 +1,7 @@
-"""`coder vscodessh`: what an editor's extension puts into its SSH configuration as ProxyCommand.
+"""`coder vscodessh`: the ProxyCommand that an editor's extension writes to its SSH configuration.
 
-The extension names the deployment by two files of its own, and the workspace by the host name it made up:
-`coder-vscode.<deployment>--<owner>--<workspace>[--<agent>]`. From there on it is `coder ssh --stdio`.
+The extension passes the deployment in two files, and the workspace in the host name:
+`coder-vscode.<deployment>--<owner>--<workspace>[--<agent>]`. The rest is `coder ssh --stdio`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from coder.cli.network.ssh import SSH
 
 
 def target(host: str) -> str:
-    """`owner/workspace[.agent]` of the extension's host name. Raises CoderError."""
+    """Return `owner/workspace[.agent]` of the extension's host name. Raise CoderError."""
     parts = host.split("--")
     if len(parts) not in (3, 4) or not all(parts):
-        said = f"invalid argument format: {quoted(host)}; expected <prefix>--<owner>--<workspace>[--<agent>]"
-        raise CoderError("usage", said)
+        message = f"invalid argument format: {quoted(host)}; expected <prefix>--<owner>--<workspace>[--<agent>]"
+        raise CoderError("usage", message)
     return f"{parts[1]}/{'.'.join(parts[2:])}"
 
 
@@ -46,14 +46,14 @@ def _run(invocation: Invocation) -> int:
         "usage_app": "vscode",
         "network_info_interval": invocation["network_info_interval"],
     }
-    found = {"url": _read(invocation["url_file"], "url-file")}
-    found["token"] = _read(invocation["session_token_file"], "session-token-file")
-    return SSH.run(replace(session, options=options, globals={**invocation.globals, **found})) or 0
+    session_values = {"url": _read(invocation["url_file"], "url-file")}
+    session_values["token"] = _read(invocation["session_token_file"], "session-token-file")
+    return SSH.run(replace(session, options=options, globals={**invocation.globals, **session_values})) or 0
 
 
 VSCODESSH = Command(
     words="vscodessh",
-    summary="Speak SSH to a workspace on standard input and output, for an editor's extension",
+    summary="Connect an editor extension to a workspace over SSH, on standard input and output",
     usage="<host>",
     run=_run,
     min_args=1,
@@ -63,13 +63,13 @@ VSCODESSH = Command(
             "url_file",
             "url-file",
             "CODER_VSCODESSH_URL_FILE",
-            help="File from which the URL of the deployment is read.",
+            help="File that contains the URL of the deployment.",
         ),
         Option(
             "session_token_file",
             "session-token-file",
             "CODER_VSCODESSH_SESSION_TOKEN_FILE",
-            help="File from which the session token is read.",
+            help="File that contains the session token.",
         ),
         *(
             option

@@ -1,6 +1,7 @@
-"""`coder wireguard`: devices with the stock WireGuard app (phones, routers) that reach workspaces through the server.
+"""`coder wireguard`: manages devices with the stock WireGuard app (phones, routers), which reach workspaces through the
+server.
 
-The private key is made here and shown once, in the configuration; the server learns the public half only.
+The private key is generated locally and printed once, in the configuration; the server gets only the public key.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ USER = Option(
     "user",
     short="u",
     default="me",
-    help='User whose client it is, by name or id; "me" is yourself, others need the right to.',
+    help='Owner of the client, by name or id; "me" is the current user, other users require permission.',
 )
 
 
@@ -72,13 +73,13 @@ def _add(invocation: Invocation) -> int:
         body["workspace_ids"] = [_workspace_id(client, name) for name in invocation["workspace"]]
     answer = client.request("GET", "/api/v2/wireguard")
     server, raw_server = read(answer, WireguardServer), answer.json()
-    if server.enabled:  # else the server says what to do about it
+    if server.enabled:  # otherwise the server's error explains what to do
         _check_server(server)
     answer = client.request("POST", _path(invocation), json=body)
-    made, raw = read(answer, CreateWireguardClientResponse), answer.json()
+    created, raw = read(answer, CreateWireguardClientResponse), answer.json()
     if server.enabled:
-        made.server, raw["server"] = server, raw_server  # what was found to be good before the client was made
-    text = config_text(made, key)
+        created.server, raw["server"] = server, raw_server  # resolved before the client was created
+    text = config_text(created, key)
     if invocation["output"] == "json":
         print_json({**raw, "config": text})
         return 0
@@ -90,12 +91,13 @@ def _add(invocation: Invocation) -> int:
         sys.stdout.flush()
         if not invocation["no_qr"]:
             _show_qr(text)
-    _explain(made)
+    _explain(created)
     return 0
 
 
 def _check_server(server: WireguardServer) -> None:
-    """Raises CoderError. Asked before the client is made: its private key exists in the configuration only."""
+    """Raise CoderError unless the server can create the client. Checked first, since the private key exists only in the
+    configuration."""
     from wireguard_tools import WireguardKey
 
     try:
@@ -110,7 +112,7 @@ def _check_server(server: WireguardServer) -> None:
 
 
 def _write_private(path: str, text: str) -> None:
-    """A new file only its owner may read. Raises CoderError; the client exists by then and is named."""
+    """Write a new file that only its owner can read. Raise CoderError that names the client, which exists by then."""
     import os
 
     try:
@@ -130,13 +132,13 @@ def _workspace_id(client: BlockingClient, name: str) -> UUID:
     return read(client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}"), Workspace).id
 
 
-def config_text(made: CreateWireguardClientResponse, key: object) -> str:
-    """The wg-quick configuration of a client just made.
+def config_text(created: CreateWireguardClientResponse, key: object) -> str:
+    """Return the wg-quick configuration of a new client.
 
-    Written here, not by `wireguard_tools`: that leaves out the brackets of an IPv6 endpoint.
+    Not written by `wireguard_tools`, which omits the brackets of an IPv6 endpoint.
     """
-    server, client = made.server, made.client
-    # A client limited to some workspaces routes nothing else here; any other one also those to come.
+    server, client = created.server, created.client
+    # A client limited to some workspaces routes only those; any other routes future ones too.
     limited = [f"{target.address}/128" for target in client.targets] if client.workspace_ids else []
     lines = [
         f"# {client.name} of {client.username}; the only copy of its private key.",
@@ -162,13 +164,13 @@ def _target_name(target: WireguardTarget) -> str:
 def _show_qr(text: str) -> None:
     import segno
 
-    # A camera needs the configuration, not its comments, and a smaller code reads better.
+    # Omit comments: a smaller code is easier to scan.
     bare = "\n".join(line for line in text.splitlines() if line and not line.startswith("#"))
     segno.make(bare, error="l", boost_error=False).terminal(sys.stderr, compact=True)
 
 
-def _explain(made: CreateWireguardClientResponse) -> None:
-    client = made.client
+def _explain(created: CreateWireguardClientResponse) -> None:
+    client = created.client
     say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
     reached = _count(len(client.targets), "workspace agent")
     say(f"Client {quoted(client.name)} reaches {reached} now; addresses stay the same over builds.")
@@ -182,10 +184,10 @@ def _count(number: int, noun: str) -> str:
 
 
 def _list(invocation: Invocation) -> int:
-    found = read_rows(session.client(invocation).request("GET", _path(invocation)), WireguardClient)
-    print_rows(invocation, lambda: [_row(item) for item, _ in found], lambda: [raw for _, raw in found])
+    clients = read_rows(session.client(invocation).request("GET", _path(invocation)), WireguardClient)
+    print_rows(invocation, lambda: [_row(item) for item, _ in clients], lambda: [raw for _, raw in clients])
     if invocation["output"] == "table":
-        targets = {target.address: _target_name(target) for item, _ in found for target in item.targets}
+        targets = {target.address: _target_name(target) for item, _ in clients for target in item.targets}
         for address, name in targets.items():
             say(f"{address}  {name}")
     return 0
@@ -215,12 +217,12 @@ def _remove(invocation: Invocation) -> int:
 
 ADD = Command(
     words="wireguard add",
-    summary="Let a device with any WireGuard app reach your workspaces",
+    summary="Add a WireGuard client that can reach your workspaces",
     usage="<name>",
     run=_add,
     min_args=1,
     max_args=1,
-    long="Prints a wg-quick configuration on standard output and a QR code beside it on standard error.",
+    long="Prints a wg-quick configuration to standard output and its QR code to standard error.",
     options=(
         Option(
             "workspace",
@@ -228,14 +230,14 @@ ADD = Command(
             short="w",
             kind="string-array",
             default=(),
-            help="Reach only this workspace; may be given several times. Else every one you may enter, now or later.",
+            help="Workspace the client can reach; may be repeated; defaults to all you can connect to, now or later.",
         ),
         Option(
             "expires",
             "expires",
             kind="duration",
             default=timedelta(),
-            help="Cut the client off after this long, like 12h, 7d or 1y; if left out, when it is removed.",
+            help="Lifetime of the client's access, like 12h, 7d or 1y; unlimited if not set.",
         ),
         Option("file", "file", short="f", help="Write the configuration to this new file, which only you can read."),
         Option(
@@ -243,7 +245,7 @@ ADD = Command(
             "no-qr",
             kind="bool",
             default=False,
-            help="Print no QR code, which phones read the configuration from.",
+            help="Omit the QR code, which phones scan for the configuration.",
         ),
         USER,
         output_option(("text", "json"), "text"),
@@ -252,7 +254,7 @@ ADD = Command(
 
 LIST = Command(
     words="wireguard list",
-    summary="List your WireGuard clients and what they may reach",
+    summary="List your WireGuard clients and the workspaces they can reach",
     run=_list,
     max_args=0,
     options=(column_option(COLUMNS, DEFAULT_COLUMNS), output_option(), USER),
@@ -260,7 +262,7 @@ LIST = Command(
 
 REMOVE = Command(
     words="wireguard remove",
-    summary="Cut a WireGuard client off",
+    summary="Revoke a WireGuard client",
     usage="<name>",
     run=_remove,
     min_args=1,

@@ -1,4 +1,4 @@
-"""`coder publickey`: the key with which workspaces reach Git hosts over SSH."""
+"""`coder publickey`: the SSH key that workspaces use for Git hosts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PUBLICKEY = Command(
             "reset",
             kind="bool",
             default=False,
-            help="Make a new key pair; the old key is refused from then on, wherever it was entered.",
+            help="Generate a new key pair; replace the old key wherever you registered it.",
         ),
         YES,
     ),

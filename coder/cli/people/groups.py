@@ -1,4 +1,4 @@
-"""`coder groups`: sets of an organization's members, for permissions and quotas."""
+"""`coder groups`: groups of an organization's members, for permissions and quotas."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def _edit(invocation: Invocation) -> int:
 
 
 def _user_id(client: BlockingClient, name: str) -> str:
-    """Of a name, id or e-mail address."""
+    """Return the id of the user with this name, id or e-mail address."""
     if "@" not in name:
         return str(read(client.request("GET", f"/api/v2/users/{quote(name, safe='')}"), User).id)
-    found = read(client.request("GET", f"/api/v2/users?q={quote(name)}"), GetUsersResponse).users
-    match = next((user for user in found if user.email.lower() == name.lower()), None)
+    users = read(client.request("GET", f"/api/v2/users?q={quote(name)}"), GetUsersResponse).users
+    match = next((user for user in users if user.email.lower() == name.lower()), None)
     return str(match.id) if match else name
 
 
@@ -114,13 +114,13 @@ CREATE = Command(
             "avatar-url",
             "CODER_AVATAR_URL",
             short="u",
-            help="URL or path of the picture shown beside the group.",
+            help="URL or path of the group's picture.",
         ),
         Option(
             "display_name",
             "display-name",
             "CODER_DISPLAY_NAME",
-            help="Name as people see it, with spaces and capitals if you like.",
+            help="Display name, which can contain spaces and capitals.",
         ),
         ORG,
     ),
@@ -133,15 +133,13 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option(
-            "name", "name", short="n", help="Give it this new name; links and scripts that use the old one then fail."
-        ),
-        Option("avatar_url", "avatar-url", short="u", help="URL or path of the new picture shown beside the group."),
+        Option("name", "name", short="n", help="New name; links and scripts that use the old name stop working."),
+        Option("avatar_url", "avatar-url", short="u", help="URL or path of the group's new picture."),
         Option(
             "display_name",
             "display-name",
             "CODER_DISPLAY_NAME",
-            help="New name as people see it; the name that commands use stays.",
+            help="New display name; the name for commands does not change.",
         ),
         Option(
             "add_users",
@@ -149,7 +147,7 @@ EDIT = Command(
             kind="string-array",
             default=(),
             short="a",
-            help="Users to take in, by name, id or e-mail address, separated by commas.",
+            help="Users to add, by name, id or e-mail address, separated by commas.",
         ),
         Option(
             "rm_users",
@@ -157,7 +155,7 @@ EDIT = Command(
             kind="string-array",
             default=(),
             short="r",
-            help="Users to take out, by name, id or e-mail address, separated by commas.",
+            help="Users to remove, by name, id or e-mail address, separated by commas.",
         ),
         ORG,
     ),

@@ -1,4 +1,4 @@
-"""`coder organizations settings`: what the identity provider decides of an organization, and sharing, as JSON."""
+"""`coder organizations settings`: identity provider sync and sharing of an organization, as JSON."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from coder.cli.output import print_json
 from coder.cli.templates.templates import organization_of
 from coder.net.blocking import BlockingClient
 
-_PLACES = {
-    "group-sync": ("groups", "How groups follow from the provider's claims"),
-    "role-sync": ("roles", "How roles follow from the provider's claims"),
+_SYNC_SETTINGS = {
+    "group-sync": ("groups", "how groups follow from the identity provider's claims"),
+    "role-sync": ("roles", "how roles follow from the identity provider's claims"),
 }
-_SUMMARIES = {name: summary for name, (_, summary) in _PLACES.items()} | {
-    "organization-sync": "How memberships follow from the provider's claims",
-    "workspace-sharing": "Whether workspaces may be shared",
+_SUMMARIES = {name: summary for name, (_, summary) in _SYNC_SETTINGS.items()} | {
+    "organization-sync": "how memberships follow from the identity provider's claims",
+    "workspace-sharing": "whether workspaces can be shared",
 }
 
 
 def _path(invocation: Invocation, client: BlockingClient, name: str) -> str:
-    if name == "organization-sync":  # of the whole deployment
+    if name == "organization-sync":  # a setting of the whole deployment
         return "/api/v2/settings/idpsync/organization"
     root = f"/api/v2/organizations/{organization_of(invocation, client).id}/settings"
-    return f"{root}/{name}" if name == "workspace-sharing" else f"{root}/idpsync/{_PLACES[name][0]}"
+    return f"{root}/{name}" if name == "workspace-sharing" else f"{root}/idpsync/{_SYNC_SETTINGS[name][0]}"
 
 
 def _show(invocation: Invocation, name: str) -> int:
@@ -38,16 +38,16 @@ def _show(invocation: Invocation, name: str) -> int:
 
 
 def _set(invocation: Invocation, name: str) -> int:
-    """The settings as JSON from standard input; what the server made of them on standard output."""
+    """Read the settings as JSON from standard input and print the stored settings."""
     try:
-        wanted: object = json.loads(sys.stdin.read())
+        settings: object = json.loads(sys.stdin.read())
     except ValueError as error:
         raise CoderError(
-            "settings", "standard input holds no JSON", f"Begin with what `show {name}` prints."
+            "settings", "standard input holds no JSON", f"Start from the output of `show {name}`."
         ) from error
     client = session.client(invocation)
     with doing(f"set {name} settings"):
-        print_json(client.request("PATCH", _path(invocation, client, name), json=wanted).json())
+        print_json(client.request("PATCH", _path(invocation, client, name), json=settings).json())
     return 0
 
 
@@ -55,7 +55,7 @@ def _command(verb: str, name: str) -> Command:
     run = _show if verb == "show" else _set
     return Command(
         words=f"organizations settings {verb} {name}",
-        summary=_SUMMARIES[name],
+        summary=f"{verb.title()} {_SUMMARIES[name]}",
         run=lambda invocation: run(invocation, name),
         max_args=0,
         options=(ORG,),

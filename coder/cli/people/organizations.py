@@ -68,49 +68,59 @@ def _row(organization: Organization) -> Row:
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found = read_rows(client.request("GET", "/api/v2/organizations"), Organization)
-    print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+    organizations = read_rows(client.request("GET", "/api/v2/organizations"), Organization)
+    print_rows(
+        invocation,
+        lambda: [_row(organization) for organization, _ in organizations],
+        lambda: [raw for _, raw in organizations],
+    )
     return 0
 
 
 def _show(invocation: Invocation) -> int:
     client = session.client(invocation)
-    wanted = invocation.args[0] if invocation.args else "selected"
-    if wanted in {"selected", "current"}:
-        found = [find_organization(invocation, client)]
-    elif wanted == "me":
-        found = read_rows(client.request("GET", "/api/v2/users/me/organizations"), Organization)
+    selector = invocation.args[0] if invocation.args else "selected"
+    if selector in {"selected", "current"}:
+        organizations = [find_organization(invocation, client)]
+    elif selector == "me":
+        organizations = read_rows(client.request("GET", "/api/v2/users/me/organizations"), Organization)
     else:
-        found = [named_organization(client, wanted)]
+        organizations = [named_organization(client, selector)]
     if invocation["only_id"]:
-        sys.stdout.write("".join(f"{one.id}\n" for one, _ in found))
+        sys.stdout.write("".join(f"{organization.id}\n" for organization, _ in organizations))
     elif invocation["output"] == "text":
-        for one, _ in found:
-            label = "Current CLI Organization" if wanted in {"selected", "current"} else "Organization"
-            sys.stdout.write(f"{label}: {one.name} ({one.id})\n")
+        for organization, _ in organizations:
+            label = "Current CLI Organization" if selector in {"selected", "current"} else "Organization"
+            sys.stdout.write(f"{label}: {organization.name} ({organization.id})\n")
     else:
-        print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+        print_rows(
+            invocation,
+            lambda: [_row(organization) for organization, _ in organizations],
+            lambda: [raw for _, raw in organizations],
+        )
     return 0
 
 
 def _create(invocation: Invocation) -> int:
     client = session.client(invocation)
     name = invocation.args[0]
-    if sys.stdin.isatty():  # nothing is lost by it, so scripts are not asked
+    if sys.stdin.isatty():  # no data is lost, so no confirmation is required
         confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
     with doing("failed to create organization"):
-        made = read(client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)), Organization)
-    sys.stdout.write(f"Organization {made.name} ({made.id}) created.\n")
+        created = read(
+            client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)), Organization
+        )
+    sys.stdout.write(f"Organization {created.name} ({created.id}) created.\n")
     return 0
 
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found, _ = named_organization(client, invocation.args[0])
-    confirm(invocation, f"Are you sure you want to delete the organization {found.name}?")
+    organization, _ = named_organization(client, invocation.args[0])
+    confirm(invocation, f"Are you sure you want to delete the organization {organization.name}?")
     with doing("delete organization"):
-        client.request("DELETE", f"/api/v2/organizations/{found.id}")
-    sys.stdout.write(f"Organization {found.name} ({found.id}) deleted.\n")
+        client.request("DELETE", f"/api/v2/organizations/{organization.id}")
+    sys.stdout.write(f"Organization {organization.name} ({organization.id}) deleted.\n")
     return 0
 
 
@@ -121,9 +131,9 @@ def _members(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members")
-    found = read_rows(answer, OrganizationMemberWithUserData)
-    rows, raw = [one for one, _ in found], [raw for _, raw in found]
-    print_rows(invocation, lambda: [_member_row(one) for one in rows], lambda: raw)
+    members = read_rows(answer, OrganizationMemberWithUserData)
+    rows, raw = [member for member, _ in members], [raw for _, raw in members]
+    print_rows(invocation, lambda: [_member_row(row) for row in rows], lambda: raw)
     return 0
 
 
@@ -184,8 +194,10 @@ def _roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members/roles")
-    found = [one for one in read_rows(answer, AssignableRoles) if not invocation.args or one[0].name in invocation.args]
-    print_rows(invocation, lambda: [_role_row(role) for role, _ in found], lambda: [raw for _, raw in found])
+    roles = [
+        role for role in read_rows(answer, AssignableRoles) if not invocation.args or role[0].name in invocation.args
+    ]
+    print_rows(invocation, lambda: [_role_row(role) for role, _ in roles], lambda: [raw for _, raw in roles])
     return 0
 
 
@@ -208,10 +220,10 @@ def _save_role(invocation: Invocation, method: str) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     try:
-        given = json.load(sys.stdin)
+        sent = json.load(sys.stdin)
     except ValueError as error:
         raise CoderError("role", "standard input is not JSON") from error
-    role = given[0] if isinstance(given, list) and len(given) == 1 else given
+    role = sent[0] if isinstance(sent, list) and len(sent) == 1 else sent
     if not isinstance(role, dict) or not role.get("name"):
         raise CoderError(
             "role", "exactly one role with a name is needed", "`organizations roles show -o json` has one."
@@ -235,18 +247,16 @@ _ONLY_ID = Option(
     "only-id",
     kind="bool",
     default=False,
-    help="Print the id of the organization and nothing else, for scripts.",
+    help="Print only the id of the organization, for scripts.",
 )
 _STDIN = Option(
     "stdin",
     "stdin",
     kind="bool",
     default=False,
-    help="Read the role as JSON from standard input instead of asking question by question.",
+    help="Read the role as JSON from standard input instead of prompting.",
 )
-_DRY_RUN = Option(
-    "dry_run", "dry-run", kind="bool", default=False, help="Print the role as it would be, and save nothing."
-)
+_DRY_RUN = Option("dry_run", "dry-run", kind="bool", default=False, help="Print the resulting role without saving it.")
 
 LIST = Command(
     words="organizations list",

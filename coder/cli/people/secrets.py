@@ -1,4 +1,4 @@
-"""`coder secret`: values a user keeps for their workspaces. A value comes from standard input rather than from argv."""
+"""`coder secret`: secrets of a user for their workspaces. Values are read from standard input rather than argv."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _create(invocation: Invocation) -> int:
 
 
 def _value(invocation: Invocation) -> str:
-    """`--value`, else a hidden answer at a terminal, else standard input without its last line break."""
+    """Return `--value`, a hidden answer at a terminal, or standard input without its final line break."""
     if invocation["value"]:
         return str(invocation["value"])
     if sys.stdin.isatty():
@@ -84,14 +84,14 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("list secrets"):
         if invocation.args:
-            one = client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}")
-            found = [(read(one, UserSecret), one.json())]
+            answer = client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}")
+            secrets = [(read(answer, UserSecret), answer.json())]
         else:
-            found = read_rows(client.request("GET", _ROOT), UserSecret)
-    if not found and invocation["output"] != "json":
+            secrets = read_rows(client.request("GET", _ROOT), UserSecret)
+    if not secrets and invocation["output"] != "json":
         say("No secrets found.")
         return 0
-    print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+    print_rows(invocation, lambda: [_row(answer) for answer, _ in secrets], lambda: [raw for _, raw in secrets])
     return 0
 
 
@@ -118,19 +118,19 @@ def _import(invocation: Invocation) -> int:
         raise CoderError("no_file", f"cannot read {source}") from error
     client = session.client(invocation)
     with doing("import secrets"):
-        made = read(
+        created = read(
             client.request("POST", f"{_ROOT}/batch", json={"format": form, "content": content}), list[UserSecret]
         )
-    sys.stdout.write(f"Imported {len(made)} secrets.\n")
+    sys.stdout.write(f"Imported {len(created)} secrets.\n")
     return 0
 
 
 def _texts(value_help: str) -> tuple[Option, ...]:
     return (
         Option("value", "value", secret=True, help=value_help),
-        Option("description", "description", help="Note for yourself what the secret is for."),
-        Option("env", "env", help="Give it to workspaces as this environment variable, like DB_PASSWORD."),
-        Option("file", "file", help="Give it to workspaces as this file, whose path begins with ~/ or /."),
+        Option("description", "description", help="Description of what the secret is for."),
+        Option("env", "env", help="Environment variable to set in workspaces, like DB_PASSWORD."),
+        Option("file", "file", help="File to write in workspaces; its path starts with ~/ or /."),
     )
 
 
@@ -140,7 +140,7 @@ def _enabled(*, default: bool) -> Option:
         "enabled",
         kind="bool",
         default=default,
-        help="Whether workspaces get the secret; it is kept either way.",
+        help="Pass the secret to workspaces; a disabled secret is kept.",
     )
 
 
@@ -152,25 +152,25 @@ CREATE = Command(
     min_args=1,
     max_args=1,
     options=(
-        *_texts("The value itself; better give it on standard input, which no list of processes shows."),
+        *_texts("Value of the secret; standard input is safer, as process lists show arguments."),
         _enabled(default=True),
     ),
 )
 UPDATE = Command(
     words="secret update",
-    summary="Change a secret",
+    summary="Update a secret",
     usage="<name>",
     run=_update,
     min_args=1,
     max_args=1,
     options=(
-        *_texts("The new value; better give it on standard input, which no list of processes shows."),
+        *_texts("New value; standard input is safer, as process lists show arguments."),
         _enabled(default=False),
     ),
 )
 ENABLE = Command(
     words="secret enable",
-    summary="Give a secret to workspaces again",
+    summary="Enable a disabled secret",
     usage="<name>",
     run=lambda invocation: _set_enabled(invocation, enabled=True),
     min_args=1,
@@ -178,7 +178,7 @@ ENABLE = Command(
 )
 DISABLE = Command(
     words="secret disable",
-    summary="Keep a secret, but give it to no workspace",
+    summary="Disable a secret without deleting it",
     usage="<name>",
     run=lambda invocation: _set_enabled(invocation, enabled=False),
     min_args=1,
@@ -195,7 +195,7 @@ DELETE = Command(
 )
 LIST = Command(
     words="secret list",
-    summary="List secrets, or show one; never their values",
+    summary="List secrets, or show one, without values",
     usage="[name]",
     run=_list,
     max_args=1,
@@ -206,7 +206,7 @@ LIST = Command(
 )
 IMPORT = Command(
     words="secret import",
-    summary="Create the secrets of a file",
+    summary="Create secrets from a file",
     usage="<file|->",
     run=_import,
     min_args=1,
@@ -216,7 +216,7 @@ IMPORT = Command(
             "input_format",
             "input-format",
             choices=("env", "json", "yaml"),
-            help="Format of the file; its ending decides if left out.",
+            help="Format of the file; defaults to that of its extension.",
         ),
     ),
 )

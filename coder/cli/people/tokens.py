@@ -35,29 +35,29 @@ def _create(invocation: Invocation) -> int:
     if invocation["allow"]:
         body["allow_list"] = list(invocation["allow"])
     with doing("create tokens"):
-        made = read(client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body), GenerateAPIKeyResponse)
-    sys.stdout.write(made.key + "\n")
+        created = read(client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body), GenerateAPIKeyResponse)
+    sys.stdout.write(created.key + "\n")
     return 0
 
 
 def _lifetime(invocation: Invocation, client: BlockingClient, user: str) -> timedelta:
-    """As asked for, else the longest allowed."""
+    """Return the requested lifetime, or the maximum allowed."""
     config = read(client.request("GET", f"/api/v2/users/{user}/keys/tokens/tokenconfig"), TokenConfig)
     longest = timedelta(microseconds=config.max_token_lifetime / 1000)
     text = invocation["lifetime"]
     if not text:
         return longest
     try:
-        wanted = parse_duration(text)
+        requested = parse_duration(text)
     except CoderError as error:
         raise CoderError("lifetime", f'parse lifetime: invalid duration format: "{text}"') from error.__cause__
-    if wanted > longest:
+    if requested > longest:
         raise CoderError(
             "lifetime",
-            f"lifetime ({format_duration(wanted)}) is greater than the maximum allowed lifetime "
+            f"lifetime ({format_duration(requested)}) is greater than the maximum allowed lifetime "
             f"({format_duration(longest)})",
         )
-    return wanted
+    return requested
 
 
 def _list(invocation: Invocation) -> int:
@@ -103,15 +103,15 @@ def _row(token: APIKeyWithOwner) -> Row:
     }
 
 
-def _find(client: BlockingClient, given: str) -> HttpAnswer:
-    """A token (APIKey) by its name, its id, or itself."""
+def _find(client: BlockingClient, reference: str) -> HttpAnswer:
+    """Return the token (APIKey) with this name, id or value."""
     with doing("fetch api key by name or id"):
         try:
-            return client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(given, safe='')}")
+            return client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(reference, safe='')}")
         except HttpError as error:
             if error.status != 404:
                 raise
-            ident = given.partition("-")[0] if len(given) == 33 else given
+            ident = reference.partition("-")[0] if len(reference) == 33 else reference
             return client.request("GET", f"/api/v2/users/me/keys/{quote(ident, safe='')}")
 
 
@@ -120,7 +120,7 @@ def _view(invocation: Invocation) -> int:
     answer = _find(client, invocation.args[0])
     token = read(answer, APIKey)
     listed = read(client.request("GET", "/api/v2/users/me/keys/tokens?include_all=true"), list[APIKeyWithOwner])
-    owner = next((one.username for one in listed if one.id == token.id), "")
+    owner = next((item.username for item in listed if item.id == token.id), "")
     _print(invocation, [(APIKeyWithOwner(**asdict(token), username=owner), answer.json())])
     return 0
 
@@ -150,35 +150,35 @@ CREATE = Command(
             "lifetime",
             "lifetime",
             "CODER_TOKEN_LIFETIME",
-            help="How long the token is good for, like 8h, 30d or 1y; as long as allowed if left out.",
+            help="Lifetime of the token, like 8h, 30d or 1y; defaults to the maximum allowed.",
         ),
         Option(
             "name",
             "name",
             "CODER_TOKEN_NAME",
             short="n",
-            help="Name by which you tell this token from others, like ci.",
+            help="Name of the token, like ci; generated if not set.",
         ),
         Option(
             "user",
             "user",
             "CODER_TOKEN_USER",
             short="u",
-            help="User the token is for, by name or id; yourself if left out.",
+            help="Owner of the token, by name or id; defaults to the current user.",
         ),
         Option(
             "scope",
             "scope",
             kind="string-array",
             default=(),
-            help="What the token may do, like workspace:read; everything you may if left out.",
+            help="Scope of the token, like workspace:read; defaults to all your permissions.",
         ),
         Option(
             "allow",
             "allow",
             kind="allow-list",
             default=(),
-            help="What the token may touch, like workspace:<id>; everything if left out.",
+            help="Resource the token can access, like workspace:<id>; defaults to all.",
         ),
     ),
 )
@@ -194,14 +194,14 @@ LIST = Command(
             short="a",
             kind="bool",
             default=False,
-            help="List the tokens of everybody you may see, not only your own.",
+            help="List all tokens you can see, not only your own.",
         ),
         Option(
             "include_expired",
             "include-expired",
             kind="bool",
             default=False,
-            help="List tokens that are good no more as well.",
+            help="Also list tokens that have expired.",
         ),
         column_option(COLUMNS, COLUMNS[:-1]),
         output_option(),
@@ -229,7 +229,7 @@ REMOVE = Command(
             "delete",
             kind="bool",
             default=False,
-            help="Delete the token instead of letting it expire, so that no list shows it any more.",
+            help="Delete the token instead of expiring it, so that lists omit it.",
         ),
     ),
 )

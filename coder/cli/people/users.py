@@ -1,4 +1,4 @@
-"""`coder users`: accounts of other people."""
+"""`coder users`: accounts of the deployment's users."""
 
 from __future__ import annotations
 
@@ -129,12 +129,12 @@ def _create(invocation: Invocation) -> int:
 
 
 def _password(invocation: Invocation, login_type: str) -> tuple[str, bool]:
-    """The password and whether it was made up here."""
+    """Return the password and whether it was generated."""
     if login_type != "password":
         return "", False
-    given = invocation["password"]
-    if given:
-        return given, False
+    password = invocation["password"]
+    if password:
+        return password, False
     import secrets
 
     return secrets.token_urlsafe(15), True
@@ -170,22 +170,22 @@ def _edit_roles(invocation: Invocation) -> int:
         user = read(_fetch(client, invocation.args[0]), User)
     assignable = [role.name for role in read(client.request("GET", "/api/v2/users/roles"), list[AssignableRoles])]
     if invocation.given("roles"):
-        wanted = [role for role in invocation["roles"] if role]
+        requested = [role for role in invocation["roles"] if role]
     else:
         from coder.cli.choices import Choice, select_many
 
         choices = [Choice(name, name) for name in assignable]
-        wanted = select_many("Roles:", choices, defaults=[role.name for role in user.roles])
-    for role in wanted:
+        requested = select_many("Roles:", choices, defaults=[role.name for role in user.roles])
+    for role in requested:
         if role not in assignable:
             listed = ", ".join(name for name in assignable if name != "member")
             raise CoderError(
                 "role", f"The role {role} is not valid. Please use one or more of the following roles: {listed}"
             )
     if not invocation["yes"]:
-        confirm(invocation, f"Give {user.username} the roles {', '.join(wanted) or 'of a plain member'}?")
+        confirm(invocation, f"Give {user.username} the roles {', '.join(requested) or 'of a plain member'}?")
     with doing("update user roles"):
-        client.request("PUT", f"/api/v2/users/{user.id}/roles", json={"roles": wanted})
+        client.request("PUT", f"/api/v2/users/{user.id}/roles", json={"roles": requested})
     return 0
 
 
@@ -201,7 +201,7 @@ LIST = Command(
             "github-user-id",
             kind="int",
             default=0,
-            help="List only the user whose account at GitHub has this number.",
+            help="List only the user with this GitHub user id.",
         ),
         column_option(COLUMNS, DEFAULT),
         output_option(),
@@ -222,23 +222,23 @@ CREATE = Command(
     run=_create,
     max_args=0,
     options=(
-        Option("email", "email", short="e", help="E-mail address of the new user; asked for if left out."),
-        Option("username", "username", short="u", help="Name the new user signs in with; asked for if left out."),
-        Option("full_name", "full-name", short="n", help="Full name of the new user, as people read it."),
+        Option("email", "email", short="e", help="E-mail address of the new user; prompted for if not set."),
+        Option("username", "username", short="u", help="User name of the new user; prompted for if not set."),
+        Option("full_name", "full-name", short="n", help='Full name of the new user, like "Alice Example".'),
         Option(
             "password",
             "password",
             short="p",
             secret=True,
-            help="Password of the new user; one is made up and printed if left out.",
+            help="Password of the new user; generated and printed if not set.",
         ),
-        Option("login_type", "login-type", help="How the user signs in: password, github, oidc, or none at all."),
+        Option("login_type", "login-type", help="Login method of the user: password, github, oidc or none."),
         Option(
             "service_account",
             "service-account",
             kind="bool",
             default=False,
-            help="Make an account for programs, which use its tokens; nobody signs in to it.",
+            help="Create a service account, which uses tokens and cannot log in.",
         ),
         ORG,
     ),
@@ -283,13 +283,13 @@ EDIT_ROLES = Command(
             "roles",
             kind="string-array",
             default=(),
-            help="All roles the user is to have, separated by commas; an empty list takes every role.",
+            help="New roles of the user, separated by commas; an empty list removes all roles.",
         ),
     ),
 )
 OIDC_CLAIMS = Command(
     words="users oidc-claims",
-    summary="Show what the OpenID provider says of you",
+    summary="Show your claims from the OpenID provider",
     run=_oidc_claims,
     max_args=0,
     options=(column_option(("key", "value"), ("key", "value")), output_option()),

@@ -1,4 +1,4 @@
-"""`coder bundle`: Terraform and providers for machines without a way out."""
+"""`coder bundle`: Terraform and its providers for machines without internet access."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def _run(invocation: Invocation) -> int:
             releases=invocation.env.get(RELEASES_VARIABLE) or RELEASES,
         )
 
-    made = run_trio(main)
-    sys.stdout.writelines(f"{line}\n" for line in made.providers)
+    result = run_trio(main)
+    sys.stdout.writelines(f"{line}\n" for line in result.providers)
     sys.stdout.write(
-        f"Terraform and {len(made.providers)} providers for {', '.join(made.platforms)} are in {target}.\n"
+        f"Terraform and {len(result.providers)} providers for {', '.join(result.platforms)} are in {target}.\n"
         f"Where it will lie, start server and provisioners with:\n\n"
         f"  export TF_CLI_CONFIG_FILE={installed_at.rstrip('/')}/terraform.rc\n"
-        f"  export PATH={installed_at.rstrip('/')}/terraform/{made.platforms[0]}:$PATH\n"
+        f"  export PATH={installed_at.rstrip('/')}/terraform/{result.platforms[0]}:$PATH\n"
     )
     return 0
 
 
 def _bundled() -> list[Path]:
-    """The examples that come with the program."""
+    """Return the bundled example templates."""
     import coder.coderd
 
     return sorted(path.parent for path in (Path(coder.coderd.__path__[0]) / "examples").glob("*/README.md"))
@@ -55,9 +55,10 @@ def _bundled() -> list[Path]:
 
 BUNDLE = Command(
     words="bundle",
-    summary="Collect Terraform and providers for machines without network",
+    summary="Collect Terraform and its providers for machines without internet access",
     usage="[template-folder...]",
-    long="Of the given templates, or of the bundled examples. Run it where registry and release site are reachable.",
+    long="Collects for the given templates, or for the bundled examples. "
+    "Requires access to the registry and the release site.",
     run=_run,
     options=(
         Option(
@@ -65,19 +66,19 @@ BUNDLE = Command(
             "output",
             short="o",
             default="coder-bundle",
-            help="Folder to fill; it is made where it does not exist.",
+            help="Output directory; created if it does not exist.",
         ),
         Option(
             "platform",
             "platform",
             kind="string-array",
             default=(),
-            help="Collect for this platform, like linux_amd64; may be given several times; else this machine's.",
+            help="Platform to collect for, like linux_amd64; may be repeated; defaults to this machine's.",
         ),
         Option(
             "installed_at",
             "installed-at",
-            help="Path the folder will have on those machines, where it is another one than here.",
+            help="Path of the directory on the target machines, if it differs from this machine's.",
         ),
     ),
 )

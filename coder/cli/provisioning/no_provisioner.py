@@ -1,6 +1,7 @@
-"""Work that no daemon can run: said at once with what would help, then given up or, when asked for, parked.
+"""Jobs that no provisioner daemon can run: report the reason and the fix, then cancel the job or, with a flag, keep it
+pending.
 
-A job whose daemons are merely away or busy is no business of this module: it waits as it always did.
+A job whose matching daemons are only offline or busy is not affected: it stays pending.
 """
 
 from __future__ import annotations
@@ -28,56 +29,56 @@ WAIT = Option(
     "CODER_WAIT_FOR_PROVISIONER",
     kind="bool",
     default=False,
-    help="When no provisioner can run this, wait for one without limit instead of giving up.",
+    help="Wait without limit for a matching provisioner instead of failing.",
 )
 
 GRACE = 20.0
-"""Seconds a daemon that is just being started gets to connect before the job is given up."""
+"""Seconds for a starting daemon to connect before the job is canceled."""
 _LOOK = 0.5
 _AWAY = "The provisioners that may run this were not seen lately; the job waits for one."
 
 
-def settle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
-    """`settle_no_provisioner` for a workspace build; whoever does not wait for the build is told, and no more."""
-    settle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
+def handle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
+    """Apply `handle_no_provisioner` to a workspace build; with `--no-wait`, only print the warning."""
+    handle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
 
 
-def settle_no_provisioner(
+def handle_no_provisioner(
     invocation: Invocation,
     client: BlockingClient,
-    made: WorkspaceBuild | TemplateVersion,
+    created: WorkspaceBuild | TemplateVersion,
     cancel_path: str,
     *,
     waits: bool = True,
 ) -> None:
-    """Looks at a fresh build or version.
+    """Check a new build or template version.
 
-    Returns when somebody may run it, or it was parked. Raises CoderError `no_provisioner` after canceling it.
+    Return if a daemon can run it, or if it stays pending. Raise CoderError `no_provisioner` after canceling it.
     """
-    matched = made.matched_provisioners or None
-    if made.job.status != "pending" or (matched and matched.available):
+    matched = created.matched_provisioners or None
+    if created.job.status != "pending" or (matched and matched.available):
         return
-    why = _why(client, made.job)
-    verdict = why.verdict if why else "all_offline" if matched and matched.count else "nobody"
+    explanation = _why(client, created.job)
+    verdict = explanation.verdict if explanation else "all_offline" if matched and matched.count else "nobody"
     if verdict == "all_offline":
-        say(f"warning: {why.summary if why else _AWAY}")
+        say(f"warning: {explanation.summary if explanation else _AWAY}")
     if verdict != "nobody":
         return
-    say(f"No provisioner can run this job: {_wants(made.job)}")
-    for line in _advice(why, made.job):
+    say(f"No provisioner can run this job: {_wants(created.job)}")
+    for line in _advice(explanation, created.job):
         say(f"  {line}")
     if invocation.options.get("wait_for_provisioner"):
-        _park(client, made.job)
+        _park(client, created.job)
         say("The job is parked: it waits for such a provisioner without limit.")
         return
     if not waits:
         return
     say(f"Looking for {GRACE:.0f} seconds whether one comes (--wait-for-provisioner waits without limit) …")
-    if _comes(client, made.job):
+    if _daemon_connects(client, created.job):
         return
     client.request("PATCH", cancel_path, expect=(200, 400, 403))
-    hint = "; ".join(_advice(why, made.job)) + "; or use --wait-for-provisioner"
-    raise CoderError("no_provisioner", f"no provisioner can run this job: {_wants(made.job)}", hint)
+    hint = "; ".join(_advice(explanation, created.job)) + "; or use --wait-for-provisioner"
+    raise CoderError("no_provisioner", f"no provisioner can run this job: {_wants(created.job)}", hint)
 
 
 def _path(job: ProvisionerJob) -> str:
@@ -90,7 +91,7 @@ def _why(client: BlockingClient, job: ProvisionerJob) -> ProvisionerJobWhy | Non
     try:
         return read(client.request("GET", f"{_path(job)}/why"), ProvisionerJobWhy)
     except HttpError:
-        return None  # an older server, or one that does not tell
+        return None  # an older server, or one that does not report it
 
 
 def _park(client: BlockingClient, job: ProvisionerJob) -> None:
@@ -99,11 +100,11 @@ def _park(client: BlockingClient, job: ProvisionerJob) -> None:
 
 def _wants(job: ProvisionerJob) -> str:
     tags = [f"{key}={value}" for key, value in sorted(job.tags.items()) if value and key != "owner"]
-    return f"it wants a provisioner with {' '.join(tags)}"
+    return f"it requires a provisioner with {' '.join(tags)}"
 
 
-def _advice(why: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[str]:
-    remedy = why.remedy if why else None
+def _advice(explanation: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[str]:
+    remedy = explanation.remedy if explanation else None
     if not remedy:
         flags = [f"--tag {key}={value}" for key, value in sorted(job.tags.items()) if _is_own(key, value)]
         return [" ".join(["start one: coder provisioner start", *flags])]
@@ -117,12 +118,12 @@ def _is_own(key: str, value: str) -> bool:
     return bool(value) and key != "owner" and (key, value) != ("scope", "organization")
 
 
-def _comes(client: BlockingClient, job: ProvisionerJob) -> bool:
-    """Whether somebody who may run the job shows up in time."""
+def _daemon_connects(client: BlockingClient, job: ProvisionerJob) -> bool:
+    """Return whether a matching daemon connects in time."""
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
-        why = _why(client, job)
-        if why is not None and why.verdict != "nobody":
+        explanation = _why(client, job)
+        if explanation is not None and explanation.verdict != "nobody":
             return True
         time.sleep(_LOOK)
     return False

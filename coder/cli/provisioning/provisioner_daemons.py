@@ -1,4 +1,4 @@
-"""`coder provisioner start`, and the built-in daemons of `coder server`: where they connect, what they run with."""
+"""`coder provisioner start`, and the built-in daemons of `coder server`: connection and configuration."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 256 << 10
 
 PROVIDERS = ("builtin", "upstream")
-"""Who serves the coder/coder provider: this process, or what terraform installs."""
+"""Source of the coder/coder provider: this process, or Terraform's installation."""
 
 
 def _start(invocation: Invocation) -> int:
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
-    from coder.cli.unsupported import DAEMON, judge_settings
+    from coder.cli.unsupported import DAEMON, check_settings
 
     paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
     open_logs(*paths, verbose=bool(invocation["verbose"]), debug=invocation["log_filter"])
-    judge_settings(invocation, DAEMON, "provisionerd")
+    check_settings(invocation, DAEMON, "provisionerd")
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
     raise_open_files()
@@ -66,7 +66,7 @@ async def _serve(invocation: Invocation) -> None:
     organization = invocation["org"] or session.read_file(session.config_dir(invocation), "organization") or "default"
     if with_token:
         async with HttpClient(policy) as http:
-            await http.request("GET", "/api/v2/users/me")  # a bad token is told at once, not retried for ever
+            await http.request("GET", "/api/v2/users/me")  # a rejected token is an error, not retried forever
     name = invocation["name"] or socket.gethostname().split(".")[0]
     tags = pairs(invocation["tag"], "tag")
     knock = _Knock(policy, organization, name, tags, Secret(invocation["key"] or ""), Secret(invocation["psk"] or ""))
@@ -90,16 +90,17 @@ def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConf
     return DaemonConfig(
         name=name,
         work_dir=cache / "work",
-        # Twice a second: the answers are how a daemon hears that its job was canceled.
+        # Twice a second, because the replies report that the job was canceled.
         heartbeat=0.5,
         job_timeout=invocation["job_timeout"].total_seconds(),
     )
 
 
 async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, forceful: bool) -> None:
-    """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once.
+    """Stop on signals. SIGTERM drains: the running job finishes first. SIGINT cancels it gracefully; a second signal
+    stops immediately.
 
-    `forceful`: the first signal counts as the second.
+    `forceful`: the first signal acts as the second.
     """
     import signal
 
@@ -116,10 +117,10 @@ async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, force
                     say("Stopping now; a running job fails with the state it has.")
                     scope.cancel()
                 elif number == signal.SIGTERM:
-                    say("Draining: the running job ends first. Once more to stop at once.")
+                    say("Draining: waiting for the running job to finish. Repeat the signal to stop immediately.")
                     shutdown.drain()
                 else:
-                    say("Canceling the running job, then stopping. Once more to stop at once.")
+                    say("Canceling the running job, then stopping. Repeat the signal to stop immediately.")
                     shutdown.cancel_job()
 
     async with trio.open_nursery() as nursery:
@@ -148,7 +149,7 @@ def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin"
 
 @dataclass
 class _Knock:
-    """How this daemon asks to be let in."""
+    """Return the headers that authenticate this daemon."""
 
     policy: DialPolicy
     organization: str
@@ -159,7 +160,7 @@ class _Knock:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Session]:
-        """One connection. Raises HttpError when it is refused."""
+        """Open a connection. Raise HttpError if the server rejects it."""
         import trio
 
         from coder.net.websocket import connect_websocket
@@ -175,7 +176,7 @@ class _Knock:
                 await trio.aclose_forcefully(socket_)
 
     async def _learn_organization(self) -> None:
-        """A provisioner key knows which organization it is for; the person need not say."""
+        """Read the organization of a provisioner key, so that no flag is required."""
         secret = self.key.reveal()
         if not secret:
             return
@@ -209,7 +210,7 @@ def _cache(text: str) -> Path:
 
 
 async def builtin_daemons(context: Context) -> None:
-    """The daemons inside the server: the same code as an external one, over an in-memory link."""
+    """Run the server's built-in daemons: the code of external daemons over an in-memory connection."""
     import trio
 
     from coder.coderd.rpc_endpoints.provisioners import connect_built_in
@@ -251,7 +252,7 @@ _START_OPTIONS = (
         "CODER_CACHE_DIRECTORY",
         short="c",
         default="",
-        help="Directory for work files and downloaded programs; the user's cache directory if left out.",
+        help="Directory for work files and downloaded programs; defaults to the user's cache directory.",
     ),
     Option(
         "tag",
@@ -260,34 +261,34 @@ _START_OPTIONS = (
         short="t",
         kind="string-array",
         default=(),
-        help="Take only jobs whose tags are among these, key=value; may be given several times.",
+        help="Tag, key=value, of this provisioner; it takes jobs whose tags are a subset; may be repeated.",
     ),
     Option(
         "name",
         "name",
         "CODER_PROVISIONER_DAEMON_NAME",
-        help="Name under which this provisioner is listed; the host's if left out.",
+        help="Name of this provisioner; defaults to the host name.",
     ),
     Option(
         "key",
         "key",
         "CODER_PROVISIONER_DAEMON_KEY",
         secret=True,
-        help="Provisioner key to sign in with; it decides organization and tags.",
+        help="Provisioner key to authenticate with; it sets organization and tags.",
     ),
     Option(
         "psk",
         "psk",
         "CODER_PROVISIONER_DAEMON_PSK",
         secret=True,
-        help="Secret that all provisioners share with the server, to sign in with instead of a key.",
+        help="Pre-shared key to authenticate with instead of a provisioner key.",
     ),
     Option(
         "terraform_path",
         "terraform-path",
         "CODER_PROVISIONER_TERRAFORM_PATH",
         default="terraform",
-        help="terraform or tofu to run: a path, or a name that is looked for on PATH.",
+        help="Terraform or OpenTofu program: a path, or a name to look up in PATH.",
     ),
     Option(
         "terraform_provider",
@@ -295,7 +296,7 @@ _START_OPTIONS = (
         "CODER_PROVISIONER_TERRAFORM_PROVIDER",
         default="builtin",
         choices=PROVIDERS,
-        help="Serve the coder/coder provider in this process, or let terraform install upstream's.",
+        help="Serve the coder/coder provider in this process, or let Terraform install upstream's.",
     ),
     Option(
         "job_timeout",
@@ -303,7 +304,7 @@ _START_OPTIONS = (
         "CODER_PROVISIONER_JOB_TIMEOUT",
         kind="duration",
         default=timedelta(hours=4),
-        help="Interrupt and fail a job after this long; 0 lets it run for ever.",
+        help="Timeout after which a job is interrupted and fails; 0 disables it.",
     ),
     Option(
         "forceful",
@@ -311,7 +312,7 @@ _START_OPTIONS = (
         "CODER_PROVISIONER_FORCEFUL",
         kind="bool",
         default=False,
-        help="End at the first signal instead of letting the running job come to its end.",
+        help="Exit at the first signal instead of waiting for the running job to finish.",
     ),
     Option("poll_interval", "poll-interval", "CODER_PROVISIONERD_POLL_INTERVAL", hidden=True),
     Option("poll_jitter", "poll-jitter", "CODER_PROVISIONERD_POLL_JITTER", hidden=True),
@@ -320,13 +321,13 @@ _START_OPTIONS = (
         "log-human",
         "CODER_PROVISIONER_DAEMON_LOGGING_HUMAN",
         default="/dev/stderr",
-        help="File that log lines are appended to as text; empty writes none.",
+        help="File to append log lines to as text; empty disables it.",
     ),
     Option(
         "log_json",
         "log-json",
         "CODER_PROVISIONER_DAEMON_LOGGING_JSON",
-        help="File that log lines are appended to as JSON, one object a line.",
+        help="File to append log lines to as JSON, one object a line.",
     ),
     Option("log_stackdriver", "log-stackdriver", "CODER_PROVISIONER_DAEMON_LOGGING_STACKDRIVER", hidden=True),
     Option(
@@ -343,7 +344,7 @@ _START_OPTIONS = (
         "CODER_PROVISIONER_DAEMON_VERBOSE",
         kind="bool",
         default=False,
-        help="Log debug messages too: every step of a job and each call to the server.",
+        help="Log debug messages: every step of a job and each call to the server.",
     ),
     ORG,
 )

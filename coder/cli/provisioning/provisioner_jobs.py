@@ -1,4 +1,4 @@
-"""`coder provisioner jobs`: what waits and runs, why it waits, and how to end it."""
+"""`coder provisioner jobs`: list, explain and cancel jobs."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _list(invocation: Invocation) -> int:
         query["status"] = ",".join(invocation["status"])
     if invocation["initiator"]:
         query["initiator"] = invocation["initiator"]
-    found = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
-    jobs = found[::-1]  # the API has the newest first; a terminal ends with what is looked for
+    all_jobs = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
+    jobs = all_jobs[::-1]  # the API lists the newest first; on a terminal the newest is easier to find last
     title = organization.display_name or organization.name
     if not jobs and invocation["output"] != "json":
         sys.stderr.write("No provisioner jobs found\n")
@@ -139,21 +139,21 @@ def _why(invocation: Invocation) -> int:
     return 0
 
 
-def print_why(why: ProvisionerJobWhy) -> None:
-    """The answer for people: the verdict, when it starts, each daemon's reason, what would help."""
-    sys.stdout.write(f"{why.summary}\n")
-    if why.verdict == "not_waiting":
+def print_why(explanation: ProvisionerJobWhy) -> None:
+    """Print the explanation: the verdict, the expected start, each daemon's reason, and the fix."""
+    sys.stdout.write(f"{explanation.summary}\n")
+    if explanation.verdict == "not_waiting":
         return
-    tags = " ".join(f"{key}={value}" for key, value in sorted(why.tags.items()) if value)
-    sys.stdout.write(f"It is a {why.provisioner} job and wants: {tags}\n")
-    sys.stdout.write(f"Expected start: {_expected(why)}\n")
-    if why.parked:
+    tags = " ".join(f"{key}={value}" for key, value in sorted(explanation.tags.items()) if value)
+    sys.stdout.write(f"It is a {explanation.provisioner} job and requires: {tags}\n")
+    sys.stdout.write(f"Expected start: {_expected(explanation)}\n")
+    if explanation.parked:
         sys.stdout.write("It is parked: it waits without limit.\n")
-    if why.daemons:
+    if explanation.daemons:
         sys.stdout.write("\n")
-        rows = [{"provisioner": one.daemon_name, "reason": one.message} for one in why.daemons]
+        rows = [{"provisioner": daemon.daemon_name, "reason": daemon.message} for daemon in explanation.daemons]
         print_table(("provisioner", "reason"), rows)
-    remedy = why.remedy
+    remedy = explanation.remedy
     if remedy:
         sys.stdout.write("\nWhat helps:\n")
         sys.stdout.write(f"  {remedy.command}\n")
@@ -163,17 +163,17 @@ def print_why(why: ProvisionerJobWhy) -> None:
             sys.stdout.write(f"  {note}\n")
 
 
-def _expected(why: ProvisionerJobWhy) -> str:
-    start = why.expected_start
+def _expected(explanation: ProvisionerJobWhy) -> str:
+    start = explanation.expected_start
     if start is None:
-        return f"unknown, {why.no_expected_start}"
-    if why.verdict == "starts_now":
+        return f"unknown, {explanation.no_expected_start}"
+    if explanation.verdict == "starts_now":
         return "now"
     first, last = parse_time(start.earliest), parse_time(start.latest)
     if first is None or last is None:
         return "unknown"
-    shown = [f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (first, last)]
-    between = shown[0] if shown[0] == shown[1] else f"between {shown[0]} and {shown[1]}"
+    times = [f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (first, last)]
+    between = times[0] if times[0] == times[1] else f"between {times[0]} and {times[1]}"
     return f"{between} (from {start.samples} finished jobs)"
 
 
@@ -200,14 +200,14 @@ LIST = Command(
             short="l",
             kind="int",
             default=50,
-            help="List at most so many; what is beyond is left out.",
+            help="Maximum number of rows to list; further rows are omitted.",
         ),
         Option(
             "initiator",
             "initiator",
             "CODER_PROVISIONER_JOB_LIST_INITIATOR",
             short="i",
-            help='List only jobs that this user asked for: a name, an id or "me".',
+            help='List only jobs that this user initiated: a name, an id or "me".',
         ),
         column_option(COLUMNS, DEFAULT_COLUMNS),
         output_option(),
@@ -225,7 +225,7 @@ CANCEL = Command(
 )
 WHY = Command(
     words="provisioner jobs why",
-    summary="Explain why a job waits, provisioner by provisioner, and when it should start",
+    summary="Explain why a job is pending, per provisioner, and when it should start",
     usage="<job_id>",
     run=_why,
     min_args=1,

@@ -1,4 +1,4 @@
-"""`coder provisioner keys`: secrets that let daemons in without a person's token, with their tags fixed."""
+"""`coder provisioner keys`: secrets that authenticate daemons without a user's token, with fixed tags."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _list(invocation: Invocation) -> int:
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     name = invocation.args[0]
-    confirm(invocation, f"Delete provisioner key {name}? Its provisioners are disconnected at once.")
+    confirm(invocation, f"Delete provisioner key {name}? Its provisioners disconnect immediately.")
     client.request("DELETE", f"{_path(invocation, client)}/{quote(name, safe='')}", expect=(204,))
     sys.stdout.write(f"Successfully deleted provisioner key {name.lower()}!\n")
     return 0
@@ -74,7 +74,7 @@ CREATE = Command(
             short="t",
             kind="string-array",
             default=(),
-            help="Tag, key=value, that every provisioner with this key has; may be given several times.",
+            help="Tag, key=value, of every provisioner with this key; may be repeated.",
         ),
         ORG,
     ),

@@ -1,4 +1,4 @@
-"""`coder provisioner list`: daemons, and how they are."""
+"""`coder provisioner list`: daemons and their state."""
 
 from __future__ import annotations
 
@@ -73,30 +73,30 @@ def _list(invocation: Invocation) -> int:
 
 
 def _list_health(invocation: Invocation) -> int:
-    """`--health`: what the server measured over the mesh."""
+    """Print the health that the server measured over the mesh (`--health`)."""
     from coder.api.provisioning.provisioners import ProvisionerDaemonHealth
 
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     path = f"/api/v2/organizations/{organization.id}/provisionerdaemons/health"
-    found = read_rows(client.request("GET", path), ProvisionerDaemonHealth)
+    daemons = read_rows(client.request("GET", path), ProvisionerDaemonHealth)
     if not invocation["show_offline"]:
-        found = [one for one in found if one[0].status != "offline"]
+        daemons = [daemon for daemon in daemons if daemon[0].status != "offline"]
     if invocation["output"] == "json":
-        print_json([raw for _, raw in found])
+        print_json([raw for _, raw in daemons])
     else:
-        print_table(HEALTH_COLUMNS, [_health_row(one) for one, _ in found])
+        print_table(HEALTH_COLUMNS, [_health_row(health) for health, _ in daemons])
     return 0
 
 
-def _health_row(one: ProvisionerDaemonHealth) -> Row:
-    host = one.host
-    row: dict[str, object] = {"name": one.name, "version": one.version, "status": one.status}
-    row["source"] = one.source
-    reachable = "yes" if one.reachable else "no"
-    row["reachable"] = f"no, since {api_time(one.unreachable_since)}" if one.unreachable_since else reachable
-    row["latency"] = "" if one.latency_ms is None else f"{one.latency_ms:.0f} ms"
-    row["slots"] = f"{one.slots.busy}/{one.slots.total}"
+def _health_row(health: ProvisionerDaemonHealth) -> Row:
+    host = health.host
+    row: dict[str, object] = {"name": health.name, "version": health.version, "status": health.status}
+    row["source"] = health.source
+    reachable = "yes" if health.reachable else "no"
+    row["reachable"] = f"no, since {api_time(health.unreachable_since)}" if health.unreachable_since else reachable
+    row["latency"] = "" if health.latency_ms is None else f"{health.latency_ms:.0f} ms"
+    row["slots"] = f"{health.slots.busy}/{health.slots.total}"
     row["cpu"] = "" if host is None or host.cpu is None else f"{host.cpu:.1f}/{host.cores} cores"
     row["memory"] = _share(host.memory_used, host.memory_total) if host else ""
     row["disk"] = _share(host.disk_used, host.disk_total) if host else ""
@@ -111,8 +111,8 @@ def _row(daemon: ProvisionerDaemon, organization: str) -> Row:
     own = fields_of(daemon)
     row = {column: _shown(own.get(column.replace(" ", "_"))) for column in COLUMNS if "job" not in column}
     row["organization"] = organization
-    for which, found in (("current", daemon.current_job), ("previous", daemon.previous_job)):
-        job = fields_of(found) if found else {}
+    for which, referenced_job in (("current", daemon.current_job), ("previous", daemon.previous_job)):
+        job = fields_of(referenced_job) if referenced_job else {}
         for key in ("id", "status", "template name", "template icon", "template display name"):
             row[f"{which} job {key}"] = _shown(job.get(key.replace(" ", "_")))
     return row
@@ -135,7 +135,7 @@ LIST = Command(
             short="l",
             kind="int",
             default=50,
-            help="List at most so many; what is beyond is left out.",
+            help="Maximum number of rows to list; further rows are omitted.",
         ),
         Option(
             "health",
@@ -143,7 +143,7 @@ LIST = Command(
             "CODER_PROVISIONER_LIST_HEALTH",
             kind="bool",
             default=False,
-            help="Show liveness and load of the machines, as the server measured them, instead.",
+            help="Show the liveness and load of the machines instead.",
         ),
         Option(
             "show_offline",
@@ -152,7 +152,7 @@ LIST = Command(
             short="f",
             kind="bool",
             default=False,
-            help="List provisioners that are not connected any more as well.",
+            help="Also list provisioners that are offline.",
         ),
         Option(
             "status",

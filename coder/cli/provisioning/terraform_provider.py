@@ -1,4 +1,4 @@
-"""`coder terraform-provider`: the provider as a plugin terraform starts, and a mirror it can be found in."""
+"""`coder terraform-provider`: the provider as a Terraform plugin, and a filesystem mirror of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _own_command() -> list[str]:
-    """How this very program is started again."""
+    """Return the command line that starts this program again."""
     if getattr(sys, "frozen", False):
         return [sys.executable, "terraform-provider"]
     root = Path(__file__).resolve().parents[3]
@@ -44,14 +44,14 @@ TERRAFORM_PROVIDER = Command(
         Option(
             "mirror",
             "mirror",
-            help="Write a mirror of the provider for terraform to this directory instead of serving it.",
+            help="Write a mirror of the provider to this directory instead of serving it.",
         ),
         Option(
             "provider_version",
             "provider-version",
             kind="string-array",
             default=(),
-            help="Offer the provider under this version as well, for templates that pin one.",
+            help="Additional provider version to offer, for templates that pin one.",
         ),
     ),
     max_args=0,

@@ -1,1 +1,1 @@
-"""`coder exp scaletest`: bounded load on a deployment, with what it made taken away again."""
+"""`coder exp scaletest`: bounded load on a deployment, followed by cleanup."""

@@ -1,4 +1,4 @@
-"""`coder exp scaletest cleanup`: takes away exactly what scale tests of this person on this machine made."""
+"""`coder exp scaletest cleanup`: deletes exactly what this user's scale tests created from this machine."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
-from coder.cli.scaletest.ledger import Ledger, Made
-from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, ScaletestRun, check_at_once, run_all, with_client
+from coder.cli.scaletest.ledger import Ledger, LedgerEntry
+from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, ScaletestRun, check_concurrency, run_all, with_client
 from coder.net.errors import HttpError, NetError
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
 
 POLL = 1.0
-"""Seconds between looks whether a removal has ended."""
+"""Seconds between polls for the end of a removal."""
 
 
 def _run(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
 
-    check_at_once(invocation["cleanup_concurrency"], "cleanup-concurrency")
+    check_concurrency(invocation["cleanup_concurrency"], "cleanup-concurrency")
 
     async def clean(http: HttpClient) -> int:
         ledger = Ledger(session.config_dir(invocation), http.policy.url)
@@ -47,23 +47,23 @@ async def remove_all(
     names: Collection[str] | None = None,
     template: str = "",
 ) -> int:
-    """Workspaces, and then their users, which cannot go before; all, or those of `names`. 1 when something stayed."""
+    """Remove workspaces and then their users, all or those in `names`. Return 1 if some remain."""
     viewer = await _viewer(http)
     failed: list[ScaletestRun] = []
     removed = 0
     for kind, remove in (("workspace", _remove_workspace), ("user", _remove_user)):
         if kind == "user" and template:
-            continue  # they may have other workspaces
-        found = ledger.of(kind, names)
+            continue  # those users can have other workspaces
+        entries = ledger.of(kind, names)
         jobs: list[Job] = [
-            (f"{kind} {one.name}", partial(remove, http, ledger, one, viewer, template)) for one in found
+            (f"{kind} {entry.name}", partial(remove, http, ledger, entry, viewer, template)) for entry in entries
         ]
         runs = await run_all(
             jobs,
-            at_once=invocation["cleanup_concurrency"],
+            concurrency=invocation["cleanup_concurrency"],
             timeout=invocation["cleanup_timeout"].total_seconds(),
             job_timeout=invocation["cleanup_job_timeout"].total_seconds(),
-            most=len(jobs),  # of several tests
+            max_jobs=len(jobs),  # of several tests
         )
         failed += [run for run in runs if run.error]
         removed += sum(not run.error and not run.figures.get("kept") for run in runs)
@@ -77,17 +77,17 @@ async def remove_all(
 
 
 async def username(http: HttpClient) -> str:
-    """Of the session. Empty when the server does not say."""
+    """Return the permissions of the session; empty if the server does not report them."""
     return str((await http.request("GET", "/api/v2/users/me")).json(dict).get("username", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Whom the session belongs to."""
+    """User name of the session."""
 
     name: str
     sees: frozenset[str]
-    "Kinds of things of which the server shows all, whoever's they are."
+    "Kinds of resources that the user can see regardless of their owner."
 
 
 async def _viewer(http: HttpClient) -> Viewer:
@@ -96,33 +96,33 @@ async def _viewer(http: HttpClient) -> Viewer:
     try:
         answer = (await http.request("POST", "/api/v2/authcheck", json={"checks": checks})).json(dict[str, bool])
     except (HttpError, NetError):
-        answer = {}  # it does not say: nothing is taken for gone that may only be hidden
+        answer = {}  # no answer: do not assume that hidden resources are deleted
     return Viewer(name, frozenset(kind for kind, allowed in answer.items() if allowed))
 
 
 async def _remove_workspace(
-    http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, template: str, run: ScaletestRun
+    http: HttpClient, ledger: Ledger, entry: LedgerEntry, viewer: Viewer, template: str, run: ScaletestRun
 ) -> None:
     from coder.api.workspaces.workspaces import Workspace
     from coder.client.answers import read
 
-    path = f"/api/v2/users/{quote(made.owner, safe='')}/workspace/{quote(made.name, safe='')}"
+    path = f"/api/v2/users/{quote(entry.owner, safe='')}/workspace/{quote(entry.name, safe='')}"
     answer = await http.request("GET", path, expect=(200, 404, 410))
     if answer.status == 200:
         workspace = read(answer, Workspace)
-        if workspace.name != made.name:
+        if workspace.name != entry.name:
             raise CoderError("scaletest", f"the server says it is {quoted(workspace.name)}; it is left alone")
         if template and workspace.template_name != template:
             run.figures["kept"] = True
             return
         await _delete(http, workspace)
     elif answer.status == 404:
-        _check_absence(ledger, made, viewer)
-    ledger.forget(made)
+        _check_absence(ledger, entry, viewer)
+    ledger.forget(entry)
 
 
 async def _delete(http: HttpClient, workspace: Workspace) -> None:
-    """Until it is gone. What builds it ends first; a delete that has ended without deleting is asked for once more."""
+    """Remove a workspace: wait for a running build, delete, and retry a delete that ended without deleting."""
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
@@ -130,12 +130,12 @@ async def _delete(http: HttpClient, workspace: Workspace) -> None:
     from coder.client.answers import read
 
     path = f"/api/v2/workspaces/{workspace.id}"
-    asked = False
+    retried = False
     while True:
         build, job = workspace.latest_build, workspace.latest_build.job
-        if job.status in ENDED and not asked:
+        if job.status in ENDED and not retried:
             await http.request("POST", f"{path}/builds", json={"transition": "delete"})
-            asked = True
+            retried = True
         elif job.status in ENDED and (build.transition, job.status) != ("delete", "succeeded"):
             raise CoderError(
                 "scaletest", f"its {build.transition} build has {job.status}: {job.error or 'see its log'}"
@@ -148,31 +148,31 @@ async def _delete(http: HttpClient, workspace: Workspace) -> None:
 
 
 async def _remove_user(
-    http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, _template: str, _run: ScaletestRun
+    http: HttpClient, ledger: Ledger, entry: LedgerEntry, viewer: Viewer, _template: str, _run: ScaletestRun
 ) -> None:
-    path = f"/api/v2/users/{quote(made.name, safe='')}"
+    path = f"/api/v2/users/{quote(entry.name, safe='')}"
     answer = await http.request("DELETE", path, expect=(200, 204, 400, 404))
-    found = await http.request("GET", path, expect=(200, 400, 404))
-    if found.status == 200:
+    lookup = await http.request("GET", path, expect=(200, 400, 404))
+    if lookup.status == 200:
         raise CoderError("scaletest", "the user is still there")
     if answer.status not in (200, 204):
-        _check_absence(ledger, made, viewer)
-    ledger.forget(made)
+        _check_absence(ledger, entry, viewer)
+    ledger.forget(entry)
 
 
-def _check_absence(ledger: Ledger, made: Made, viewer: Viewer) -> None:
-    """The server shows no such thing: raises CoderError when that does not mean that there is none.
+def _check_absence(ledger: Ledger, entry: LedgerEntry, viewer: Viewer) -> None:
+    """Check that a resource the server does not show is really absent; raise CoderError if it can be hidden.
 
-    Roles come and go: who made it may not see it any more, and who sees everything need not have made it.
+    Roles change: the creator can lose permission to see it, and a user with permission need not be its creator.
     """
-    own = (made.owner == viewer.name != "") or (made.owner == "me" and made.by in ("", viewer.name))
-    if made.kind not in viewer.sees and not own:
+    own = (entry.owner == viewer.name != "") or (entry.owner == "me" and entry.by in ("", viewer.name))
+    if entry.kind not in viewer.sees and not own:
         raise CoderError(
             "scaletest",
-            f"things of {made.owner} are not shown to {viewer.name or 'this session'}; "
-            f"{made.by or 'somebody who saw them'} made it",
+            f"things of {entry.owner} are not shown to {viewer.name or 'this session'}; "
+            f"{entry.by or 'a user who can see them'} made it",
         )
-    if ledger.may_still_come(made):
+    if ledger.may_be_pending(entry):
         raise CoderError(
             "scaletest", "the request for it was never answered, it may still come; run `cleanup` again in an hour"
         )
@@ -184,7 +184,7 @@ def now() -> datetime:
 
 CLEANUP = Command(
     words="exp scaletest cleanup",
-    summary="Take away what scale tests made",
+    summary="Delete the workspaces and users of scale tests",
     run=_run,
     max_args=0,
     options=(
@@ -193,7 +193,7 @@ CLEANUP = Command(
             "template",
             "template",
             "CODER_SCALETEST_CLEANUP_TEMPLATE",
-            help="Remove only the workspaces of this template, and no users.",
+            help="Delete only the workspaces of this template, and no users.",
         ),
     ),
 )

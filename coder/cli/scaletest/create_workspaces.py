@@ -1,4 +1,5 @@
-"""`coder exp scaletest create-workspaces`: workspaces made together, each timed until its agents are ready."""
+"""`coder exp scaletest create-workspaces`: creates workspaces concurrently and times each until its agents are
+ready."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
 from coder.cli.scaletest.cleanup import POLL, now, remove_all, username
-from coder.cli.scaletest.ledger import Ledger, Made, new_names
+from coder.cli.scaletest.ledger import Ledger, LedgerEntry, new_names
 from coder.cli.scaletest.runs import (
     CLEANUP_OPTIONS,
-    MOST_JOBS,
+    MAX_JOBS,
     RUN_OPTIONS,
     Job,
     ScaletestRun,
-    check_at_once,
+    announce_runs,
+    check_concurrency,
     check_outputs,
     run_all,
-    say_what_runs,
     with_client,
     write_report,
 )
@@ -44,11 +45,11 @@ def _run(invocation: Invocation) -> int:
 
     check_outputs(invocation)
     if not invocation["template"]:
-        raise CoderError("scaletest", "--template is required", "`coder templates list` shows those there are.")
-    if not 1 <= invocation["count"] <= MOST_JOBS:
-        raise CoderError("scaletest", f"--count must be from 1 to {MOST_JOBS}")
+        raise CoderError("scaletest", "--template is required", "List the templates with `coder templates list`.")
+    if not 1 <= invocation["count"] <= MAX_JOBS:
+        raise CoderError("scaletest", f"--count must be from 1 to {MAX_JOBS}")
     if not invocation["no_cleanup"]:
-        check_at_once(invocation["cleanup_concurrency"], "cleanup-concurrency")
+        check_concurrency(invocation["cleanup_concurrency"], "cleanup-concurrency")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
@@ -56,22 +57,22 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     ledger = Ledger(session.config_dir(invocation), http.policy.url)
     template = await _template(http, invocation["template"])
     path = invocation["rich_parameter_file"]
-    given = {**(values_of_file(Path(path)) if path else {}), **pairs(invocation["parameter"], "parameter")}
-    values = [{"name": name, "value": value} for name, value in given.items()]
+    parameter_values = {**(values_of_file(Path(path)) if path else {}), **pairs(invocation["parameter"], "parameter")}
+    values = [{"name": name, "value": value} for name, value in parameter_values.items()]
     me = await username(http)
     names = new_names(invocation["count"])
     began = now()
-    say_what_runs(invocation["count"], "workspaces", invocation["concurrency"])
+    announce_runs(invocation["count"], "workspaces", invocation["concurrency"])
     jobs: list[Job] = [(name, partial(_make, invocation, http, ledger, template, values, me, name)) for name in names]
     cleaned = 0
     try:
         runs = await run_all(
             jobs,
-            at_once=invocation["concurrency"],
+            concurrency=invocation["concurrency"],
             timeout=invocation["timeout"].total_seconds(),
             job_timeout=invocation["job_timeout"].total_seconds(),
         )
-    finally:  # whatever ended the runs, and before the report, which may meet a full disk or a closed pipe
+    finally:  # after any end of the runs, and before the report, which can fail on a full disk or a closed pipe
         if not invocation["no_cleanup"]:
             cleaned = await _clean(invocation, http, ledger, names)
     code = write_report(invocation, "create-workspaces", began, runs)
@@ -81,22 +82,22 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
 
 
 async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names: list[str]) -> int:
-    """The exit status: 1 when something stayed."""
+    """Clean up and return the exit status: 1 if something remains."""
     try:
         return await remove_all(invocation, http, ledger, names=names)
     except (CoderError, OSError) as error:
-        say(f"Not everything was taken away: {explain_error(error)}\n`coder exp scaletest cleanup` does it.")
+        say(f"Some resources were not deleted: {explain_error(error)}\n`coder exp scaletest cleanup` does it.")
         return 1
 
 
-async def _template(http: HttpClient, wanted: str) -> Template:
+async def _template(http: HttpClient, name: str) -> Template:
     from coder.api.templates.templates import Template
     from coder.client.answers import read
 
-    for one in read(await http.request("GET", "/api/v2/templates"), list[Template]):
-        if wanted in (one.name, str(one.id)):
-            return one
-    raise CoderError("no_template", f'no template found with the name "{wanted}"')
+    for template in read(await http.request("GET", "/api/v2/templates"), list[Template]):
+        if name in (template.name, str(template.id)):
+            return template
+    raise CoderError("no_template", f'no template found with the name "{name}"')
 
 
 async def _make(
@@ -116,10 +117,10 @@ async def _make(
 
     owner = (me or "me") if invocation["use_host_login"] else await _new_user(http, ledger, template, me, name)
     began = trio.current_time()
-    made = ledger.intend("workspace", owner, name, me)
+    entry = ledger.record("workspace", owner, name, me)
     body = {"name": name, "template_id": template.id, "rich_parameter_values": values}
     path = f"/api/v2/users/{quote(owner, safe='')}/workspaces"
-    workspace = await _built(http, read(await _ask_for(http, ledger, made, path, body), Workspace))
+    workspace = await _built(http, read(await _ask_for(http, ledger, entry, path, body), Workspace))
     run.figures["build_ms"] = round((trio.current_time() - began) * 1000, 3)
     if not invocation["no_wait_for_agents"]:
         await _wait_agents(http, workspace)
@@ -129,27 +130,27 @@ async def _make(
 
 
 async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: str, name: str) -> str:
-    made = ledger.intend("user", name, name, me)
+    entry = ledger.record("user", name, name, me)
     body = {
         "email": f"{name}@scaletest.invalid",
         "username": name,
         "password": f"Aa1!{secrets.token_urlsafe(24)}",
         "organization_ids": [template.organization_id],
     }
-    await _ask_for(http, ledger, made, "/api/v2/users", body)
+    await _ask_for(http, ledger, entry, "/api/v2/users", body)
     return name
 
 
-async def _ask_for(http: HttpClient, ledger: Ledger, made: Made, path: str, body: dict[str, Any]) -> Answer:
-    """POST. What the server answers goes into the ledger: there, or refused."""
+async def _ask_for(http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]) -> Answer:
+    """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:
         answer = await http.request("POST", path, json=body)
     except HttpError as error:
-        # Any other error may come from something on the way while the server goes on.
+        # Any other error can come from a proxy in between, while the server still processes the request.
         if error.is_enveloped and 400 <= error.status < 500:
-            ledger.forget(made)
+            ledger.forget(entry)
         raise
-    ledger.answered(made)
+    ledger.answered(entry)
     return answer
 
 
@@ -170,37 +171,37 @@ async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
 
 
 async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
-    """Connected, and their start scripts ended."""
+    """Wait until the agents are connected and their start scripts have ended."""
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
     from coder.client.answers import read
 
     while True:
-        agents = [one for resource in workspace.latest_build.resources for one in resource.agents or []]
-        if any(one.lifecycle_state in ("start_error", "start_timeout") for one in agents):
+        agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
+        if any(agent.lifecycle_state in ("start_error", "start_timeout") for agent in agents):
             raise CoderError("scaletest", "the start scripts of an agent failed")
-        if all(one.status == "connected" and one.lifecycle_state == "ready" for one in agents):
+        if all(agent.status == "connected" and agent.lifecycle_state == "ready" for agent in agents):
             return
         await trio.sleep(POLL)
         workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
 
 
 async def _run_command(invocation: Invocation, http: HttpClient, workspace: Workspace) -> str:
-    """What it said, bounded."""
+    """Return the command's output, bounded in size."""
     import trio
 
     from coder.cli.scaletest.terminal import open_terminal
     from coder.client.target import choose_agent
 
-    said = b""
+    output = b""
     limit = invocation["run_timeout"].total_seconds()
     with trio.move_on_after(limit) as waiting:
         agent = choose_agent(workspace, "")
         async with open_terminal(http.policy, agent.id, invocation["run_command"]) as terminal:
             while (message := await terminal.receive_message()) is not None:
-                said = (said + (message if isinstance(message, bytes) else message.encode()))[-(64 << 10) :]
-    text = said.decode("utf-8", "replace")
+                output = (output + (message if isinstance(message, bytes) else message.encode()))[-(64 << 10) :]
+    text = output.decode("utf-8", "replace")
     if waiting.cancelled_caught:
         raise CoderError("scaletest", f"the command did not end within {limit:g} s")
     if invocation["run_expect_output"] not in text:
@@ -214,7 +215,7 @@ def _refused(name: str, flag: str, **rest: Any) -> Option:
 
 CREATE_WORKSPACES = Command(
     words="exp scaletest create-workspaces",
-    summary="Create workspaces together and time each",
+    summary="Create many workspaces and measure their build times",
     run=_run,
     max_args=0,
     options=(
@@ -225,14 +226,14 @@ CREATE_WORKSPACES = Command(
             kind="int",
             default=1,
             short="c",
-            help="How many workspaces to create for the test.",
+            help="Number of workspaces to create for the test.",
         ),
         Option(
             "template",
             "template",
             "CODER_SCALETEST_TEMPLATE",
             short="t",
-            help="Template that all workspaces of the test are made from, by name.",
+            help="Name of the template for all workspaces of the test.",
         ),
         Option(
             "parameter",
@@ -240,7 +241,7 @@ CREATE_WORKSPACES = Command(
             "CODER_RICH_PARAMETER",
             kind="string-array",
             default=(),
-            help="Value of a parameter, like region=eu, for all workspaces; may be given several times.",
+            help="Value of a parameter, like region=eu, for all workspaces; may be repeated.",
         ),
         PARAMETER_FILE,
         Option(
@@ -249,7 +250,7 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_NO_CLEANUP",
             kind="bool",
             default=False,
-            help="Leave users and workspaces there for other tests; `cleanup` takes them away.",
+            help="Keep users and workspaces for other tests; `cleanup` deletes them.",
         ),
         Option(
             "no_wait_for_agents",
@@ -257,7 +258,7 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_NO_WAIT_FOR_AGENTS",
             kind="bool",
             default=False,
-            help="Count a run as done when its build is, without waiting for the agents.",
+            help="Finish a run when its build succeeds, without waiting for the agents.",
         ),
         Option(
             "use_host_login",
@@ -265,7 +266,7 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_USE_HOST_LOGIN",
             kind="bool",
             default=False,
-            help="Make all workspaces your own instead of creating a user for each.",
+            help="Create all workspaces for yourself instead of a new user for each.",
         ),
         Option(
             "max_failures",
@@ -273,13 +274,13 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_MAX_FAILURES",
             kind="int",
             default=0,
-            help="How many runs may fail before the whole command counts as failed.",
+            help="Number of failed runs above which the command fails.",
         ),
         Option(
             "run_command",
             "run-command",
             "CODER_SCALETEST_RUN_COMMAND",
-            help="Command to run in each workspace once its agent is connected.",
+            help="Command to run in each workspace after its agent connects.",
         ),
         Option(
             "run_timeout",
@@ -287,13 +288,13 @@ CREATE_WORKSPACES = Command(
             "CODER_SCALETEST_RUN_TIMEOUT",
             kind="duration",
             default=parse_duration("5s"),
-            help="How long that command may take, like 5s, before its run has failed.",
+            help="Timeout for that command, like 5s; a timeout fails the run.",
         ),
         Option(
             "run_expect_output",
             "run-expect-output",
             "CODER_SCALETEST_RUN_EXPECT_OUTPUT",
-            help="Text that must be in the output of that command, or its run has failed.",
+            help="Text that the command's output must contain; otherwise the run fails.",
         ),
         _refused("run_expect_timeout", "run-expect-timeout", kind="bool", default=False),
         _refused("run_log_output", "run-log-output", kind="bool", default=False),

@@ -1,4 +1,4 @@
-"""`coder exp scaletest dashboard`: the requests people's pages make, by many visitors at once, each timed."""
+"""`coder exp scaletest dashboard`: requests of the dashboard's pages by many concurrent visitors, each timed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from coder.base.errors import CoderError
 from coder.cli.command import Command, Invocation
 from coder.cli.scaletest.cleanup import now
 from coder.cli.scaletest.runs import (
-    MOST_JOBS,
+    MAX_JOBS,
     PROMETHEUS_OPTIONS,
     RUN_OPTIONS,
     UNUSED_CLEANUP_OPTIONS,
     Job,
     ScaletestRun,
+    announce_runs,
     check_outputs,
     chosen_range,
+    percentiles,
     run_all,
-    say_what_runs,
-    spread,
     with_client,
     write_report,
 )
@@ -44,7 +44,7 @@ PAGES = {
         "/api/v2/notifications/inbox",
     ),
 }
-"""What a page asks when it is opened, all of it at once."""
+"""Requests that a page sends when opened, concurrently."""
 
 
 def _run(invocation: Invocation) -> int:
@@ -57,15 +57,15 @@ def _run(invocation: Invocation) -> int:
 
 
 async def _test(invocation: Invocation, http: HttpClient) -> int:
-    wanted = invocation["target_users"]
-    visitors = chosen_range(wanted, "target-users", MOST_JOBS) if wanted else range(1)
+    target_users = invocation["target_users"]
+    visitors = chosen_range(target_users, "target-users", MAX_JOBS) if target_users else range(1)
     began = now()
-    say_what_runs(len(visitors), "visitors", invocation["concurrency"])
+    announce_runs(len(visitors), "visitors", invocation["concurrency"])
     seconds = min(invocation["job_timeout"], invocation["timeout"]).total_seconds()
     jobs: list[Job] = [(f"visitor-{number}", partial(_visit, invocation, http, number, seconds)) for number in visitors]
     runs = await run_all(
         jobs,
-        at_once=invocation["concurrency"],
+        concurrency=invocation["concurrency"],
         timeout=invocation["timeout"].total_seconds() + 60,
         job_timeout=seconds + 60,
     )
@@ -73,10 +73,10 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
 
 
 async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds: float, run: ScaletestRun) -> None:
-    """One page after the other for that long; at least one."""
+    """Open pages one after the other for this duration; at least one."""
     import trio
 
-    # Chances are repeatable by --rand-seed: every visitor has its own.
+    # Every visitor has its own generator, so that --rand-seed repeats a test.
     chance = random.Random(f"{invocation['rand_seed']} {number}")
     interval, jitter = invocation["interval"].total_seconds(), invocation["jitter"].total_seconds()
     end = trio.current_time() + seconds
@@ -90,11 +90,13 @@ async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds:
         if trio.current_time() + pause >= end:
             break
         await trio.sleep(pause)
-    run.figures["pages"] = {page: {"count": len(found), **spread(found)} for page, found in sorted(times.items())}
+    run.figures["pages"] = {
+        page: {"count": len(durations), **percentiles(durations)} for page, durations in sorted(times.items())
+    }
 
 
 async def _open_page(http: HttpClient, page: str) -> None:
-    """Raises what the first request that failed raised."""
+    """Send a page's requests. Raise the error of the first failed request."""
     import trio
 
     failed: list[CoderError] = []
@@ -114,7 +116,7 @@ async def _open_page(http: HttpClient, page: str) -> None:
 
 DASHBOARD = Command(
     words="exp scaletest dashboard",
-    summary="Ask what the dashboard's pages ask, by many visitors at once",
+    summary="Simulate many visitors of the dashboard",
     run=_run,
     max_args=0,
     options=(
@@ -124,7 +126,7 @@ DASHBOARD = Command(
             "CODER_SCALETEST_DASHBOARD_INTERVAL",
             kind="duration",
             default=parse_duration("10s"),
-            help="How long a visitor stays on a page before opening the next.",
+            help="Time a visitor stays on a page before opening the next.",
         ),
         Option(
             "jitter",
@@ -132,7 +134,7 @@ DASHBOARD = Command(
             "CODER_SCALETEST_DASHBOARD_JITTER",
             kind="duration",
             default=parse_duration("5s"),
-            help="Vary that time at random by up to this much; it must be less than the time.",
+            help="Random variation of the interval; must be less than the interval.",
         ),
         Option(
             "rand_seed",
@@ -140,13 +142,13 @@ DASHBOARD = Command(
             "CODER_SCALETEST_DASHBOARD_RAND_SEED",
             kind="int",
             default=0,
-            help="Seed of what is random: the same number makes the same visits; 0 for any.",
+            help="Seed of the random choices; the same number repeats the same visits, 0 picks one.",
         ),
         Option(
             "target_users",
             "target-users",
             "CODER_SCALETEST_DASHBOARD_TARGET_USERS",
-            help="Range START:END of visitors, all with your own session; 0:1 if left out.",
+            help="Range START:END of visitors, all with your session; defaults to 0:1.",
         ),
         Option("headless", "headless", "CODER_SCALETEST_DASHBOARD_HEADLESS", kind="bool", default=True, hidden=True),
         *RUN_OPTIONS,

@@ -1,8 +1,9 @@
-"""What scale tests made and have not taken away: a file in the configuration directory, one JSON object a line.
+"""Ledger of what scale tests created and did not yet delete: a file in the configuration directory, one JSON object per
+line.
 
-A line is written before the request that makes the thing, and its name has a random part: so `cleanup` finds all of
-it after a crash, and nothing that somebody else made, whatever that is called. What becomes of the thing is another
-line, the last of its name counts: nothing that another process writes meanwhile is lost.
+A line is written before the request that creates the resource, and the resource's name has a random part. So `cleanup`
+finds all resources after a crash, and none that another user created, regardless of their names. Each state change
+appends a line, and the last line of a name counts, so that concurrent writes of other processes are not lost.
 """
 
 from __future__ import annotations
@@ -28,85 +29,86 @@ if sys.platform != "win32":
 FILE = "scaletest.jsonl"
 LOCK = "scaletest.lock"
 UNANSWERED_FOR = 3600.0
-"""Ours: seconds after which no server nor proxy still works on a request that its client has given up."""
+"""Seconds (our choice) after which neither server nor proxy still processes a request that its client abandoned."""
 _NAME = re.compile(r"scaletest-[0-9a-f]{8}-[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """One thing, and what is known of it."""
+class LedgerEntry:
+    """Created resource and its state."""
 
     url: str
-    "Of the deployment."
+    "URL of the deployment."
     kind: str
-    "workspace or user."
+    "Kind of the resource: workspace or user."
     owner: str
-    "Of a workspace; of a user its own name."
+    "Owner of a workspace; for a user, its own name."
     name: str
     by: str = ""
-    "Username of the session that asked for it; empty in lines of older versions."
+    "User name of the session that requested it; empty in lines of older versions."
     at: float = 0.0
-    "When it was asked for, in Unix seconds."
+    "Unix time of the request."
     state: Literal["intended", "made", "gone"] = "intended"
-    "made: the server has answered that it is there."
+    "made: the server has confirmed that it exists."
 
 
 class Ledger:
-    """Of one person on one machine. `now` says Unix seconds."""
+    """Ledger of one user on one machine. `now` returns Unix seconds."""
 
     def __init__(self, directory: Path, url: str, now: Callable[[], float] = time.time) -> None:
         self._directory, self._url, self._now = directory, url.rstrip("/"), now
         self._path = directory / FILE
 
-    def intend(self, kind: str, owner: str, name: str, by: str = "") -> Made:
-        """From now on it is to be taken away. Raises OSError: then it must not be made."""
-        made = Made(self._url, kind, owner, name, by, self._now())
-        self._append(made)
-        return made
+    def record(self, kind: str, owner: str, name: str, creator: str = "") -> LedgerEntry:
+        """Record a resource to delete later. Raise OSError: then it must not be created."""
+        entry = LedgerEntry(self._url, kind, owner, name, creator, self._now())
+        self._append(entry)
+        return entry
 
-    def answered(self, made: Made) -> None:
-        """The server has said that it is there."""
-        self._append(replace(made, state="made"))
+    def answered(self, entry: LedgerEntry) -> None:
+        """Record that the server confirmed the resource."""
+        self._append(replace(entry, state="made"))
 
-    def forget(self, gone: Made) -> None:
-        """It is not there any more, and will not be."""
-        self._append(replace(gone, state="gone"))
+    def forget(self, entry: LedgerEntry) -> None:
+        """Record that the resource does not exist and will not be created."""
+        self._append(replace(entry, state="gone"))
 
-    def of(self, kind: str, names: Collection[str] | None = None) -> list[Made]:
-        """Of this deployment (and of these names), the oldest first."""
-        mine = (one for one in self._all() if one.url == self._url and one.kind == kind)
-        return [one for one in mine if names is None or one.name in names]
+    def of(self, kind: str, names: Collection[str] | None = None) -> list[LedgerEntry]:
+        """Return the resources of this deployment (and of these names), the oldest first."""
+        mine = (item for item in self._all() if item.url == self._url and item.kind == kind)
+        return [item for item in mine if names is None or item.name in names]
 
     def elsewhere(self) -> dict[str, int]:
-        """How many things were made at other addresses, by their URL."""
-        return dict(Counter(one.url for one in self._all() if one.url != self._url))
+        """Return the number of resources at other deployments, by URL."""
+        return dict(Counter(item.url for item in self._all() if item.url != self._url))
 
-    def may_still_come(self, made: Made) -> bool:
-        """The server may still be making what it does not show yet: it was asked lately and has never answered."""
-        return made.state == "intended" and self._now() - made.at < UNANSWERED_FOR
+    def may_be_pending(self, entry: LedgerEntry) -> bool:
+        """Return whether the server can still be creating the resource: it was requested recently without an answer."""
+        return entry.state == "intended" and self._now() - entry.at < UNANSWERED_FOR
 
     def compact(self) -> None:
-        """Leaves out what is gone."""
+        """Rewrite the file without deleted resources."""
         if not self._path.exists():
             return
         with self._locked() as held:
             if held:
-                write_whole(self._path, "".join(_line(one) for one in self._all()))
+                write_whole(self._path, "".join(_line(item) for item in self._all()))
 
-    def _append(self, made: Made) -> None:
+    def _append(self, entry: LedgerEntry) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked():
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "r+b") as file:
                 if file.seek(0, os.SEEK_END):
                     file.seek(-1, os.SEEK_END)
-                    # A full disk may have cut the line before, which must not swallow this one.
+                    # A full disk can have cut the previous line, which must not merge with this one.
                     file.write(b"" if file.read(1) == b"\n" else b"\n")
-                file.write(_line(made).encode())
+                file.write(_line(entry).encode())
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
-        """Nobody else writes meanwhile. False where files cannot be locked: there lines may only be added."""
+        """Lock the file against other writers. Yield False if files cannot be locked: then lines can only be
+        appended."""
         if sys.platform == "win32":
             yield False
         else:
@@ -114,29 +116,29 @@ class Ledger:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield True
 
-    def _all(self) -> list[Made]:
+    def _all(self) -> list[LedgerEntry]:
         import msgspec
 
         try:
             lines = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return []
-        found: dict[tuple[str, str, str, str], Made] = {}
+        entries: dict[tuple[str, str, str, str], LedgerEntry] = {}
         for line in lines:
             try:
-                one = msgspec.json.decode(line, type=Made)
+                one = msgspec.json.decode(line, type=LedgerEntry)
             except msgspec.DecodeError:
-                continue  # cut, by a crash or a full disk, before its request was made
+                continue  # cut by a crash or a full disk, before its request was sent
             if _NAME.fullmatch(one.name):
-                found[one.url, one.kind, one.owner, one.name] = one
-        return [one for one in found.values() if one.state != "gone"]
+                entries[one.url, one.kind, one.owner, one.name] = one
+        return [entry for entry in entries.values() if entry.state != "gone"]
 
 
-def _line(made: Made) -> str:
-    return json.dumps(asdict(made)) + "\n"
+def _line(entry: LedgerEntry) -> str:
+    return json.dumps(asdict(entry)) + "\n"
 
 
 def new_names(count: int) -> list[str]:
-    """Names that nobody has."""
+    """Return names that do not exist yet."""
     run = secrets.token_hex(4)
     return [f"scaletest-{run}-{number}" for number in range(count)]

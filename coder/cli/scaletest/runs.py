@@ -1,4 +1,4 @@
-"""Many jobs, a few at a time, and what became of each: the frame of every scale test."""
+"""Framework of scale tests: many jobs with bounded concurrency, and their results."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from coder.cli.unsupported import unsupported
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
 
-MOST_JOBS = 2000
-MOST_AT_ONCE = 200
-"""Ours: jobs of one test and how many of them at a time; more is a test of this program and not of the server."""
+MAX_JOBS = 2000
+MAX_CONCURRENCY = 200
+"""Limits (our choice) of a test's jobs and of their concurrency; above them, this program is the bottleneck."""
 UNSUPPORTED = {
     "trace": "there is no tracing of the test; the server's is --trace there",
     "trace_coder": "there is no tracing of the test; the server's is --trace there",
@@ -41,42 +41,43 @@ UNSUPPORTED = {
     "run_expect_timeout": "a command either ends in time or the run has failed",
     "run_log_output": "what commands say is in --output json",
     "retry": "what fails is counted, and nothing is tried twice",
-    "headless": "requests are made as the pages make them, and nothing is drawn",
+    "headless": "requests are sent as the pages send them, without rendering",
     "ssh": "traffic goes through terminals; scripts/bench measures SSH",
     "app": "traffic goes through terminals",
     "disable_direct": "terminals are the server's own way to a workspace",
     "proxy_url": "traffic goes through the server",
-    "unused_cleanup_concurrency": "this test makes nothing that is taken away",
-    "unused_cleanup_timeout": "this test makes nothing that is taken away",
-    "unused_cleanup_job_timeout": "this test makes nothing that is taken away",
+    "unused_cleanup_concurrency": "this test creates nothing to delete",
+    "unused_cleanup_timeout": "this test creates nothing to delete",
+    "unused_cleanup_job_timeout": "this test creates nothing to delete",
 }
 
 
 @dataclass(slots=True)
 class ScaletestRun:
-    """One job that was run."""
+    """Result of a job."""
 
     name: str
     seconds: float = 0.0
     error: str = ""
     figures: dict[str, Any] = field(default_factory=dict)
-    "What it measured, by name."
+    "Measurements by name."
 
 
 Job = tuple[str, Callable[[ScaletestRun], Awaitable[None]]]
-"""Its name, and what to do; it fills in figures and raises what went wrong."""
+"""Name and function of a job; the function fills in measurements and raises errors."""
 
 
 async def run_all(
-    jobs: Sequence[Job], *, at_once: int, timeout: float, job_timeout: float, most: int = MOST_JOBS
+    jobs: Sequence[Job], *, concurrency: int, timeout: float, job_timeout: float, max_jobs: int = MAX_JOBS
 ) -> list[ScaletestRun]:
-    """All of them, in order, `at_once` at a time. What raises is that run's error; times are seconds."""
+    """Run all jobs in order, `concurrency` at a time. An exception becomes the error of its run; times are in
+    seconds."""
     import trio
 
-    if len(jobs) > most or not 0 < at_once <= MOST_AT_ONCE:
-        raise CoderError("scaletest", f"at most {most} runs, and 1 to {MOST_AT_ONCE} at a time")
+    if len(jobs) > max_jobs or not 0 < concurrency <= MAX_CONCURRENCY:
+        raise CoderError("scaletest", f"at most {max_jobs} runs, and 1 to {MAX_CONCURRENCY} at a time")
     runs = [ScaletestRun(name) for name, _ in jobs]
-    limit = trio.CapacityLimiter(at_once)
+    limit = trio.CapacityLimiter(concurrency)
     deadline = trio.current_time() + timeout
 
     async def one(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[None]]) -> None:
@@ -104,8 +105,8 @@ async def _error_of(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[
     return "it took too long"
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, 95th and 99th percentile and most, in milliseconds, of seconds; nearest rank."""
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """Return median, 95th and 99th percentile and maximum in milliseconds, from seconds; nearest rank."""
     ordered = sorted(values)
     if not ordered:
         return {}
@@ -114,9 +115,9 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequence[ScaletestRun]) -> int:
-    """To every place that --output names. The exit status: 1 when a run failed.
+    """Write the report to every --output. Return the exit status: 1 if a run failed.
 
-    Raises the first OSError once all other places have it.
+    Raise the first OSError after writing all other outputs.
     """
     failed = [run for run in runs if run.error]
     document = {
@@ -125,7 +126,7 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
         "total_fail": len(failed),
         "start": began.isoformat(),
         "elapsed_ms": round((datetime.now(UTC) - began).total_seconds() * 1000),
-        "durations": spread([run.seconds for run in runs]),
+        "durations": percentiles([run.seconds for run in runs]),
         "runs": {
             run.name: {
                 "duration_ms": round(run.seconds * 1000, 3),
@@ -136,7 +137,7 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
         },
     }
     unwritten: list[OSError] = []
-    for kind, path in _places(invocation):
+    for kind, path in _outputs(invocation):
         text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, document, runs)
         try:
             if path is not None:
@@ -152,9 +153,9 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
     return 1 if failed else 0
 
 
-def _places(invocation: Invocation) -> list[tuple[str, Path | None]]:
-    """Kind and file of each --output; None is standard output."""
-    split = (place.partition(":") for place in invocation["output"])
+def _outputs(invocation: Invocation) -> list[tuple[str, Path | None]]:
+    """Return kind and file of each --output; None is standard output."""
+    split = (output.partition(":") for output in invocation["output"])
     return [(kind, Path(path) if path not in ("", "-") else None) for kind, _, path in split]
 
 
@@ -166,31 +167,31 @@ def _text(title: str, document: Mapping[str, Any], runs: Sequence[ScaletestRun])
 
 
 def check_outputs(invocation: Invocation) -> None:
-    """Refuses what cannot be written or is not done, before anything is. Raises CoderError."""
-    # These variables may be there for the commands that do clean up.
+    """Reject unwritable outputs and unsupported options before any request. Raise CoderError."""
+    # These variables can be set for the commands that clean up.
     passed_by = {option.name for option in UNUSED_CLEANUP_OPTIONS if invocation.sources.get(option.name) == "env"}
     reasons = {name: reason for name, reason in UNSUPPORTED.items() if name not in passed_by}
     for sentence, hint, _ in unsupported(invocation, reasons):
         raise CoderError("bad_option", sentence, hint)
-    check_at_once(invocation["concurrency"], "concurrency")
-    for kind, path in _places(invocation):
+    check_concurrency(invocation["concurrency"], "concurrency")
+    for kind, path in _outputs(invocation):
         if kind not in ("text", "json"):
             raise CoderError("bad_option", f"--output {kind} is neither text nor json", "Write json or json:FILE.")
         try:
-            if path is not None and not path.is_fifo():  # opening one waits for its reader
+            if path is not None and not path.is_fifo():  # opening a FIFO waits for its reader
                 path.open("a").close()
         except OSError as error:
             raise CoderError("bad_option", f"--output {kind}:{path} cannot be written: {error.strerror}") from error
 
 
-def check_at_once(number: int, flag: str) -> None:
-    """Raises CoderError for a number of runs at a time that is not done."""
-    if not 0 < number <= MOST_AT_ONCE:
-        raise CoderError("bad_option", f"--{flag} {number} is not from 1 to {MOST_AT_ONCE} at a time")
+def check_concurrency(number: int, flag: str) -> None:
+    """Raise CoderError for an unsupported number of concurrent runs."""
+    if not 0 < number <= MAX_CONCURRENCY:
+        raise CoderError("bad_option", f"--{flag} {number} is not from 1 to {MAX_CONCURRENCY} at a time")
 
 
 def chosen_range(text: str, flag: str, count: int) -> range:
-    """`START:END` as numbers below `count`; everything when nothing was given. Raises CoderError."""
+    """Parse `START:END` as a range of numbers below `count`; without a value, return all. Raise CoderError."""
     if not text:
         return range(count)
     start, colon, end = text.partition(":")
@@ -200,15 +201,15 @@ def chosen_range(text: str, flag: str, count: int) -> range:
 
 
 async def with_client(invocation: Invocation, do: Callable[[HttpClient], Awaitable[int]]) -> int:
-    """`do` with a client of the session that is logged in."""
+    """Call `do` with a client of the current session."""
     from coder.net.http1 import HttpClient
 
-    async with HttpClient(session.dial_policy(invocation), keep=MOST_AT_ONCE) as http:
+    async with HttpClient(session.dial_policy(invocation), keep=MAX_CONCURRENCY) as http:
         return await do(http)
 
 
-def say_what_runs(count: int, what: str, at_once: int) -> None:
-    say(f"{count} {what}, {min(at_once, count) or 1} at a time …")
+def announce_runs(count: int, description: str, concurrency: int) -> None:
+    say(f"{count} {description}, {min(concurrency, count) or 1} at a time …")
 
 
 def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
@@ -222,7 +223,7 @@ RUN_OPTIONS = (
         "CODER_SCALETEST_CONCURRENCY",
         kind="int",
         default=1,
-        help="How many runs go on at the same time; the others wait for their turn.",
+        help="Number of concurrent runs; the others wait in a queue.",
     ),
     Option(
         "timeout",
@@ -230,7 +231,7 @@ RUN_OPTIONS = (
         "CODER_SCALETEST_TIMEOUT",
         kind="duration",
         default=parse_duration("30m"),
-        help="End the whole test after this long, like 30m; what still runs has failed.",
+        help="Timeout for the whole test, like 30m; unfinished runs fail.",
     ),
     Option(
         "job_timeout",
@@ -238,7 +239,7 @@ RUN_OPTIONS = (
         "CODER_SCALETEST_JOB_TIMEOUT",
         kind="duration",
         default=parse_duration("5m"),
-        help="End a single run after this long, like 5m; it has failed then.",
+        help="Timeout for a single run, like 5m; a timeout fails the run.",
     ),
     Option(
         "output",
@@ -247,7 +248,7 @@ RUN_OPTIONS = (
         kind="string-array",
         default=("text",),
         short="",
-        help="Where the results go: text, json, text:FILE or json:FILE; several by comma.",
+        help="Result outputs: text, json, text:FILE or json:FILE, separated by commas.",
     ),
     _refused("trace", "trace", "CODER_SCALETEST_TRACE", kind="bool", default=False),
     _refused("trace_coder", "trace-coder", "CODER_SCALETEST_TRACE_CODER", kind="bool", default=False),
@@ -261,7 +262,7 @@ CLEANUP_OPTIONS = (
         "CODER_SCALETEST_CLEANUP_CONCURRENCY",
         kind="int",
         default=1,
-        help="How many workspaces and users are removed at the same time.",
+        help="Number of workspaces and users to delete concurrently.",
     ),
     Option(
         "cleanup_timeout",
@@ -269,7 +270,7 @@ CLEANUP_OPTIONS = (
         "CODER_SCALETEST_CLEANUP_TIMEOUT",
         kind="duration",
         default=parse_duration("30m"),
-        help="Give up on removing users and workspaces after this long, like 30m.",
+        help="Timeout for deleting all users and workspaces, like 30m.",
     ),
     Option(
         "cleanup_job_timeout",
@@ -277,11 +278,11 @@ CLEANUP_OPTIONS = (
         "CODER_SCALETEST_CLEANUP_JOB_TIMEOUT",
         kind="duration",
         default=parse_duration("5m"),
-        help="Give up on removing one user or workspace after this long, like 5m.",
+        help="Timeout for deleting one user or workspace, like 5m.",
     ),
 )
 UNUSED_CLEANUP_OPTIONS = tuple(replace(option, name=f"unused_{option.name}", hidden=True) for option in CLEANUP_OPTIONS)
-"""For tests that make nothing."""
+"""Options accepted by tests that create nothing."""
 PROMETHEUS_OPTIONS = (
     _refused(
         "prometheus_address",

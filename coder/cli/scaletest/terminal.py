@@ -1,4 +1,4 @@
-"""A terminal of a workspace over the deployment's WebSocket, for tests that type into many."""
+"""Workspace terminal over the deployment's WebSocket, for tests with many terminals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_terminal(policy: DialPolicy, agent: UUID, command: str) -> AsyncIterator[WebSocketStream]:
-    """A new one. Raises HttpError, NetError."""
+    """Open a new terminal. Raise HttpError or NetError."""
     from coder.net.websocket import connect_websocket
 
     query = urlencode({"reconnect": str(uuid4()), "width": 80, "height": 24, "command": command})

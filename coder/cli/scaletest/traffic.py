@@ -1,4 +1,4 @@
-"""`coder exp scaletest workspace-traffic`: bytes typed into a terminal of each workspace and read back, timed."""
+"""`coder exp scaletest workspace-traffic`: sends bytes to a terminal of each workspace and times the echo."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.scaletest.cleanup import now, username
-from coder.cli.scaletest.ledger import Ledger, Made
+from coder.cli.scaletest.ledger import Ledger, LedgerEntry
 from coder.cli.scaletest.runs import (
     PROMETHEUS_OPTIONS,
     RUN_OPTIONS,
     UNUSED_CLEANUP_OPTIONS,
     Job,
     ScaletestRun,
+    announce_runs,
     check_outputs,
     chosen_range,
+    percentiles,
     run_all,
-    say_what_runs,
-    spread,
     with_client,
     write_report,
 )
@@ -32,27 +32,29 @@ from coder.cli.scaletest.runs import (
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
 
-MOST_BYTES = 64 << 10
-"""Ours: bytes of one tick; a terminal is no file transfer."""
+MAX_BYTES = 64 << 10
+"""Maximum bytes per tick (our choice), as a terminal is not a file transfer."""
 ECHO = "stty raw -echo; echo ready; exec cat"
-"""Run in each terminal: what is typed comes back as it is."""
+"""Command in each terminal, which echoes its input unchanged."""
 
 
 def _run(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
 
     check_outputs(invocation)
-    if not 1 <= invocation["bytes_per_tick"] <= MOST_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
-        raise CoderError("scaletest", f"1 to {MOST_BYTES} bytes a tick, and ticks 1 ms apart at least")
+    if not 1 <= invocation["bytes_per_tick"] <= MAX_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
+        raise CoderError("scaletest", f"1 to {MAX_BYTES} bytes a tick, and ticks 1 ms apart at least")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
 async def _test(invocation: Invocation, http: HttpClient) -> int:
-    made = Ledger(session.config_dir(invocation), http.policy.url).of("workspace")
+    entries = Ledger(session.config_dir(invocation), http.policy.url).of("workspace")
     if invocation["use_host_login"]:
         me = await username(http)
-        made = [one for one in made if one.owner == me]
-    targets = [made[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(made))]
+        entries = [entry for entry in entries if entry.owner == me]
+    targets = [
+        entries[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(entries))
+    ]
     if not targets:
         raise CoderError(
             "scaletest",
@@ -60,19 +62,21 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
             "Make some: coder exp scaletest create-workspaces --no-cleanup",
         )
     began = now()
-    say_what_runs(len(targets), "workspaces", invocation["concurrency"])
+    announce_runs(len(targets), "workspaces", invocation["concurrency"])
     seconds = invocation["job_timeout"].total_seconds()
-    jobs: list[Job] = [(one.name, partial(_type, invocation, http, one, seconds)) for one in targets]
+    jobs: list[Job] = [(target.name, partial(_type, invocation, http, target, seconds)) for target in targets]
     runs = await run_all(
         jobs,
-        at_once=invocation["concurrency"],
+        concurrency=invocation["concurrency"],
         timeout=invocation["timeout"].total_seconds(),
         job_timeout=seconds + 60,
     )
     return write_report(invocation, "workspace-traffic", began, runs)
 
 
-async def _type(invocation: Invocation, http: HttpClient, target: Made, seconds: float, run: ScaletestRun) -> None:
+async def _type(
+    invocation: Invocation, http: HttpClient, target: LedgerEntry, seconds: float, run: ScaletestRun
+) -> None:
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
@@ -100,7 +104,7 @@ async def _type(invocation: Invocation, http: HttpClient, target: Made, seconds:
                     received += len(await _next(terminal))
                 times.append(trio.current_time() - began)
                 await trio.sleep(max(0.0, tick - times[-1]))
-    run.figures |= {"bytes_written": sent, "bytes_read": received, "ticks": len(times), "echo": spread(times)}
+    run.figures |= {"bytes_written": sent, "bytes_read": received, "ticks": len(times), "echo": percentiles(times)}
     if not times:
         raise CoderError("scaletest", "nothing came back")
 
@@ -126,7 +130,7 @@ def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
 
 WORKSPACE_TRAFFIC = Command(
     words="exp scaletest workspace-traffic",
-    summary="Type into terminals of the test's workspaces and time what comes back",
+    summary="Send traffic to workspace terminals and measure the latency",
     run=_run,
     max_args=0,
     options=(
@@ -136,7 +140,7 @@ WORKSPACE_TRAFFIC = Command(
             "CODER_SCALETEST_WORKSPACE_TRAFFIC_BYTES_PER_TICK",
             kind="int",
             default=1024,
-            help="How many bytes are typed into a terminal at a time.",
+            help="Number of bytes to send to a terminal per tick.",
         ),
         Option(
             "tick_interval",
@@ -144,20 +148,20 @@ WORKSPACE_TRAFFIC = Command(
             "CODER_SCALETEST_WORKSPACE_TRAFFIC_TICK_INTERVAL",
             kind="duration",
             default=parse_duration("100ms"),
-            help="Time between two such pieces of typing, like 100ms.",
+            help="Time between two ticks of a terminal, like 100ms.",
         ),
         Option(
             "target_workspaces",
             "target-workspaces",
             "CODER_SCALETEST_TARGET_WORKSPACES",
-            help="Range START:END of the test's workspaces, in the order they were made; all if left out.",
+            help="Range START:END of the test's workspaces, by creation time; defaults to all.",
         ),
         Option(
             "template",
             "template",
             "CODER_SCALETEST_TEMPLATE",
             short="t",
-            help="Type only into workspaces of this template.",
+            help="Send traffic only to workspaces of this template.",
         ),
         Option(
             "use_host_login",
@@ -165,7 +169,7 @@ WORKSPACE_TRAFFIC = Command(
             "CODER_SCALETEST_USE_HOST_LOGIN",
             kind="bool",
             default=False,
-            help="Type only into workspaces of your own, as create-workspaces makes them with this option.",
+            help="Send traffic only to your own workspaces, as create-workspaces creates them with this option.",
         ),
         _refused("ssh", "ssh", "WORKSPACE_TRAFFIC_SSH", kind="bool", default=False),
         _refused("app", "app", "WORKSPACE_TRAFFIC_APP", default=""),

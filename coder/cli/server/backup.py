@@ -1,4 +1,4 @@
-"""`coder server backup` and `restore`: a deployment's database as one file."""
+"""`coder server backup` and `restore`: save and restore a deployment's database as one file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm
-from coder.cli.server.direct_database import find_place, postgres_url, settings
+from coder.cli.server.direct_database import find_database, postgres_url, settings
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def _reached(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
-    """The database given, the built-in one of a running server, or that one started for the block."""
+    """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
     if invocation["postgres_url"]:
@@ -41,7 +41,7 @@ def _backup(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine.backup import Programs, write_backup
 
-    config = find_place(invocation)
+    config = find_database(invocation)
     now = datetime.now(UTC)
     target = Path(invocation["output"] or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
     if target.exists():
@@ -66,36 +66,38 @@ def _restore(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine import backup
 
-    config, is_new = _restore_place(invocation)
+    config, is_new = _restore_target(invocation)
     programs = backup.Programs(config.data_path, config.postgres_bin_dir)
-    where = "the database given" if invocation["postgres_url"] else f"the database of {config.data_path}"
+    database = "the database given" if invocation["postgres_url"] else f"the database of {config.data_path}"
     with tempfile.TemporaryDirectory(prefix="coder-restore-") as folder:
         dump = Path(folder) / "database.dump"
         manifest = backup.read_backup(Path(invocation.args[0]).expanduser(), dump)
         sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
-        question = f"Make {where} of it, where there is none yet?" if is_new else f"Put it in the place of {where}?"
+        question = (
+            f"Make {database} of it, where there is none yet?" if is_new else f"Put it in the place of {database}?"
+        )
         confirm(invocation, question)
-        aside = run_trio(_replace, invocation, config, programs, dump, manifest)
-    sys.stdout.write(f"Restored into {where}.\n")
-    if aside is not None:
-        sys.stdout.write(f"What was there before is in {aside}; remove it when all is well.\n")
+        previous_data = run_trio(_replace, invocation, config, programs, dump, manifest)
+    sys.stdout.write(f"Restored into {database}.\n")
+    if previous_data is not None:
+        sys.stdout.write(f"What was there before is in {previous_data}; remove it when all is well.\n")
     return 0
 
 
-def _restore_place(invocation: Invocation) -> tuple[ServerConfig, bool]:
-    """The server's configuration, and whether its data directory has no database yet.
+def _restore_target(invocation: Invocation) -> tuple[ServerConfig, bool]:
+    """Return the server's configuration, and whether its data directory has no database yet.
 
-    A new place has to be named (`--global-config`, CODER_CONFIG_DIR): the directory that is taken when nothing is said
-    is another one for each user, and a deployment restored there is not the one that a service runs.
+    A new data directory requires a name (`--global-config`, CODER_CONFIG_DIR): the default directory differs per user,
+    and a deployment restored there is not the one that a service runs.
     """
     try:
-        return find_place(invocation), False
+        return find_database(invocation), False
     except CoderError as error:
         if error.code != "no_database":
             raise
         if not invocation.globals["config_dir"]:
-            told = f"{error.message}\nTo restore into a new place, name it with --global-config or CODER_CONFIG_DIR."
-            raise CoderError(error.code, told) from None
+            message = f"{error.message}\nTo restore into a new place, name it with --global-config or CODER_CONFIG_DIR."
+            raise CoderError(error.code, message) from None
         return settings(invocation), True
 
 
@@ -108,19 +110,19 @@ async def _replace(
     if invocation["postgres_url"]:
         await load_backup(invocation["postgres_url"], dump, manifest, programs)
         return None
-    aside = set_aside(config.data_path, f"data-before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    previous_data = set_aside(config.data_path, f"data-before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     try:
         async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
             await load_backup(url, dump, manifest, programs)
     except BaseException:
-        put_back(config.data_path, aside)
+        put_back(config.data_path, previous_data)
         raise
-    return aside
+    return previous_data
 
 
 BACKUP = Command(
     words="server backup",
-    summary="Write the database into one file, while the server runs or not",
+    summary="Back up the database to a file, whether or not the server is running",
     run=_backup,
     max_args=0,
     options=(
@@ -128,14 +130,14 @@ BACKUP = Command(
             "output",
             "output",
             short="o",
-            help="File to write the backup to; coder-<date>.backup in this directory if left out.",
+            help="File to write the backup to; defaults to coder-<date>.backup in the current directory.",
         ),
         postgres_url(running=True),
     ),
 )
 RESTORE = Command(
     words="server restore",
-    summary="Put a backup in the place of the database; the server must be stopped",
+    summary="Restore the database from a backup, while the server is stopped",
     usage="<file>",
     run=_restore,
     min_args=1,

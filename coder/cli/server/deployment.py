@@ -1,4 +1,4 @@
-"""`coder features`, `coder licenses` and `coder notifications`: what concerns the deployment as a whole."""
+"""`coder features`, `coder licenses` and `coder notifications`: settings of the whole deployment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _features(invocation: Invocation) -> int:
         features = read(answer, Entitlements).features
     print_rows(
         invocation,
-        lambda: [{"name": name, **fields_of(one)} for name, one in sorted(features.items())],
+        lambda: [{"name": name, **fields_of(feature)} for name, feature in sorted(features.items())],
         answer.json,
     )
     return 0
@@ -35,34 +35,34 @@ def _licenses(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("list licenses"):
         answer = client.request("GET", "/api/v2/licenses")
-        found = read(answer, list[License])
-    if not found and invocation["output"] != "json":
+        licenses = read(answer, list[License])
+    if not licenses and invocation["output"] != "json":
         say("No licenses found! Every feature is there without one.")
         return 0
     print_rows(
         invocation,
-        lambda: [_license_row(one) for one in found],
+        lambda: [_license_row(item) for item in licenses],
         lambda: answer.json() or [],
     )
     return 0
 
 
-def _license_row(found: License) -> Row:
-    """Of a server that has some: upstream's, for example."""
-    until = found.claims.get("license_expires")
-    features = found.claims.get("features")
+def _license_row(license: License) -> Row:
+    """Return the row of a license; only upstream servers have licenses."""
+    until = license.claims.get("license_expires")
+    features = license.claims.get("features")
     return {
-        "id": found.id,
-        "uuid": found.uuid,
-        "uploaded at": api_time(found.uploaded_at),
+        "id": license.id,
+        "uuid": license.uuid,
+        "uploaded at": api_time(license.uploaded_at),
         "features": ", ".join(sorted(features)) if isinstance(features, dict) else "",
         "expires at": _moment(until),
-        "trial": found.claims.get("trial") is True,
+        "trial": license.claims.get("trial") is True,
     }
 
 
 def _moment(seconds: object) -> str:
-    """A claim is whatever somebody signed."""
+    """Format a claim's time; a license can contain any value."""
     try:
         return api_time(datetime.fromtimestamp(seconds, UTC)) if isinstance(seconds, int | float) else ""
     except (OverflowError, ValueError, OSError):
@@ -70,7 +70,7 @@ def _moment(seconds: object) -> str:
 
 
 def _add_license(_: Invocation) -> int:
-    """Every feature is there without one: said, and nothing stored."""
+    """Print that every feature works without a license; nothing is stored."""
     say("This deployment needs no license: every feature is entitled. Nothing was stored.")
     return 0
 
@@ -161,7 +161,7 @@ CUSTOM = Command(
 )
 ADD_LICENSE = Command(
     words="licenses add",
-    summary="Add a license; none is needed",
+    summary="Add a license (no feature requires one)",
     run=_add_license,
     max_args=0,
     options=(
@@ -169,21 +169,21 @@ ADD_LICENSE = Command(
             "file",
             "file",
             short="f",
-            help="File with a license; nothing is stored, as every feature is there without one.",
+            help="File with a license; nothing is stored, as no feature requires one.",
         ),
         Option(
             "license",
             "license",
             short="l",
             secret=True,
-            help="The license itself; nothing is stored, as every feature is there without one.",
+            help="License text; nothing is stored, as no feature requires one.",
         ),
         Option(
             "debug",
             "debug",
             kind="bool",
             default=False,
-            help="Accepted for older scripts: no license is read, so its claims are not printed.",
+            help="Accepted for older scripts, without effect: no license is read.",
         ),
     ),
 )
@@ -197,13 +197,13 @@ DELETE_LICENSE = Command(
 )
 PAUSE_PREBUILDS = Command(
     words="prebuilds pause",
-    summary="Make no workspaces ahead for now",
+    summary="Pause prebuilt workspaces",
     run=lambda invocation: _pause_prebuilds(invocation, paused=True),
     max_args=0,
 )
 RESUME_PREBUILDS = Command(
     words="prebuilds resume",
-    summary="Make workspaces ahead again",
+    summary="Resume prebuilt workspaces",
     run=lambda invocation: _pause_prebuilds(invocation, paused=False),
     max_args=0,
 )

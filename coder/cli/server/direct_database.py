@@ -1,7 +1,7 @@
-"""Commands that work on the database itself, without a server: which one it is, and how it is opened.
+"""Selection and opening of the database for commands that work without a server.
 
-They work on a deployment that is there. `find_place` decides that for all of them, before any question is asked; none
-of them makes a database, a folder or tables. Restoring into a new place is the exception, see `backup.py`.
+They require an existing deployment. `find_database` checks that before any prompt; no command creates a database, a
+directory or tables. Restoring into a new data directory is the exception, see `backup.py`.
 """
 
 from __future__ import annotations
@@ -34,30 +34,32 @@ POSTGRES_AUTH = Option(
     "CODER_PG_CONNECTION_AUTH",
     default="password",
     choices=("password", "awsiamrds"),
-    help="How to sign in at the database; awsiamrds is refused, as it is not supported.",
+    help="Authentication method of the database; awsiamrds is not supported.",
 )
 
 
 def postgres_url(env: str = "CODER_PG_CONNECTION_URL", *, running: bool = False) -> Option:
-    """The option that names the database; `running`: the command works while the built-in one's server runs, too."""
+    """Return the option for the database URL; `running`: the command also works while the built-in database's server
+    runs."""
     return Option(
         "postgres_url",
         "postgres-url",
         env,
         secret=True,
-        help=f"URL of the database; if left out the built-in one{'' if running else ', whose server must be stopped'}.",
+        help=f"URL of the database; defaults to the built-in one{'' if running else ', whose server must be stopped'}.",
     )
 
 
 def settings(invocation: Invocation) -> ServerConfig:
-    """The server's configuration as its environment gives it: where the built-in database is, and how keys are made."""
+    """Return the server's configuration from its environment: path of the built-in database, key algorithms."""
     from coder.coderd.config.reading import server_config
 
     return server_config(Inputs(env=invocation.env), session.config_dir(invocation))
 
 
-def find_place(invocation: Invocation) -> ServerConfig:
-    """The server's configuration, once there is a database to work on. Raises CoderError `no_database`, `no_access`."""
+def find_database(invocation: Invocation) -> ServerConfig:
+    """Return the server's configuration after checking for a database. Raise CoderError `no_database` or
+    `no_access`."""
     from coder.coderd.store.engine.postgres import require_existing
 
     config = settings(invocation)
@@ -67,51 +69,51 @@ def find_place(invocation: Invocation) -> ServerConfig:
         except CoderError as error:
             if error.code not in {"no_database", "no_access"}:
                 raise
-            # Not a hint, which is for terminals: a nightly job's mail has to say it, too.
-            raise CoderError(error.code, f"{error.message}\n{_where_else(config.data_path)}") from None
+            # Not a hint, which only terminals print: the mail of a nightly job must contain it too.
+            raise CoderError(error.code, f"{error.message}\n{_service_hint(config.data_path)}") from None
     return config
 
 
 def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]:
-    """A command that asks nothing and does nothing where there is no database."""
+    """Wrap a command so that it fails before any prompt if there is no database."""
 
     @functools.wraps(run)
     def checked(invocation: Invocation) -> int:
-        find_place(invocation)
+        find_database(invocation)
         return run(invocation)
 
     return checked
 
 
-def _where_else(looked: Path) -> str:
-    """What to do; with the place of the service of this machine, where it has one."""
+def _service_hint(checked_path: Path) -> str:
+    """Return the hint, with the data directory of this machine's service, if it has one."""
     advice = (
         "Name the server's data directory with --global-config or CODER_CONFIG_DIR and run this as the server's user; "
         "or give --postgres-url."
     )
-    place = _service_place()
-    if place is None:
+    service_path = _service_data_path()
+    if service_path is None:
         return advice
-    if place == looked:
+    if service_path == checked_path:
         return f"{advice} The service coder.service makes one here at its first start."
     return (
-        f"{advice} The service coder.service of this machine keeps its data in {place}: "
-        f"sudo -u coder env CODER_CONFIG_DIR={place} coder …"
+        f"{advice} The service coder.service of this machine keeps its data in {service_path}: "
+        f"sudo -u coder env CODER_CONFIG_DIR={service_path} coder …"
     )
 
 
-def _service_place() -> Path | None:
-    """Where the packaged service has its data directory; None when this machine has no such service."""
+def _service_data_path() -> Path | None:
+    """Return the data directory of the packaged service; None if this machine has no such service."""
     for unit in _UNITS:
         with contextlib.suppress(OSError):
-            found = re.search(r"CODER_CONFIG_DIR=([^\s\"]+)", unit.read_text(encoding="utf-8", errors="replace"))
-            return Path(found[1]) if found else _SERVICE_DATA
+            match = re.search(r"CODER_CONFIG_DIR=([^\s\"]+)", unit.read_text(encoding="utf-8", errors="replace"))
+            return Path(match[1]) if match else _SERVICE_DATA
     return _SERVICE_DATA if _SERVICE_DATA.exists() else None
 
 
 @contextlib.asynccontextmanager
 async def database_url(invocation: Invocation) -> AsyncIterator[str]:
-    """The URL given, else the built-in database, started for the block: no server may hold it meanwhile."""
+    """Return the given URL, or start the built-in database for the block; no server may use it meanwhile."""
     if invocation.options.get("postgres_auth") == "awsiamrds":
         raise CoderError("bad_option", "--postgres-connection-auth awsiamrds is not supported", "Use a password.")
     if invocation["postgres_url"]:
@@ -119,14 +121,14 @@ async def database_url(invocation: Invocation) -> AsyncIterator[str]:
         return
     from coder.coderd.store.engine.postgres import run_postgres
 
-    config = find_place(invocation)
+    config = find_database(invocation)
     async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
         yield url
 
 
 @contextlib.asynccontextmanager
 async def open_direct(invocation: Invocation) -> AsyncIterator[Database]:
-    """The deployment's database, brought to this release's schema."""
+    """Open the deployment's database, migrated to this release's schema."""
     from coder.coderd.store.engine.migrate import migrate
 
     async with open_as_is(invocation) as database:
@@ -136,7 +138,7 @@ async def open_direct(invocation: Invocation) -> AsyncIterator[Database]:
 
 @contextlib.asynccontextmanager
 async def open_as_is(invocation: Invocation) -> AsyncIterator[Database]:
-    """The deployment's database with the schema it has."""
+    """Open the deployment's database without migrating its schema."""
     from coder.coderd.store.engine.database import open_database
     from coder.coderd.store.engine.migrate import require_deployment
 

@@ -1,4 +1,4 @@
-"""`coder server`: the server role, from flags, environment and a YAML file."""
+"""`coder server`: runs the server with settings from flags, environment and a YAML file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def _yaml(path: str) -> dict[str, Any]:
 
 
 def _print_yaml(resolved: Any) -> None:
-    """Under the present names: a deprecated setting counts as given wherever it stands, even with its default."""
+    """Map deprecated names to current ones: a deprecated setting in any source counts as given, even with its default
+    value."""
     import yaml
 
     from coder.coderd.config.options import FORMER

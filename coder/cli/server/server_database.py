@@ -1,4 +1,4 @@
-"""`coder server postgres-builtin-…`, `create-admin-user` and `dbcrypt …`: work on a deployment's database."""
+"""`coder server postgres-builtin-…`, `create-admin-user` and `dbcrypt …`: commands on a deployment's database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import ask, confirm
-from coder.cli.server.direct_database import POSTGRES_AUTH, find_place, on_database, open_direct, postgres_url, settings
+from coder.cli.server.direct_database import (
+    POSTGRES_AUTH,
+    find_database,
+    on_database,
+    open_direct,
+    postgres_url,
+    settings,
+)
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
@@ -22,7 +29,7 @@ _RAW = Option(
     "raw-url",
     kind="bool",
     default=False,
-    help="Print the bare URL, for programs, instead of a psql command.",
+    help="Print only the URL, for programs, instead of a psql command.",
 )
 
 
@@ -42,7 +49,7 @@ def _builtin_url(invocation: Invocation) -> int:
 
 
 def _builtin_serve(invocation: Invocation) -> int:
-    """Until it is told to stop."""
+    """Run until a stop signal."""
     import signal
 
     import trio
@@ -50,7 +57,7 @@ def _builtin_serve(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine.postgres import run_postgres
 
-    config = find_place(invocation)
+    config = find_database(invocation)
 
     async def serve() -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -99,21 +106,21 @@ async def _insert_admin(invocation: Invocation, username: str, email: str, passw
     async with open_direct(invocation) as database, trio.open_nursery() as nursery:
         ctx = await new_context(config, database, nursery, SystemClock(), "http://localhost")
         organizations = await database.read(organization_store.list_organizations)
-        wanted = new_users.NewUser(
+        new_user = new_users.NewUser(
             email=email,
             username=username,
             name="",
             password=password.reveal(),
             status="active",
-            organization_ids=[one.id for one in organizations],
+            organization_ids=[organization.id for organization in organizations],
             roles=["owner"],
         )
-        row = await new_users.insert_user(ctx, wanted)
+        row = await new_users.insert_user(ctx, new_user)
         nursery.cancel_scope.cancel()
         return str(row.id)
 
 
-# ---- keys of what is sealed
+# ---- encryption keys
 
 
 def _keys(texts: list[str] | tuple[str, ...], flag: str) -> dict[str, bytes]:
@@ -123,7 +130,7 @@ def _keys(texts: list[str] | tuple[str, ...], flag: str) -> dict[str, bytes]:
 
 
 def _rotate(invocation: Invocation) -> int:
-    """Seals everything, what lay open too, with the new key; what the old keys sealed can be read with the new one."""
+    """Encrypt all values with the new key, including unencrypted ones; the new key replaces the old keys."""
     new = _keys([invocation["new_key"]], "--new-key")
     old = _keys(invocation["old_keys"], "--old-keys")
     if not new:
@@ -143,7 +150,7 @@ def _rotate(invocation: Invocation) -> int:
 def _decrypt(invocation: Invocation) -> int:
     keys = _keys(invocation["keys"], "--keys")
     if not keys:
-        raise CoderError("bad_option", "the keys are needed", "They are those of --external-token-encryption-keys.")
+        raise CoderError("bad_option", "the keys are needed", "Use the keys of --external-token-encryption-keys.")
     confirm(invocation, "Store everything that is sealed in the open? Have a backup of the database, stop the server.")
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
 
@@ -151,18 +158,18 @@ def _decrypt(invocation: Invocation) -> int:
     return _rewrite(invocation, lambda text: sealer.open(text).reveal(), "opened")
 
 
-def _rewrite(invocation: Invocation, whole: Callable[[str], str], verb: str) -> int:
-    """One transaction: a text that cannot be opened leaves everything as it was."""
+def _rewrite(invocation: Invocation, transform: Callable[[str], str], verb: str) -> int:
+    """Rewrite all values in one transaction: a value that cannot be decrypted rolls everything back."""
     from coder.base.threads import run_trio
     from coder.coderd.services.foundation.encryption_at_rest import SEALED
     from coder.coderd.store.engine import encryption_at_rest
 
     def inside(text: str) -> str:
-        return SEALED.sub(lambda found: whole(found[0]), text)
+        return SEALED.sub(lambda match: transform(match[0]), text)
 
     async def work() -> int:
         async with open_direct(invocation) as database:
-            return await database.run(encryption_at_rest.rewrite, whole, inside)
+            return await database.run(encryption_at_rest.rewrite, transform, inside)
 
     sys.stdout.write(f"{run_trio(work)} values were {verb}.\n")
     return 0
@@ -185,11 +192,11 @@ def _forget(invocation: Invocation) -> int:
     return 0
 
 
-# ---- links to people of the OpenID provider
+# ---- links to users of the OpenID provider
 
 
 def _fix_links(invocation: Invocation) -> int:
-    """After a change of the provider: accounts tied to the old one are tied again at their next login."""
+    """Unlink accounts after a change of the provider: each is linked again at its next login."""
     from coder.base.threads import run_trio
     from coder.coderd.store.login import user_links
 
@@ -202,9 +209,9 @@ def _fix_links(invocation: Invocation) -> int:
         async with open_direct(invocation) as database:
             return await database.run(partial(user_links.reset_links, write=write), "oidc", prefix)
 
-    found = run_trio(partial(work, write=False))
-    sys.stdout.write(f"{found} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
-    if invocation["dry_run"] or not found:
+    count = run_trio(partial(work, write=False))
+    sys.stdout.write(f"{count} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
+    if invocation["dry_run"] or not count:
         return 0
     confirm(invocation, "Untie them? Each is tied again when its owner logs in with the same address.")
     sys.stdout.write(f"{run_trio(partial(work, write=True))} accounts were untied.\n")
@@ -234,7 +241,7 @@ def _new_push_keys(invocation: Invocation) -> int:
 
 NEW_PUSH_KEYS = Command(
     words="server regenerate-vapid-keypair",
-    summary="Make new keys for browser notifications and forget all subscriptions",
+    summary="Generate new keys for browser notifications and delete all subscriptions",
     run=on_database(_new_push_keys),
     max_args=0,
     options=(postgres_url(), POSTGRES_AUTH, YES),
@@ -248,34 +255,32 @@ BUILTIN_URL = Command(
 )
 BUILTIN_SERVE = Command(
     words="server postgres-builtin-serve",
-    summary="Run the built-in database without its server",
+    summary="Run the built-in database without the server",
     run=on_database(_builtin_serve),
     max_args=0,
     options=(_RAW,),
 )
 CREATE_ADMIN = Command(
     words="server create-admin-user",
-    summary="Create a user who may do everything, when nobody can sign in any more",
+    summary="Create a user with the owner role, when no owner can log in",
     run=on_database(_create_admin),
     max_args=0,
     options=(
-        Option(
-            "username", "username", "CODER_USERNAME", help="Name the new user signs in with; asked for if left out."
-        ),
-        Option("email", "email", "CODER_EMAIL", help="E-mail address of the new user; asked for if left out."),
+        Option("username", "username", "CODER_USERNAME", help="User name of the new user; prompted for if not set."),
+        Option("email", "email", "CODER_EMAIL", help="E-mail address of the new user; prompted for if not set."),
         Option(
             "password",
             "password",
             "CODER_PASSWORD",
             secret=True,
-            help="Password of the new user; asked for, twice, if left out.",
+            help="Password of the new user; prompted for twice if not set.",
         ),
         Option(
             "ssh_keygen_algorithm",
             "ssh-keygen-algorithm",
             "CODER_SSH_KEYGEN_ALGORITHM",
             default="ed25519",
-            help="Algorithm of the Git SSH key that is made for the user.",
+            help="Algorithm of the Git SSH key to generate for the user.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -284,7 +289,7 @@ CREATE_ADMIN = Command(
 )
 ROTATE = Command(
     words="server dbcrypt rotate",
-    summary="Seal what is secret in the database with a new key",
+    summary="Encrypt the database's secrets with a new key",
     run=on_database(_rotate),
     max_args=0,
     options=(
@@ -293,7 +298,7 @@ ROTATE = Command(
             "new-key",
             "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY",
             secret=True,
-            help="Base64 of the 32 bytes that everything is to be sealed with from now on.",
+            help="New encryption key: 32 bytes in Base64.",
         ),
         Option(
             "old_keys",
@@ -302,7 +307,7 @@ ROTATE = Command(
             kind="string-array",
             default=(),
             secret=True,
-            help="Base64 of the keys that values are sealed with now, separated by commas.",
+            help="Current encryption keys in Base64, separated by commas.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -311,7 +316,7 @@ ROTATE = Command(
 )
 DECRYPT = Command(
     words="server dbcrypt decrypt",
-    summary="Store everything in the open again",
+    summary="Decrypt all encrypted database fields",
     run=on_database(_decrypt),
     max_args=0,
     options=(
@@ -322,7 +327,7 @@ DECRYPT = Command(
             kind="string-array",
             default=(),
             secret=True,
-            help="Base64 of the keys that values are sealed with now, separated by commas.",
+            help="Current encryption keys in Base64, separated by commas.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -331,14 +336,14 @@ DECRYPT = Command(
 )
 FORGET = Command(
     words="server dbcrypt delete",
-    summary="Delete everything that is sealed, when its keys are lost",
+    summary="Delete all encrypted database fields whose keys are lost",
     run=on_database(_forget),
     max_args=0,
     options=(postgres_url("CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL"), POSTGRES_AUTH, YES),
 )
 FIX_LINKS = Command(
     words="server fix-oidc-links",
-    summary="Untie accounts from a former OpenID provider",
+    summary="Unlink accounts from a former OpenID provider",
     run=on_database(_fix_links),
     max_args=0,
     options=(
@@ -346,7 +351,7 @@ FIX_LINKS = Command(
             "issuer_url",
             "issuer-url",
             "CODER_OIDC_ISSUER_URL",
-            help="URL of the OpenID provider in use today; accounts tied to it stay as they are.",
+            help="URL of the current OpenID provider; accounts linked to it do not change.",
         ),
         Option(
             "dry_run",
@@ -355,7 +360,7 @@ FIX_LINKS = Command(
             short="n",
             kind="bool",
             default=False,
-            help="Only say how many accounts would be untied, and change nothing.",
+            help="Print the number of accounts that would be unlinked, without changes.",
         ),
         Option(
             "force_reset_all",
@@ -363,7 +368,7 @@ FIX_LINKS = Command(
             "CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
             kind="bool",
             default=False,
-            help="Untie every account from its provider, whatever its issuer is.",
+            help="Unlink every account from its provider, regardless of the issuer.",
         ),
         postgres_url(),
         POSTGRES_AUTH,

@@ -1,7 +1,7 @@
-"""`coder support bundle`: one archive with what somebody who helps has to know, without secrets.
+"""`coder support bundle`: an archive with diagnostics for support, without secrets.
 
-Whatever cannot be asked is noted in the archive instead of ending the command. The deployment masks its own secrets;
-environment variables of agents are masked here.
+A failed request is noted in the archive and does not end the command. The deployment masks its own secrets; this module
+masks environment variables of agents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 _CAP = 10
-"""Workspaces of a template that are looked at when nobody says how many."""
+"""Default number of workspaces to collect."""
 _DEPLOYMENT = {
     "deployment/buildinfo.json": "/api/v2/buildinfo",
     "deployment/config.json": "/api/v2/deployment/config",
@@ -51,7 +51,7 @@ _PPROF = {
 
 
 class _Bundle:
-    """The archive while it is being filled; every failure becomes a line of it."""
+    """Archive that is being written; it records every failure as a line."""
 
     def __init__(self, archive: zipfile.ZipFile, client: BlockingClient) -> None:
         self._archive, self._client = archive, client
@@ -64,7 +64,7 @@ class _Bundle:
         self.text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def take(self, name: str, path: str, change: Callable[[Any], Any] | None = None) -> Any:
-        """Puts what the server answers to `path` in; returns it, None when it was refused."""
+        """Add the server's answer for `path` to the archive and return it; None if the request failed."""
         begun = time.monotonic()
         try:
             answer = self._client.request("GET", path)
@@ -82,9 +82,9 @@ class _Bundle:
 
 
 def mask_environment(value: Any) -> Any:
-    """Values of environment variables out of anything the API says."""
+    """Mask values of environment variables anywhere in an answer of the API."""
     if isinstance(value, list):
-        return [mask_environment(one) for one in value]
+        return [mask_environment(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
@@ -103,19 +103,21 @@ def _bundle(invocation: Invocation) -> int:
     if invocation["url_override"]:
         client = BlockingClient(session.dial_policy(invocation, url=invocation["url_override"]))
     path = Path(invocation["output_file"] or f"coder-support-{int(time.time())}.zip")
-    found = _workspaces(invocation, client)
+    workspaces = _workspaces(invocation, client)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         bundle = _Bundle(archive, client)
         for name, address in {**_DEPLOYMENT, **(_PPROF if invocation["pprof"] else {})}.items():
             bundle.take(name, address, mask_environment)
-        for index, (workspace, raw) in enumerate(found):
+        for index, (workspace, raw) in enumerate(workspaces):
             say(f"Looking at workspace {workspace.owner_name}/{workspace.name} …")
             agent = invocation.args[1] if len(invocation.args) > 1 else ""
-            prefix = "" if len(found) == 1 else f"workspaces/{index}-"
+            prefix = "" if len(workspaces) == 1 else f"workspaces/{index}-"
             bundle.json(f"{prefix}workspace/workspace.json", mask_environment(raw))
             _take_workspace(bundle, prefix, workspace, agent)
-        bundle.json("manifest.json", {"version": BUILD_VERSION, "platform": sys.platform, "workspaces": len(found)})
+        bundle.json(
+            "manifest.json", {"version": BUILD_VERSION, "platform": sys.platform, "workspaces": len(workspaces)}
+        )
         bundle.text("cli_logs.txt", "\n".join(bundle.log) + "\n")
     try:
         path.write_bytes(buffer.getvalue())
@@ -126,7 +128,7 @@ def _bundle(invocation: Invocation) -> int:
 
 
 def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Workspace, Any]]:
-    """Those named, and those of `--template`; each beside what the server said."""
+    """Return the named workspaces and those of `--template`, each with the server's answer."""
     names = list(invocation.args[:1])
     for path in invocation["workspace_file"]:
         try:
@@ -134,15 +136,15 @@ def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Wo
         except (OSError, UnicodeDecodeError) as error:
             raise CoderError("no_file", f"cannot read {path}") from error
     answers = [ask_for_workspace(client, name) for name in names]
-    found = [(read(answer, Workspace), answer.json()) for answer in answers]
+    workspaces = [(read(answer, Workspace), answer.json()) for answer in answers]
     if invocation["template"]:
         query = quote(f"template:{invocation['template']}")
         answer = client.request("GET", f"/api/v2/workspaces?q={query}")
-        found += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
+        workspaces += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
     cap = invocation["workspaces_total_cap"] or _CAP
-    if len(found) > cap:
-        say(f"{len(found)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
-    return found[:cap] if cap > 0 else found
+    if len(workspaces) > cap:
+        say(f"{len(workspaces)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
+    return workspaces[:cap] if cap > 0 else workspaces
 
 
 def _take_workspace(bundle: _Bundle, prefix: str, workspace: Workspace, agent_name: str) -> None:
@@ -168,7 +170,7 @@ def _take_agent(bundle: _Bundle, folder: str, agent_id: UUID) -> None:
 
 BUNDLE = Command(
     words="support bundle",
-    summary="Write an archive that helps to find out what is wrong",
+    summary="Collect logs and diagnostics into an archive",
     usage="[workspace] [agent]",
     run=_bundle,
     max_args=2,
@@ -178,13 +180,13 @@ BUNDLE = Command(
             "output-file",
             "CODER_SUPPORT_BUNDLE_OUTPUT_FILE",
             short="O",
-            help="File to write the archive to; one named after the time in this directory if left out.",
+            help="File to write the archive to; defaults to a name with the time in the current directory.",
         ),
         Option(
             "url_override",
             "url-override",
             "CODER_SUPPORT_BUNDLE_URL_OVERRIDE",
-            help="Ask the deployment at this URL instead of the one you are signed in to.",
+            help="URL of the deployment to query instead of the one you are logged in to.",
         ),
         Option(
             "pprof",
@@ -192,13 +194,13 @@ BUNDLE = Command(
             "CODER_SUPPORT_BUNDLE_PPROF",
             kind="bool",
             default=False,
-            help="Add profiles of the running server, which only owners may read.",
+            help="Add profiles of the running server; requires the owner role.",
         ),
         Option(
             "template",
             "template",
             "CODER_SUPPORT_BUNDLE_TEMPLATE",
-            help="Look at workspaces of this template as well, by name.",
+            help="Also collect data of the workspaces of this template, by name.",
         ),
         Option(
             "workspace_file",
@@ -206,7 +208,7 @@ BUNDLE = Command(
             "CODER_SUPPORT_BUNDLE_WORKSPACE_FILE",
             kind="string-array",
             default=(),
-            help="Look at the workspaces this file names as well, one owner/name a line.",
+            help="Also collect data of the workspaces in this file, one owner/name a line.",
         ),
         Option(
             "workspaces_total_cap",
@@ -214,7 +216,7 @@ BUNDLE = Command(
             "CODER_SUPPORT_BUNDLE_WORKSPACES_TOTAL_CAP",
             kind="int",
             default=0,
-            help="Look at so many workspaces at most; 0 means 10, a negative number all.",
+            help="Maximum number of workspaces to collect; 0 means 10, a negative number all.",
         ),
         YES,
     ),

@@ -1,4 +1,4 @@
-"""`coder workspace-proxy`: the places besides this deployment that workspaces are reached through."""
+"""`coder workspace-proxy`: proxies that serve workspaces close to their users."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def _create(invocation: Invocation) -> int:
     }
     client = session.client(invocation)
     with doing("create workspace proxy"):
-        made = client.request("POST", _ROOT, json=body)
-    return _print_made(invocation, made, "created")
+        created = client.request("POST", _ROOT, json=body)
+    return _print_created(invocation, created, "created")
 
 
 def _regenerate(invocation: Invocation) -> int:
@@ -75,13 +75,13 @@ def _regenerate(invocation: Invocation) -> int:
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name}
     body |= {"icon": proxy.icon_url, "regenerate_token": True}
     with doing("regenerate the proxy's token"):
-        made = client.request("PATCH", f"{_ROOT}/{proxy.id}", json=body)
-    return _print_made(invocation, made, "given a new token")
+        updated = client.request("PATCH", f"{_ROOT}/{proxy.id}", json=body)
+    return _print_created(invocation, updated, "given a new token")
 
 
-def _print_made(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
-    made = read(answer, UpdateWorkspaceProxyResponse)
-    proxy, token = made.proxy, made.proxy_token
+def _print_created(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
+    updated = read(answer, UpdateWorkspaceProxyResponse)
+    proxy, token = updated.proxy, updated.proxy_token
     if invocation["only_token"]:
         sys.stdout.write(f"{token}\n")
     elif invocation["output"] == "json":
@@ -95,27 +95,27 @@ def _print_made(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
     return 0
 
 
-def _fetch(client: BlockingClient, given: str) -> WorkspaceProxy:
-    with doing(f'fetch workspace proxy "{given}"'):
-        return read(client.request("GET", f"{_ROOT}/{quote(given, safe='')}"), WorkspaceProxy)
+def _fetch(client: BlockingClient, reference: str) -> WorkspaceProxy:
+    with doing(f'fetch workspace proxy "{reference}"'):
+        return read(client.request("GET", f"{_ROOT}/{quote(reference, safe='')}"), WorkspaceProxy)
 
 
 def _edit(invocation: Invocation) -> int:
-    given = {flag: invocation[flag] for flag in ("name", "display_name", "icon") if invocation.given(flag)}
-    if not given:
+    changes = {flag: invocation[flag] for flag in ("name", "display_name", "icon") if invocation.given(flag)}
+    if not changes:
         raise CoderError("nothing", "there is nothing to change", "Give --name, --display-name or --icon.")
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name, "icon": proxy.icon_url}
     with doing("edit workspace proxy"):
-        answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **given})
-    made = read(answer, UpdateWorkspaceProxyResponse)
+        answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **changes})
+    updated = read(answer, UpdateWorkspaceProxyResponse)
     if invocation["output"] == "json":
         print_json(answer.json()["proxy"])
     elif invocation["output"] == "table":
-        print_table(chosen_columns(invocation), [_row(made.proxy)])
+        print_table(chosen_columns(invocation), [_row(updated.proxy)])
     else:
-        sys.stdout.write(f'Workspace proxy "{made.proxy.name}" has been changed.\n')
+        sys.stdout.write(f'Workspace proxy "{updated.proxy.name}" has been changed.\n')
     return 0
 
 
@@ -149,14 +149,14 @@ def _list(invocation: Invocation) -> int:
     return 0
 
 
-_ICON = Option("icon", "icon", help="Path or URL of the picture shown beside the proxy, like /emojis/1f30d.png.")
-_DISPLAY = Option("display_name", "display-name", help="Name as people see it, with spaces and capitals if you like.")
+_ICON = Option("icon", "icon", help="Path or URL of the proxy's icon, like /emojis/1f30d.png.")
+_DISPLAY = Option("display_name", "display-name", help="Display name, which can contain spaces and capitals.")
 _ONLY = Option(
     "only_token",
     "only-token",
     kind="bool",
     default=False,
-    help="Print the proxy's token and nothing else, for scripts.",
+    help="Print only the proxy's token, for scripts.",
 )
 _TEXT = ("text", "json", "table")
 
@@ -166,7 +166,7 @@ CREATE = Command(
     run=_create,
     max_args=0,
     options=(
-        Option("name", "name", help="Name of the proxy, as it stands in lists and addresses; asked for if left out."),
+        Option("name", "name", help="Name of the proxy in lists and addresses; prompted for if not set."),
         _DISPLAY,
         _ICON,
         Option(
@@ -174,7 +174,7 @@ CREATE = Command(
             "no-prompt",
             kind="bool",
             default=False,
-            help="Fail instead of asking for what was not given, as a script needs it.",
+            help="Fail instead of prompting for missing values, for use in scripts.",
         ),
         _ONLY,
         column_option(WITH_TOKEN, ("name", "url", "proxy token")),
@@ -183,13 +183,13 @@ CREATE = Command(
 )
 EDIT = Command(
     words="workspace-proxy edit",
-    summary="Change a workspace proxy",
+    summary="Edit a workspace proxy",
     usage="<name|id>",
     run=_edit,
     min_args=1,
     max_args=1,
     options=(
-        Option("name", "name", help="Give it this new name; links and scripts that use the old one then fail."),
+        Option("name", "name", help="New name; links and scripts that use the old name stop working."),
         _DISPLAY,
         _ICON,
         column_option(COLUMNS, ("name", "url")),
@@ -217,7 +217,7 @@ DELETE = Command(
 )
 REGENERATE = Command(
     words="workspace-proxy regenerate-token",
-    summary="Give a workspace proxy a new token; the old one ends",
+    summary="Regenerate a workspace proxy's token; the old one is revoked",
     usage="<name|id>",
     run=_regenerate,
     min_args=1,

@@ -1,4 +1,4 @@
-"""`coder workspace-proxy server`: the role of a workspace proxy, from flags and environment."""
+"""`coder workspace-proxy server`: runs a workspace proxy with settings from flags and environment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from coder.base.config import Inputs
 from coder.cli.command import Command, Invocation
 from coder.cli.log_files import open_logs
-from coder.cli.unsupported import judge_settings
+from coder.cli.unsupported import check_settings
 from coder.wsproxy.config import PROXY_OPTIONS, WITHOUT_EFFECT, proxy_config
 
 
@@ -20,7 +20,7 @@ def _run(invocation: Invocation) -> int:
     server = config.server
     paths = server.log_human, server.log_json, server.log_stackdriver
     open_logs(*paths, verbose=bool(invocation.globals["verbose"]), debug=server.log_filter)
-    judge_settings(invocation, WITHOUT_EFFECT, "wsproxy")
+    check_settings(invocation, WITHOUT_EFFECT, "wsproxy")
 
     def announce(text: str) -> None:
         sys.stdout.write(f"{text}\n")
@@ -42,7 +42,7 @@ SERVER = Command(
     max_args=0,
     options=PROXY_OPTIONS,
     long=(
-        "Serves applications, terminals and a relay near their users, for a server that runs elsewhere. It keeps "
-        "nothing; everything it decides it asks that server about."
+        "Serves applications, terminals and a relay close to users, for a server elsewhere. Stores nothing and asks "
+        "that server for every decision."
     ),
 )

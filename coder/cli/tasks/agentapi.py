@@ -1,4 +1,4 @@
-"""AgentAPI watched beside the tools: what it shows of a model is told to the server, though the model says nothing."""
+"""Monitoring of AgentAPI alongside the tools: reports the model's state to the server even if the model does not."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 
 AGAIN = 1.0
-"""Seconds until AgentAPI is asked again: it starts beside us, and its stream ends with it (ours)."""
+"""Seconds until AgentAPI is retried (our choice): it starts concurrently, and its stream ends when it exits."""
 
 
 async def serve_watching(answer: Callable[[str], str | None], policy: DialPolicy, reporter: AppStatusReporter) -> None:
-    """Answers standard input's lines, AgentAPI watched meanwhile, until the input ends."""
+    """Answer the lines of standard input until it ends, watching AgentAPI meanwhile."""
     readline = sys.stdin.readline
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_watch, policy, reporter)
         while line := await trio.to_thread.run_sync(readline, abandon_on_cancel=True):
-            # On a thread: tools that go into a workspace begin a trio of their own.
-            said = await trio.to_thread.run_sync(answer, line) if line.strip() else None
-            if said is not None:
-                sys.stdout.write(said + "\n")
+            # On a thread, because workspace tools call trio.run themselves.
+            reply = await trio.to_thread.run_sync(answer, line) if line.strip() else None
+            if reply is not None:
+                sys.stdout.write(reply + "\n")
                 sys.stdout.flush()
         nursery.cancel_scope.cancel()
 

@@ -1,7 +1,7 @@
-"""How a task's app is, put together from what the model reports and what its AgentAPI shows: nothing is asked here.
+"""Status of a task's app, computed from the model's reports and its AgentAPI's events, without requests.
 
-AgentAPI is a program in front of a model's own: it sees when the screen comes to rest, and what a person says to it
-(github.com/coder/agentapi, `GET /events`). A model forgets to report; a screen does not know what was done.
+AgentAPI wraps a model's program: it detects when the screen is idle, and sees the user's messages
+(github.com/coder/agentapi, `GET /events`). A model can forget to report; a screen does not show what was done.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from coder.base.errors import CoderError
 from coder.cli.output import say
 
 MAX_LINE = 4 << 20
-"""Characters of a line of events: a message is one, as long as somebody wrote it (ours)."""
+"""Maximum characters of an event line (our choice): a line contains a whole message of any length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the server is told."""
+    """Status report for the server."""
 
     state: str
     summary: str
@@ -29,21 +29,21 @@ class Report:
 
 
 class AppStatus:
-    """The state last told, and who told it."""
+    """State of the last report and its source."""
 
     def __init__(self) -> None:
         self._last = Report("", "", "")
         self._by_model = False
         self._heard = -1
-        "Id of the last message of a person: a connection begins with all there were."
+        "Id of the user's last message: a connection starts by repeating all messages."
 
     def reported(self, report: Report) -> Report:
-        """The model's own word, which always counts."""
+        """Return the report of the model itself, which always counts."""
         self._last, self._by_model = report, True
         return report
 
     def seen(self, event: str, data: Any) -> Report | None:
-        """An event of AgentAPI; what is to be told for it, None for nothing."""
+        """Process an event of AgentAPI; return the report to send, or None."""
         if not isinstance(data, dict):
             return None
         if event == "status_change":
@@ -57,8 +57,8 @@ class AppStatus:
     def _screen(self, status: str) -> Report | None:
         state = self._last.state
         if status == "stable" and state in {"", "working"}:
-            return self._change("idle")  # it has stopped without a word
-        # Whoever said it is done may still draw; only a person's word makes it work again.
+            return self._change("idle")  # it stopped without a report
+        # A model that reported completion can still draw; only a user's message sets it to working again.
         if status == "running" and (not state or (state == "idle" and not self._by_model)):
             return self._change("working")
         return None
@@ -71,7 +71,7 @@ class AppStatus:
 
 
 class AppStatusReporter:
-    """Tells the server how the app is; one at a time, whoever asks."""
+    """Reporter of the app's status to the server; sends one report at a time."""
 
     def __init__(self, tell: Callable[[Report], object]) -> None:
         self._tell = tell
@@ -79,34 +79,34 @@ class AppStatusReporter:
         self._lock = threading.Lock()
 
     def report(self, report: Report) -> None:
-        """The model's own. Raises CoderError."""
+        """Send the model's own report. Raise CoderError."""
         with self._lock:
             self._tell(self._status.reported(report))
 
     def seen(self, event: str, data: object) -> None:
-        """What AgentAPI shows. Nobody waits for an answer, so a refusal goes to stderr."""
+        """Send a report for AgentAPI's state. It has no caller to inform, so an error is printed to stderr."""
         with self._lock:
             report = self._status.seen(event, data)
             if report is not None:
                 try:
                     self._tell(report)
                 except CoderError as error:
-                    say(f"AgentAPI's state was not told: {error}")
+                    say(f"AgentAPI's state was not reported: {error}")
 
 
 class EventStream:
-    """Server-sent events (the HTML standard), as far as AgentAPI uses them: a name and a line of JSON."""
+    """Parser of server-sent events (HTML standard) in AgentAPI's subset: a name and a line of JSON."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._name, self._data = "", ""
 
     def feed(self, chunk: bytes) -> list[tuple[str, Any]]:
-        """The events completed by `chunk`. Raises ValueError for a line nobody sends."""
+        """Return the events completed by `chunk`. Raise ValueError for a line over the limit."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > MAX_LINE:
             raise ValueError("a line of events has no end")
-        found = []
+        events = []
         for line in lines:
             field, _, value = line.decode(errors="replace").rstrip("\r").partition(":")
             if field == "event":
@@ -115,6 +115,6 @@ class EventStream:
                 self._data += value.strip()
             elif not field and not value:
                 if self._data:
-                    found.append((self._name, json.loads(self._data)))
+                    events.append((self._name, json.loads(self._data)))
                 self._name, self._data = "", ""
-        return found
+        return events

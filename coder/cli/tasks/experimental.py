@@ -1,4 +1,4 @@
-"""`coder exp`: what may change or go. Here: a web terminal in one's own terminal, and how prompts and errors look."""
+"""`coder exp`: experimental commands: a web terminal in the local terminal, and example prompts and errors."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ async def _attach(invocation: Invocation) -> None:
     from coder.client.web_terminal import TerminalRequest, run_terminal
     from coder.net.http1 import HttpClient
 
-    wanted = invocation["reconnect"]
+    reconnect_id = invocation["reconnect"]
     try:
-        reconnect = UUID(wanted) if wanted else uuid4()
+        reconnect = UUID(reconnect_id) if reconnect_id else uuid4()
     except ValueError as error:
-        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(wanted)} is no UUID") from error
+        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(reconnect_id)} is no UUID") from error
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         target = await Preparation(http, say_on_stderr).find(invocation.args[0])
-    if not wanted:
+    if not reconnect_id:
         say(f"Connected. Come back to this terminal with --reconnect {reconnect}")
     request = TerminalRequest(
         agent_id=target.agent.id,
@@ -51,14 +51,14 @@ _COLOURS = tuple(Choice(word, word) for word in ("Blue", "Green", "Yellow", "Red
 
 
 def _select(invocation: Invocation) -> int:
-    """One answer of a list."""
+    """Prompt for one item of a list."""
     chosen = select("Select your favorite color:", _COLOURS, default="Blue", searches=invocation["search"])
     sys.stdout.write(f'"{chosen}" selected\n')
     return 0
 
 
 def _multi_select(invocation: Invocation) -> int:
-    things = invocation["things"] or (*(one.value for one in _COLOURS), "Something else")
+    things = invocation["things"] or (*(colour.value for colour in _COLOURS), "Something else")
     chosen = select_many(
         "Select some things:",
         [Choice(text, text) for text in things],
@@ -75,7 +75,7 @@ def _validation(invocation: Invocation) -> int:
     raise CoderError("validation", "magic word is incorrect", 'The word is "magic".')
 
 
-_SEARCH = Option("search", "search", kind="bool", default=False, help="Let typing narrow the list of answers down.")
+_SEARCH = Option("search", "search", kind="bool", default=False, help="Filter the list of answers by typed text.")
 _THINGS = (
     Option("things", "things", kind="string-array", default=(), help="Words to choose from, separated by commas."),
     Option(
@@ -83,13 +83,13 @@ _THINGS = (
         "enable-custom-input",
         kind="bool",
         default=False,
-        help="Accept answers that are not in the list as well.",
+        help="Also accept answers that are not in the list.",
     ),
 )
 
 RPTY = Command(
     words="exp rpty",
-    summary="Attach to a terminal of a workspace that outlives the connection",
+    summary="Attach to a workspace terminal that survives disconnects",
     usage="<workspace> [command]",
     run=_rpty,
     min_args=1,
@@ -99,57 +99,61 @@ RPTY = Command(
             "container",
             "container",
             short="c",
-            help="Open the terminal in this container of the workspace, by name or id.",
+            help="Name or id of the workspace container to open the terminal in.",
         ),
         Option(
             "container_user",
             "container-user",
             short="u",
-            help="User to be in that container; the container's own if left out.",
+            help="User in the container; defaults to the container's user.",
         ),
         Option(
             "reconnect",
             "reconnect",
             short="r",
-            help="Come back to the terminal with this id, which goes on where it was left.",
+            help="Id of the terminal to reattach to, in the state it was left.",
         ),
     ),
 )
 SELECT = Command(
-    words="exp prompt-example select", summary="Ask for one of a list", run=_select, max_args=0, options=(_SEARCH,)
+    words="exp prompt-example select",
+    summary="Prompt for one item of a list",
+    run=_select,
+    max_args=0,
+    options=(_SEARCH,),
 )
 RICH_PARAMETER = Command(
     words="exp prompt-example rich-parameter",
-    summary="Ask for a parameter",
+    summary="Prompt for a parameter",
     run=_select,
     max_args=0,
     options=(_SEARCH,),
 )
 MULTI_SELECT = Command(
     words="exp prompt-example multi-select",
-    summary="Ask for several of a list",
+    summary="Prompt for several items of a list",
     run=_multi_select,
     max_args=0,
     options=_THINGS,
 )
 MULTI_SELECT_BARE = Command(
     words="exp prompt-example multi-select-no-defaults",
-    summary="Ask for several of a list, none chosen",
+    summary="Prompt for several items of a list, none preselected",
     run=_multi_select,
     max_args=0,
     options=_THINGS,
 )
 RICH_MULTI_SELECT = Command(
     words="exp prompt-example rich-multi-select",
-    summary="Ask for a parameter with several values",
+    summary="Prompt for a parameter with several values",
     run=_multi_select,
     max_args=0,
     options=_THINGS,
 )
 VALIDATION = Command(
     words="exp example-error validation",
-    summary="Show an error of validation",
+    summary="Show an example of a validation error",
     run=_validation,
     max_args=0,
-    options=(Option("magic_word", "magic-word", help='The word to check; anything but "magic" is refused.'),),
+    options=(Option("magic_word", "magic-word", help='Word to validate; only "magic" is accepted.'),),
 )

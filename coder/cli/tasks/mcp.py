@@ -1,4 +1,4 @@
-"""`coder exp mcp`: the deployment as tools for a model, and the files by which its programs find them."""
+"""`coder exp mcp`: an MCP server for the deployment, and the configuration of programs that use it."""
 
 from __future__ import annotations
 
@@ -45,32 +45,32 @@ def _serve(invocation: Invocation) -> int:
 
 
 def _tools(invocation: Invocation, reporter: AppStatusReporter | None) -> list[Any]:
-    """The tools whose credentials are at hand, of those that are allowed. Raises CoderError when none is left."""
+    """Return the allowed tools whose credentials exist. Raise CoderError if there are none."""
     from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
-    from coder.cli.tasks.mcp_tools import person_tools, report_tool
+    from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
     from coder.cli.tasks.mcp_workspace_tools import workspace_tools
 
-    found, why = [], ""
+    tools, reason = [], ""
     try:
         client = session.client(invocation)
-        found += person_tools(client) + task_tools(client) + template_tools(client)
-        found += workspace_tools(client, client.policy, session.config_dir(invocation))
+        tools += deployment_tools(client) + task_tools(client) + template_tools(client)
+        tools += workspace_tools(client, client.policy, session.config_dir(invocation))
     except CoderError as error:
-        why = error.message
-        say(f"No login: tools that need one are left out ({why})")
+        reason = error.message
+        say(f"No login: tools that need one are left out ({reason})")
     if reporter is not None:
-        found.append(report_tool(reporter.report))
+        tools.append(report_tool(reporter.report))
     allowed = set(invocation["allowed_tools"])
-    if unknown := allowed - {tool.name for tool in found}:
+    if unknown := allowed - {tool.name for tool in tools}:
         say(f"These tools are not here: {', '.join(sorted(unknown))}")
-    found = [tool for tool in found if not allowed or tool.name in allowed]
-    if not found:
-        raise CoderError("mcp", "there is no tool to serve", why or "Check --allowed-tools.")
-    return found
+    tools = [tool for tool in tools if not allowed or tool.name in allowed]
+    if not tools:
+        raise CoderError("mcp", "there is no tool to serve", reason or "Check --allowed-tools.")
+    return tools
 
 
 def _reporter(invocation: Invocation) -> AppStatusReporter | None:
-    """Who tells the server how the app is: by the agent's token, or its socket; None where neither is known."""
+    """Return the reporter of the app's status, by the agent's token or its socket; None without both."""
     from coder.cli.tasks.app_status import AppStatusReporter
 
     slug, token = invocation["app_status_slug"], invocation["agent_token"]
@@ -100,14 +100,14 @@ def _body(slug: str, report: Report) -> dict[str, str]:
 
 
 def _configure(
-    invocation: Invocation, path: Path, place: tuple[str, ...] = (), top: Mapping[str, Any] | None = None
+    invocation: Invocation, path: Path, keys: tuple[str, ...] = (), top: Mapping[str, Any] | None = None
 ) -> int:
-    """Adds our server to a client's JSON file, and `top` at its top; what else stands there stays."""
+    """Add the MCP server to a client's JSON file, and `top` at its top level; other entries stay."""
     try:
-        whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        whole.update(top or {})
-        node = whole
-        for name in place:
+        document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        document.update(top or {})
+        node = document
+        for name in keys:
             node = node.setdefault(name, {})
         env = {
             "CODER_MCP_APP_STATUS_SLUG": invocation.options.get("app_status_slug") or "",
@@ -122,7 +122,7 @@ def _configure(
     except (ValueError, AttributeError, TypeError) as error:
         raise CoderError("mcp", f"{path} holds something else than settings", "Move it away, or mend it.") from error
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(whole, indent=2) + "\n")
+    write_whole(path, json.dumps(document, indent=2) + "\n")
     say(f"{path} names this server now.")
     return 0
 
@@ -131,7 +131,7 @@ def _claude_code(invocation: Invocation) -> int:
     path = Path(invocation["claude_config_path"]).expanduser()
     project = str(Path(invocation.args[0]).absolute()) if invocation.args else ""
     key = invocation["claude_api_key"]
-    # With a key of its own Claude Code does not ask who one is.
+    # With an API key, Claude Code does not prompt for a login.
     top = {"primaryApiKey": key, "hasCompletedOnboarding": True} if key else {}
     _configure(invocation, path, ("projects", project) if project else (), top)
     prompts = {"coder-prompt": invocation["coder_prompt"], "system-prompt": invocation["system_prompt"]}
@@ -140,14 +140,14 @@ def _claude_code(invocation: Invocation) -> int:
 
 
 def _write_prompts(path: Path, prompts: dict[str, str]) -> None:
-    """Each prompt between tags of its name, in place of what stood between them; the person's own words stay."""
-    kept = text = read_whole(path) if path.exists() else ""
+    """Write each prompt between tags of its name, replacing the old text between them; the user's text stays."""
+    original = text = read_whole(path) if path.exists() else ""
     for name, prompt in reversed(prompts.items()):
-        kept = re.sub(rf"<{name}>.*?</{name}>\r?\n?", "", kept, flags=re.DOTALL)
-        kept = f"<{name}>\n{prompt}\n</{name}>\n{kept}" if prompt else kept
-    if kept != text:
+        original = re.sub(rf"<{name}>.*?</{name}>\r?\n?", "", original, flags=re.DOTALL)
+        original = f"<{name}>\n{prompt}\n</{name}>\n{original}" if prompt else original
+    if original != text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, kept, mode=0o644)
+        write_whole(path, original, mode=0o644)
         say(f"{path} holds the prompts now.")
 
 
@@ -165,18 +165,18 @@ _SLUG = Option(
     "app_status_slug",
     "app-status-slug",
     "CODER_MCP_APP_STATUS_SLUG",
-    help="Slug of the app under which the model reports its progress.",
+    help="Slug of the app whose status shows the model's progress.",
 )
 _AGENTAPI = Option(
     "agentapi_url",
     "ai-agentapi-url",
     "CODER_MCP_AI_AGENTAPI_URL",
     kind="url",
-    help="AgentAPI in front of the model's program: what it shows is reported as the app's status, too.",
+    help="URL of the AgentAPI of the model's program, whose state is reported as the app's status too.",
 )
 SERVER = Command(
     words="exp mcp server",
-    summary="Serve tools for a model on standard input and output",
+    summary="Run an MCP server on standard input and output",
     run=_serve,
     max_args=0,
     options=(
@@ -184,7 +184,7 @@ SERVER = Command(
             "instructions",
             "instructions",
             "CODER_MCP_INSTRUCTIONS",
-            help="Text that tells the model what the tools are for; one of ours if left out.",
+            help="Instructions for the model; defaults to a built-in text.",
         ),
         Option(
             "allowed_tools",
@@ -192,20 +192,18 @@ SERVER = Command(
             "CODER_MCP_ALLOWED_TOOLS",
             kind="string-array",
             default=(),
-            help="Offer only these tools, by name, separated by commas; all of them if left out.",
+            help="Names of the tools to serve, separated by commas; defaults to all.",
         ),
         _SLUG,
         _AGENTAPI,
-        replace(
-            SOCKET, help="The agent's socket, by which the status is reported where no token of the agent is known."
-        ),
+        replace(SOCKET, help="Path of the agent's socket, for status reports if no agent token is set."),
         Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", hidden=True),
         Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, hidden=True),
     ),
 )
 CLAUDE_CODE = Command(
     words="exp mcp configure claude-code",
-    summary="Let Claude Code use the tools",
+    summary="Configure Claude Code to use the MCP server",
     usage="[project directory]",
     run=_claude_code,
     max_args=1,
@@ -215,27 +213,27 @@ CLAUDE_CODE = Command(
             "claude-config-path",
             "CODER_MCP_CLAUDE_CONFIG_PATH",
             default="~/.claude.json",
-            help="Settings file of Claude Code that the tools are entered in.",
+            help="Settings file of Claude Code to add the MCP server to.",
         ),
         Option(
             "claude_md_path",
             "claude-md-path",
             "CODER_MCP_CLAUDE_MD_PATH",
             default="~/.claude/CLAUDE.md",
-            help="File that Claude Code always reads; the prompts are written into it.",
+            help="Instructions file of Claude Code to write the prompts to.",
         ),
         Option(
             "claude_api_key",
             "claude-api-key",
             "CLAUDE_API_KEY",
             secret=True,
-            help="API key that Claude Code works with; left as it is when not given.",
+            help="API key for Claude Code; unchanged if not set.",
         ),
         Option(
             "coder_prompt",
             "claude-coder-prompt",
             "CODER_MCP_CLAUDE_CODER_PROMPT",
-            help="What the model is told about working in a workspace; a text of ours if left out.",
+            help="Prompt about work in a workspace; defaults to a built-in text.",
         ),
         Option(
             "system_prompt",
@@ -243,26 +241,26 @@ CLAUDE_CODE = Command(
             "CODER_MCP_CLAUDE_SYSTEM_PROMPT",
             default="Send a task status update to notify the user that you are ready for input, "
             "and then wait for user input.",
-            help="What the model is told to do first in every session.",
+            help="System prompt, which the model reads first in every session.",
         ),
         Option(
             "app_status_slug",
             "claude-app-status-slug",
             "CODER_MCP_APP_STATUS_SLUG",
-            help="Slug of the app under which the model reports its progress.",
+            help="Slug of the app whose status shows the model's progress.",
         ),
         _AGENTAPI,
     ),
 )
 CLAUDE_DESKTOP = Command(
     words="exp mcp configure claude-desktop",
-    summary="Let Claude Desktop use the tools",
+    summary="Configure Claude Desktop to use the MCP server",
     run=_claude_desktop,
     max_args=0,
 )
 CURSOR = Command(
     words="exp mcp configure cursor",
-    summary="Let Cursor use the tools",
+    summary="Configure Cursor to use the MCP server",
     run=_cursor,
     max_args=0,
     options=(

@@ -1,4 +1,4 @@
-"""The Model Context Protocol over standard streams, as far as a server of tools needs it: JSON-RPC 2.0 by lines.
+"""Model Context Protocol over standard streams, the subset for a server of tools: JSON-RPC 2.0, one message per line.
 
 Specification: modelcontextprotocol.io, 2025-06-18. Why not its library: docs/decisions/mcp.md.
 """
@@ -12,37 +12,37 @@ from typing import Any
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.failures import slip
+from coder.cli.failures import describe_exception
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
-"""Spoken here, the newest first."""
+"""Supported protocol versions, the newest first."""
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something a model may call."""
+    """Tool that a model can call."""
 
     name: str
     description: str
     call: Callable[[Mapping[str, Any]], Any]
-    "Arguments in, anything JSON can say out. Raises CoderError."
+    "Function from arguments to any JSON value. Raises CoderError."
     arguments: Mapping[str, tuple[str, str]]
-    "Name: (JSON type, what it means)."
+    "Properties: name -> (JSON type, description)."
     required: tuple[str, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        """As `tools/list` says it."""
+        """Return the description for `tools/list`."""
         properties = {name: {"type": kind, "description": text} for name, (kind, text) in self.arguments.items()}
         schema = {"type": "object", "properties": properties, "required": list(self.required)}
         return {"name": self.name, "description": self.description, "inputSchema": schema}
 
-    def fault(self, given: Mapping[str, Any]) -> str:
-        """What is wrong with arguments; "" when nothing."""
+    def fault(self, arguments: Mapping[str, Any]) -> str:
+        """Return what is wrong with the arguments; "" if they are valid."""
         for name in self.required:
-            if given.get(name) in (None, "", [], {}):
+            if arguments.get(name) in (None, "", [], {}):
                 return f"{name} is required"
-        for name, value in given.items():
+        for name, value in arguments.items():
             kind = self.arguments.get(name, ("", ""))[0]
             if not kind:
                 return f"there is no argument {quoted(name)}"
@@ -55,7 +55,7 @@ _TYPES: dict[str, type] = {"string": str, "integer": int, "object": dict, "boole
 
 
 class McpServer:
-    """Answers one client."""
+    """Server for one client."""
 
     def __init__(self, version: str, tools: Iterable[Tool], instructions: str = "") -> None:
         self._version = version
@@ -63,7 +63,7 @@ class McpServer:
         self._instructions = instructions
 
     def answer_line(self, line: str) -> str | None:
-        """The answer to one line, without its end; None where none is due."""
+        """Return the reply to one line, without its line break; None if it requires none."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -84,7 +84,7 @@ class McpServer:
             return _failure(ident, INVALID_PARAMS, "params must be an object")
         match message["method"]:
             case "initialize":
-                return _result(ident, self._hello(params))
+                return _result(ident, self._initialize(params))
             case "ping":
                 return _result(ident, {})
             case "tools/list":
@@ -93,30 +93,32 @@ class McpServer:
                 return self._call(ident, params)
         return _failure(ident, METHOD_NOT_FOUND, f"there is no method {quoted(message['method'])}")
 
-    def _hello(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = params.get("protocolVersion")
-        found: dict[str, Any] = {
-            "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+    def _initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        requested = params.get("protocolVersion")
+        result: dict[str, Any] = {
+            "protocolVersion": requested if requested in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "Coder", "version": self._version},
         }
-        return found | ({"instructions": self._instructions} if self._instructions else {})
+        return result | ({"instructions": self._instructions} if self._instructions else {})
 
     def _call(self, ident: Any, params: Mapping[str, Any]) -> dict[str, Any]:
         tool = self._tools.get(str(params.get("name")))
-        given = params.get("arguments") or {}
-        if tool is None or not isinstance(given, dict):
+        arguments = params.get("arguments") or {}
+        if tool is None or not isinstance(arguments, dict):
             return _failure(ident, INVALID_PARAMS, f"there is no tool {quoted(params.get('name'))}")
-        if fault := tool.fault(given):
+        if fault := tool.fault(arguments):
             return _failure(ident, INVALID_PARAMS, fault)
         try:
-            found = tool.call(given)
-            text = found if isinstance(found, str) else json.dumps(found)
-        except CoderError as error:  # the model is told, and may try something else
+            result = tool.call(arguments)
+            text = result if isinstance(result, str) else json.dumps(result)
+        except CoderError as error:  # the model gets the error and can try something else
             return _result(ident, {"content": [_text(f"{error}")], "isError": True})
-        except Exception as error:  # one odd answer of a server or an agent must not end the session
-            said = f"the tool failed, most likely on an answer of another shape than expected: {slip(error)}"
-            return _result(ident, {"content": [_text(said)], "isError": True})
+        except Exception as error:  # one invalid answer of a server or an agent must not end the session
+            message = (
+                f"the tool failed, most likely on an answer of another shape than expected: {describe_exception(error)}"
+            )
+            return _result(ident, {"content": [_text(message)], "isError": True})
         return _result(ident, {"content": [_text(text)], "isError": False})
 
 

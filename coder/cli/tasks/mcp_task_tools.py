@@ -1,4 +1,4 @@
-"""What a model may do with tasks and templates through `coder exp mcp server`; names are the original's."""
+"""Tools of `coder exp mcp server` for tasks and templates; their names are the original's."""
 
 from __future__ import annotations
 
@@ -19,52 +19,50 @@ from coder.net.blocking import BlockingClient
 
 _ORGANIZATION = "/api/v2/organizations/default"
 MAX_FILES = 10 << 20
-"""Ours: bytes of a template's sources; what the server takes at most."""
+"""Maximum bytes of a template's sources: the server's limit."""
 
 
 class _Tasks:
-    """Each method is what one tool does."""
+    """Implementation of the tools, one method per tool."""
 
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
 
-    def create(self, given: Mapping[str, Any]) -> Any:
-        body = {"template_version_id": given["template_version_id"], "input": given["input"]}
-        if given.get("template_version_preset_id"):
-            body["template_version_preset_id"] = given["template_version_preset_id"]
-        owner = quote(str(given.get("user") or "me"), safe="")
+    def create(self, arguments: Mapping[str, Any]) -> Any:
+        body = {"template_version_id": arguments["template_version_id"], "input": arguments["input"]}
+        if arguments.get("template_version_preset_id"):
+            body["template_version_preset_id"] = arguments["template_version_preset_id"]
+        owner = quote(str(arguments.get("user") or "me"), safe="")
         return _task(read(self._client.request("POST", f"/api/v2/tasks/{owner}", json=body), Task))
 
-    def list(self, given: Mapping[str, Any]) -> Any:
-        terms = [f"owner:{given.get('user') or 'me'}"]
-        if given.get("status"):
-            terms.append(f"status:{given['status']}")
-        found = self._client.request("GET", f"/api/v2/tasks?q={quote(' '.join(terms))}")
-        return {"tasks": [_task(one) for one in read(found, TasksListResponse).tasks]}
+    def list(self, arguments: Mapping[str, Any]) -> Any:
+        terms = [f"owner:{arguments.get('user') or 'me'}"]
+        if arguments.get("status"):
+            terms.append(f"status:{arguments['status']}")
+        tasks = self._client.request("GET", f"/api/v2/tasks?q={quote(' '.join(terms))}")
+        return {"tasks": [_task(task) for task in read(tasks, TasksListResponse).tasks]}
 
-    def status(self, given: Mapping[str, Any]) -> Any:
-        task = read(self._client.request("GET", self._path(given)), Task)
+    def status(self, arguments: Mapping[str, Any]) -> Any:
+        task = read(self._client.request("GET", self._path(arguments)), Task)
         state = task.current_state
-        shown = {"state": state.state, "message": state.message, "uri": state.uri} if state else None
-        return {"status": task.status, "state": shown}
+        current_state = {"state": state.state, "message": state.message, "uri": state.uri} if state else None
+        return {"status": task.status, "state": current_state}
 
-    def send(self, given: Mapping[str, Any]) -> str:
-        self._client.request("POST", f"{self._path(given)}/send", json={"input": given["input"]})
+    def send(self, arguments: Mapping[str, Any]) -> str:
+        self._client.request("POST", f"{self._path(arguments)}/send", json={"input": arguments["input"]})
         return "Input sent to task successfully."
 
-    def logs(self, given: Mapping[str, Any]) -> Any:
-        found = read(self._client.request("GET", f"{self._path(given)}/logs"), TaskLogsResponse)
-        return {
-            "logs": [{"type": one.type, "content": one.content, "time": one.time.isoformat()} for one in found.logs]
-        }
+    def logs(self, arguments: Mapping[str, Any]) -> Any:
+        logs = read(self._client.request("GET", f"{self._path(arguments)}/logs"), TaskLogsResponse)
+        return {"logs": [{"type": log.type, "content": log.content, "time": log.time.isoformat()} for log in logs.logs]}
 
-    def delete(self, given: Mapping[str, Any]) -> str:
-        self._client.request("DELETE", self._path(given))
+    def delete(self, arguments: Mapping[str, Any]) -> str:
+        self._client.request("DELETE", self._path(arguments))
         return "Task deleted successfully."
 
-    def _path(self, given: Mapping[str, Any]) -> str:
-        """The address of a task given as its name, its owner and name, or its id."""
-        text = str(given["task_id"])
+    def _path(self, arguments: Mapping[str, Any]) -> str:
+        """Return the URL path of a task given as its name, its owner and name, or its id."""
+        text = str(arguments["task_id"])
         owner, slash, name = text.partition("/")
         if slash:
             return f"/api/v2/tasks/{quote(owner, safe='')}/{quote(name, safe='')}"
@@ -79,37 +77,39 @@ class _Tasks:
 
 
 class _Templates:
-    """Each method is what one tool does."""
+    """Implementation of the tools, one method per tool."""
 
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
 
-    def upload(self, given: Mapping[str, Any]) -> Any:
-        packed = _tar(given["files"])
+    def upload(self, arguments: Mapping[str, Any]) -> Any:
+        packed = _tar(arguments["files"])
         kind = (("Content-Type", "application/x-tar"),)
         answer = self._client.request("POST", "/api/v2/files", body=packed, headers=kind).json(dict)
         return {"id": answer.get("hash", "")}
 
-    def create_version(self, given: Mapping[str, Any]) -> Any:
-        body = {"file_id": given["file_id"], "storage_method": "file", "provisioner": "terraform"}
-        if given.get("template_id"):
-            body["template_id"] = given["template_id"]
-        made = read(self._client.request("POST", f"{_ORGANIZATION}/templateversions", json=body), TemplateVersion)
-        return {"id": str(made.id), "name": made.name, "status": made.job.status}
+    def create_version(self, arguments: Mapping[str, Any]) -> Any:
+        body = {"file_id": arguments["file_id"], "storage_method": "file", "provisioner": "terraform"}
+        if arguments.get("template_id"):
+            body["template_id"] = arguments["template_id"]
+        version = read(self._client.request("POST", f"{_ORGANIZATION}/templateversions", json=body), TemplateVersion)
+        return {"id": str(version.id), "name": version.name, "status": version.job.status}
 
-    def create(self, given: Mapping[str, Any]) -> Any:
-        texts = {name: given[name] for name in ("name", "display_name", "description", "icon") if given.get(name)}
-        body = {**texts, "template_version_id": given["version_id"]}
-        made = read(self._client.request("POST", f"{_ORGANIZATION}/templates", json=body), Template)
-        return {"id": str(made.id), "name": made.name, "active_version_id": str(made.active_version_id)}
+    def create(self, arguments: Mapping[str, Any]) -> Any:
+        texts = {
+            name: arguments[name] for name in ("name", "display_name", "description", "icon") if arguments.get(name)
+        }
+        body = {**texts, "template_version_id": arguments["version_id"]}
+        template = read(self._client.request("POST", f"{_ORGANIZATION}/templates", json=body), Template)
+        return {"id": str(template.id), "name": template.name, "active_version_id": str(template.active_version_id)}
 
-    def promote(self, given: Mapping[str, Any]) -> str:
-        path = f"/api/v2/templates/{quote(given['template_id'], safe='')}/versions"
-        self._client.request("PATCH", path, json={"id": given["template_version_id"]})
+    def promote(self, arguments: Mapping[str, Any]) -> str:
+        path = f"/api/v2/templates/{quote(arguments['template_id'], safe='')}/versions"
+        self._client.request("PATCH", path, json={"id": arguments["template_version_id"]})
         return "Successfully updated active version!"
 
-    def delete(self, given: Mapping[str, Any]) -> str:
-        self._client.request("DELETE", f"/api/v2/templates/{quote(given['template_id'], safe='')}")
+    def delete(self, arguments: Mapping[str, Any]) -> str:
+        self._client.request("DELETE", f"/api/v2/templates/{quote(arguments['template_id'], safe='')}")
         return "Successfully deleted template!"
 
 
@@ -128,16 +128,16 @@ def _tar(files: Mapping[str, Any]) -> bytes:
     return data.getvalue()
 
 
-def _task(one: Task) -> dict[str, Any]:
+def _task(task: Task) -> dict[str, Any]:
     return {
-        "id": str(one.id),
-        "name": one.name,
-        "owner_name": one.owner_name,
-        "template_name": one.template_name,
-        "initial_prompt": one.initial_prompt,
-        "status": one.status,
-        "state": one.current_state.state if one.current_state else None,
-        "workspace_id": str(one.workspace_id) if one.workspace_id else None,
+        "id": str(task.id),
+        "name": task.name,
+        "owner_name": task.owner_name,
+        "template_name": task.template_name,
+        "initial_prompt": task.initial_prompt,
+        "status": task.status,
+        "state": task.current_state.state if task.current_state else None,
+        "workspace_id": str(task.workspace_id) if task.workspace_id else None,
     }
 
 
@@ -146,15 +146,15 @@ _TEMPLATE = {"template_id": ("string", "Id of the template.")}
 
 
 def task_tools(client: BlockingClient) -> list[Tool]:
-    """Tools for tasks."""
+    """Return the tools for tasks."""
     tasks = _Tasks(client)
     return [
         Tool(
             "coder_create_task",
-            "Give work to an agent in a workspace of its own.",
+            "Create a task: an agent works on it in a new workspace.",
             tasks.create,
             {
-                "input": ("string", "What is to be done."),
+                "input": ("string", "Prompt that describes the task."),
                 "template_version_id": ("string", "Version of a template that can carry out tasks."),
                 "template_version_preset_id": ("string", "Preset of that version."),
                 "user": ("string", "Owner; left out for oneself."),
@@ -167,7 +167,7 @@ def task_tools(client: BlockingClient) -> list[Tool]:
             "Tasks of a user.",
             tasks.list,
             {
-                "status": ("string", "Only those of this status."),
+                "status": ("string", "List only tasks with this status."),
                 "user": ("string", "Owner; left out for one's own."),
             },
         ),
@@ -176,15 +176,21 @@ def task_tools(client: BlockingClient) -> list[Tool]:
             "coder_send_task_input",
             "Say something to a task's agent.",
             tasks.send,
-            {**_TASK, "input": ("string", "What is said.")},
+            {**_TASK, "input": ("string", "Input to send.")},
             ("task_id", "input"),
         ),
-        Tool("coder_get_task_logs", "What a task's agent said and was told.", tasks.logs, _TASK, ("task_id",)),
+        Tool(
+            "coder_get_task_logs",
+            "List the conversation between a task's agent and its user.",
+            tasks.logs,
+            _TASK,
+            ("task_id",),
+        ),
     ]
 
 
 def template_tools(client: BlockingClient) -> list[Tool]:
-    """Tools for templates."""
+    """Return the tools for templates."""
     templates = _Templates(client)
     return [
         Tool(

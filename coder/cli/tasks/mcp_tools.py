@@ -1,4 +1,4 @@
-"""What a model may do through `coder exp mcp server`: each tool is one or two requests with the person's own rights."""
+"""Tools of `coder exp mcp server` for the deployment: each sends one or two requests with the user's permissions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from coder.net.blocking import BlockingClient, HttpAnswer
 
 STATES = ("working", "idle", "complete", "failure")
 _LOG_LINES = 500
-"""Last lines of a log that a model is given."""
+"""Number of last log lines that a model gets."""
 
 
-class _Person:
-    """The deployment, asked as the person who is logged in. Each method is what one tool does."""
+class _DeploymentTools:
+    """Implementation of the tools, one method per tool, with requests as the logged-in user."""
 
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
@@ -37,55 +37,55 @@ class _Person:
     def who(self, _given: Mapping[str, Any]) -> Any:
         return self._passed_on("users/me")
 
-    def list_workspaces(self, given: Mapping[str, Any]) -> Any:
-        found = self._get(f"workspaces?q={quote('owner:' + str(given.get('owner') or 'me'))}")
-        return [_workspace(one) for one in read(found, WorkspacesResponse).workspaces]
+    def list_workspaces(self, arguments: Mapping[str, Any]) -> Any:
+        answer = self._get(f"workspaces?q={quote('owner:' + str(arguments.get('owner') or 'me'))}")
+        return [_workspace(workspace) for workspace in read(answer, WorkspacesResponse).workspaces]
 
     def list_templates(self, _given: Mapping[str, Any]) -> Any:
-        return [_template(one) for one in read(self._get("templates"), list[Template])]
+        return [_template(template) for template in read(self._get("templates"), list[Template])]
 
-    def get_workspace(self, given: Mapping[str, Any]) -> Any:
-        owner, slash, name = str(given["workspace"]).partition("/")
+    def get_workspace(self, arguments: Mapping[str, Any]) -> Any:
+        owner, slash, name = str(arguments["workspace"]).partition("/")
         owner, name = (owner, name) if slash else ("me", owner)
         return self._passed_on(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
 
-    def create_workspace(self, given: Mapping[str, Any]) -> Any:
-        values = [{"name": key, "value": str(value)} for key, value in (given.get("rich_parameters") or {}).items()]
-        body = {"name": given["name"], "template_version_id": given["template_version_id"]}
-        path = f"/api/v2/users/{quote(str(given.get('user') or 'me'), safe='')}/workspaces"
-        made = self._client.request("POST", path, json={**body, "rich_parameter_values": values})
-        return _workspace(read(made, Workspace))
+    def create_workspace(self, arguments: Mapping[str, Any]) -> Any:
+        values = [{"name": key, "value": str(value)} for key, value in (arguments.get("rich_parameters") or {}).items()]
+        body = {"name": arguments["name"], "template_version_id": arguments["template_version_id"]}
+        path = f"/api/v2/users/{quote(str(arguments.get('user') or 'me'), safe='')}/workspaces"
+        answer = self._client.request("POST", path, json={**body, "rich_parameter_values": values})
+        return _workspace(read(answer, Workspace))
 
-    def create_build(self, given: Mapping[str, Any]) -> Any:
-        body = {"transition": given["transition"]}
-        if given.get("template_version_id"):
-            body["template_version_id"] = given["template_version_id"]
-        path = f"/api/v2/workspaces/{_segment(given, 'workspace_id')}/builds"
-        made = read(self._client.request("POST", path, json=body), WorkspaceBuild)
-        return {"id": str(made.id), "transition": made.transition, "status": made.status}
+    def create_build(self, arguments: Mapping[str, Any]) -> Any:
+        body = {"transition": arguments["transition"]}
+        if arguments.get("template_version_id"):
+            body["template_version_id"] = arguments["template_version_id"]
+        path = f"/api/v2/workspaces/{_segment(arguments, 'workspace_id')}/builds"
+        build = read(self._client.request("POST", path, json=body), WorkspaceBuild)
+        return {"id": str(build.id), "transition": build.transition, "status": build.status}
 
-    def parameters(self, given: Mapping[str, Any]) -> Any:
-        return self._passed_on(f"templateversions/{_segment(given, 'template_version_id')}/rich-parameters")
+    def parameters(self, arguments: Mapping[str, Any]) -> Any:
+        return self._passed_on(f"templateversions/{_segment(arguments, 'template_version_id')}/rich-parameters")
 
-    def agent_logs(self, given: Mapping[str, Any]) -> str:
-        answer = self._get(f"workspaceagents/{_segment(given, 'workspace_agent_id')}/logs")
+    def agent_logs(self, arguments: Mapping[str, Any]) -> str:
+        answer = self._get(f"workspaceagents/{_segment(arguments, 'workspace_agent_id')}/logs")
         return _end_of(row.output for row in read(answer, list[WorkspaceAgentLog]))
 
-    def build_logs(self, given: Mapping[str, Any]) -> str:
-        return self._job_logs(f"workspacebuilds/{_segment(given, 'workspace_build_id')}/logs")
+    def build_logs(self, arguments: Mapping[str, Any]) -> str:
+        return self._job_logs(f"workspacebuilds/{_segment(arguments, 'workspace_build_id')}/logs")
 
-    def version_logs(self, given: Mapping[str, Any]) -> str:
-        return self._job_logs(f"templateversions/{_segment(given, 'template_version_id')}/logs")
+    def version_logs(self, arguments: Mapping[str, Any]) -> str:
+        return self._job_logs(f"templateversions/{_segment(arguments, 'template_version_id')}/logs")
 
     def _job_logs(self, path: str) -> str:
         return _end_of(row.output for row in read(self._get(path), list[ProvisionerJobLog]))
 
 
-def person_tools(client: BlockingClient) -> list[Tool]:
-    """Tools that ask the deployment as the person who is logged in."""
-    person = _Person(client)
+def deployment_tools(client: BlockingClient) -> list[Tool]:
+    """Return the tools that send requests as the logged-in user."""
+    person = _DeploymentTools(client)
     return [
-        Tool("coder_get_authenticated_user", "Who is logged in.", person.who, {}),
+        Tool("coder_get_authenticated_user", "Get the logged-in user.", person.who, {}),
         Tool(
             "coder_list_workspaces",
             "Workspaces of a user.",
@@ -101,7 +101,7 @@ def person_tools(client: BlockingClient) -> list[Tool]:
         ),
         Tool(
             "coder_create_workspace",
-            "Create a workspace; its first build goes on in the background.",
+            "Create a workspace; its first build runs in the background.",
             person.create_workspace,
             {
                 "name": ("string", "Name of the new workspace."),
@@ -154,8 +154,8 @@ def person_tools(client: BlockingClient) -> list[Tool]:
     ]
 
 
-def _segment(given: Mapping[str, Any], name: str) -> str:
-    return quote(str(given[name]), safe="")
+def _segment(arguments: Mapping[str, Any], name: str) -> str:
+    return quote(str(arguments[name]), safe="")
 
 
 def _end_of(lines: Iterable[str]) -> str:
@@ -163,10 +163,10 @@ def _end_of(lines: Iterable[str]) -> str:
 
 
 def report_tool(tell: Callable[[Report], object]) -> Tool:
-    """The tool by which a model tells how its task is going."""
+    """Return the tool for a model's reports on its task."""
 
-    def report(given: Mapping[str, Any]) -> str:
-        tell(Report(given["state"], given["summary"], given.get("link") or ""))
+    def report(arguments: Mapping[str, Any]) -> str:
+        tell(Report(arguments["state"], arguments["summary"], arguments.get("link") or ""))
         return "Thanks for reporting!"
 
     return Tool(
@@ -182,24 +182,24 @@ def report_tool(tell: Callable[[Report], object]) -> Tool:
     )
 
 
-def _workspace(one: Workspace) -> dict[str, Any]:
+def _workspace(workspace: Workspace) -> dict[str, Any]:
     return {
-        "id": str(one.id),
-        "name": one.name,
-        "owner_name": one.owner_name,
-        "template_name": one.template_name,
-        "template_id": str(one.template_id),
-        "outdated": one.outdated,
-        "status": one.latest_build.status,
-        "latest_build_id": str(one.latest_build.id),
+        "id": str(workspace.id),
+        "name": workspace.name,
+        "owner_name": workspace.owner_name,
+        "template_name": workspace.template_name,
+        "template_id": str(workspace.template_id),
+        "outdated": workspace.outdated,
+        "status": workspace.latest_build.status,
+        "latest_build_id": str(workspace.latest_build.id),
     }
 
 
-def _template(one: Template) -> dict[str, Any]:
+def _template(template: Template) -> dict[str, Any]:
     return {
-        "id": str(one.id),
-        "name": one.name,
-        "display_name": one.display_name,
-        "description": one.description,
-        "active_version_id": str(one.active_version_id),
+        "id": str(template.id),
+        "name": template.name,
+        "display_name": template.display_name,
+        "description": template.description,
+        "active_version_id": str(template.active_version_id),
     }

@@ -1,6 +1,6 @@
-"""What a model may do inside a workspace through `coder exp mcp server`: commands, files, ports.
+"""Tools of `coder exp mcp server` for the inside of a workspace: commands, files, ports.
 
-Each call asks the workspace's agent over the overlay, with the rights the person has there. Names and arguments are
+Each call is a request to the workspace's agent over the overlay, with the user's permissions. Names and arguments are
 the original's.
 """
 
@@ -33,15 +33,15 @@ from coder.net.blocking import BlockingClient
 from coder.net.policy import DialPolicy
 
 SHELL_TIME = 60_000
-"""Milliseconds a command may take when nobody says how long."""
+"""Default timeout of a command in milliseconds."""
 LONGEST_SHELL = 300_000
-"""Ours: milliseconds at most; what takes longer runs in the background."""
+"""Maximum timeout in milliseconds (our choice); longer commands must run in the background."""
 LAST_TRY = 10.0
-"""Ours: seconds for ending a command whose agent has stopped answering."""
+"""Seconds (our choice) to kill a command whose agent has stopped answering."""
 _HAS_ENDED = 409
-"What the agent answers to a signal for a process that has ended (docs/protocol/agent-services.md#http)."
+"Status of the agent for a signal to an ended process (docs/protocol/agent-services.md#http)."
 MAX_READ = 1 << 20
-"""Ours: bytes of a file in one answer."""
+"""Maximum bytes of a file per answer (our choice)."""
 
 _WORKSPACE = {"workspace": ("string", "[owner/]workspace[.agent]")}
 _PATH = {**_WORKSPACE, "path": ("string", "Absolute path in the workspace.")}
@@ -57,15 +57,15 @@ _COMMAND = {
 
 
 def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path) -> list[Tool]:
-    """Tools for the workspaces of whoever `policy` is; `directory` is the configuration's."""
+    """Return the tools for the workspaces of `policy`'s user; `directory` is the configuration directory."""
 
     def inside(ask: Ask) -> Callable[[Mapping[str, Any]], Any]:
-        def call(given: Mapping[str, Any]) -> Any:
+        def call(arguments: Mapping[str, Any]) -> Any:
             from coder.base.threads import run_trio
 
             async def asked() -> Any:
-                async with open_agent_api(policy, directory, str(given["workspace"])) as api:
-                    return await ask(api, given)
+                async with open_agent_api(policy, directory, str(arguments["workspace"])) as api:
+                    return await ask(api, arguments)
 
             return run_trio(asked)
 
@@ -79,7 +79,7 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
             _COMMAND,
             ("workspace", "command"),
         ),
-        Tool("coder_workspace_ls", "What is in a folder of a workspace.", inside(_list), _PATH, ("workspace", "path")),
+        Tool("coder_workspace_ls", "List a directory of a workspace.", inside(_list), _PATH, ("workspace", "path")),
         Tool(
             "coder_workspace_read_file",
             "Bytes of a file in a workspace, as Base64.",
@@ -89,7 +89,7 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
         ),
         Tool(
             "coder_workspace_write_file",
-            "Write a file in a workspace; its folders are made.",
+            "Write a file in a workspace, creating its directories.",
             inside(_write),
             {**_PATH, "content": ("string", "The whole content, as Base64.")},
             ("workspace", "path", "content"),
@@ -111,52 +111,52 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
         Tool(
             "coder_workspace_port_forward",
             "The address at which a port of a workspace is seen in a browser.",
-            lambda given: _port_address(client, given),
+            lambda arguments: _port_address(client, arguments),
             {**_WORKSPACE, "port": ("integer", "The port.")},
             ("workspace", "port"),
         ),
         Tool(
             "coder_workspace_list_apps",
             "Applications of a workspace and their addresses.",
-            lambda given: _apps(client, given),
+            lambda arguments: _apps(client, arguments),
             _WORKSPACE,
             ("workspace",),
         ),
     ]
 
 
-async def _bash(api: AgentApi, given: Mapping[str, Any]) -> Any:
+async def _bash(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
     import trio
 
-    limit = given.get("timeout_ms", SHELL_TIME)
+    limit = arguments.get("timeout_ms", SHELL_TIME)
     if not 0 < limit <= LONGEST_SHELL:
         raise CoderError("mcp", f"timeout_ms must be between 1 and {LONGEST_SHELL}")
-    background = bool(given.get("background"))
-    wanted = {"command": given["command"], "background": background}
-    ident = (await api.ask_for(StartedCommand, "POST", "processes/start", wanted)).id
+    background = bool(arguments.get("background"))
+    request = {"command": arguments["command"], "background": background}
+    ident = (await api.ask_for(StartedCommand, "POST", "processes/start", request)).id
     if background:
         return {"output": f"It runs in the background as process {ident}.", "exit_code": 0}
     try:
         with trio.move_on_after(limit / 1000):
-            found = await _output(api, ident)
-            if not found.running:
-                return {"output": found.output, "exit_code": found.exit_code}
+            output = await _output(api, ident)
+            if not output.running:
+                return {"output": output.output, "exit_code": output.exit_code}
         ended_by_us = await _end(api, ident)
-        found = await _output(api, ident)
+        output = await _output(api, ident)
     except CoderError as error:
         raise CoderError("mcp", f"{error} ({await _fate(api, ident)})") from error
     if not ended_by_us:
-        return {"output": found.output, "exit_code": found.exit_code}
-    return {"output": f"{found.output}\n(ended after {limit} ms)", "exit_code": 124}
+        return {"output": output.output, "exit_code": output.exit_code}
+    return {"output": f"{output.output}\n(ended after {limit} ms)", "exit_code": 124}
 
 
 async def _output(api: AgentApi, ident: str) -> CommandOutput:
-    """Once the command has ended, or the agent lets nobody wait longer."""
+    """Return when the command has ended, or when the agent ends the wait."""
     return await api.ask_for(CommandOutput, "GET", f"processes/{ident}/output", wait="true")
 
 
 async def _end(api: AgentApi, ident: str) -> bool:
-    """False when the command had ended by itself."""
+    """Kill the command; return False if it had already ended."""
     try:
         await api.ask("POST", f"processes/{ident}/signal", body=b'{"signal": "kill"}')
     except AgentRefusedError as error:
@@ -167,7 +167,7 @@ async def _end(api: AgentApi, ident: str) -> bool:
 
 
 async def _fate(api: AgentApi, ident: str) -> str:
-    """What becomes of a command whose end cannot be waited for: it is ended, if its agent still hears."""
+    """Kill a command whose wait failed, if its agent still answers, and return what happened."""
     import trio
 
     with suppress(CoderError), trio.move_on_after(LAST_TRY):
@@ -175,48 +175,50 @@ async def _fate(api: AgentApi, ident: str) -> str:
     return f"the command may go on as process {ident}"
 
 
-async def _list(api: AgentApi, given: Mapping[str, Any]) -> Any:
-    found = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=given["path"])
-    return {"contents": [{"path": one.absolute_path_string, "is_dir": one.is_dir} for one in found.contents]}
+async def _list(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
+    listing = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=arguments["path"])
+    return {
+        "contents": [{"path": content.absolute_path_string, "is_dir": content.is_dir} for content in listing.contents]
+    }
 
 
-async def _read(api: AgentApi, given: Mapping[str, Any]) -> Any:
-    limit = min(int(given.get("limit") or MAX_READ), MAX_READ)
-    query = {"path": given["path"], "offset": int(given.get("offset") or 0), "limit": limit}
+async def _read(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
+    limit = min(int(arguments.get("limit") or MAX_READ), MAX_READ)
+    query = {"path": arguments["path"], "offset": int(arguments.get("offset") or 0), "limit": limit}
     content = await api.ask("GET", "read-file", query=query)
     return {"content": base64.b64encode(content).decode(), "mimeType": "application/octet-stream"}
 
 
-async def _write(api: AgentApi, given: Mapping[str, Any]) -> str:
+async def _write(api: AgentApi, arguments: Mapping[str, Any]) -> str:
     try:
-        content = base64.b64decode(given["content"], validate=True)
+        content = base64.b64decode(arguments["content"], validate=True)
     except binascii.Error as error:
         raise CoderError("mcp", "content is no Base64") from error
-    await api.ask("POST", "write-file", query={"path": given["path"]}, body=content)
+    await api.ask("POST", "write-file", query={"path": arguments["path"]}, body=content)
     return "File written successfully."
 
 
-async def _edit(api: AgentApi, given: Mapping[str, Any]) -> str:
-    return await _edit_all(api, {"files": [{"path": given["path"], "edits": given["edits"]}]})
+async def _edit(api: AgentApi, arguments: Mapping[str, Any]) -> str:
+    return await _edit_all(api, {"files": [{"path": arguments["path"], "edits": arguments["edits"]}]})
 
 
-async def _edit_all(api: AgentApi, given: Mapping[str, Any]) -> str:
-    await api.ask("POST", "edit-files", body=json.dumps({"files": given["files"]}).encode())
+async def _edit_all(api: AgentApi, arguments: Mapping[str, Any]) -> str:
+    await api.ask("POST", "edit-files", body=json.dumps({"files": arguments["files"]}).encode())
     return "Edited successfully."
 
 
-def _workspace(client: BlockingClient, given: Mapping[str, Any]) -> tuple[Workspace, str]:
-    """The workspace, and the name of the agent that is meant ("" for its only one)."""
-    owner, name, agent = split_target(str(given["workspace"]))
+def _workspace(client: BlockingClient, arguments: Mapping[str, Any]) -> tuple[Workspace, str]:
+    """Return the workspace and the name of the selected agent ("" for its only one)."""
+    owner, name, agent = split_target(str(arguments["workspace"]))
     path = f"/api/v2/users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}"
     return read(client.request("GET", path), Workspace), agent
 
 
-def _port_address(client: BlockingClient, given: Mapping[str, Any]) -> Any:
-    port = parse_port(str(given["port"]))
+def _port_address(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
+    port = parse_port(str(arguments["port"]))
     if port is None:
-        raise CoderError("mcp", f"{given['port']} is no port that can be seen in a browser", "Use 1000 to 65535.")
-    workspace, agent_name = _workspace(client, given)
+        raise CoderError("mcp", f"{arguments['port']} is no port that can be seen in a browser", "Use 1000 to 65535.")
+    workspace, agent_name = _workspace(client, arguments)
     agent = choose_agent(workspace, agent_name)
     host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
     if "*" not in host:
@@ -226,17 +228,17 @@ def _port_address(client: BlockingClient, given: Mapping[str, Any]) -> Any:
     return {"url": f"{scheme}://{host.replace('*', label, 1)}"}
 
 
-def _apps(client: BlockingClient, given: Mapping[str, Any]) -> Any:
-    workspace, agent_name = _workspace(client, given)
-    base, place = client.policy.url.rstrip("/"), f"@{workspace.owner_name}/{workspace.name}"
+def _apps(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
+    workspace, agent_name = _workspace(client, arguments)
+    base, owner_path = client.policy.url.rstrip("/"), f"@{workspace.owner_name}/{workspace.name}"
     host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
     scheme = base.partition(":")[0]
-    found = []
+    urls = []
     for resource in workspace.latest_build.resources:
         for agent in resource.agents or []:
             for app in agent.apps if agent_name in ("", agent.name) else []:
-                url = app.url if app.external else f"{base}/{place}.{agent.name}/apps/{app.slug}/"
+                url = app.url if app.external else f"{base}/{owner_path}.{agent.name}/apps/{app.slug}/"
                 if app.subdomain and app.subdomain_name and "*" in host:
                     url = f"{scheme}://{host.replace('*', app.subdomain_name, 1)}"
-                found.append({"name": app.display_name or app.slug, "url": url})
-    return {"apps": found}
+                urls.append({"name": app.display_name or app.slug, "url": url})
+    return {"apps": urls}

@@ -1,4 +1,4 @@
-"""`coder task`: work given to an agent in a workspace of its own, seen to and spoken to from the terminal."""
+"""`coder task`: create, watch and control tasks, which agents work on in separate workspaces."""
 
 from __future__ import annotations
 
@@ -65,34 +65,36 @@ COLUMNS = (
 LOG_COLUMNS = ("id", "content", "type", "time")
 _OVER = {"complete", "failed"}
 _TICK = 1.0
-"""Seconds between looks of `task status --watch`."""
+"""Seconds between polls of `task status --watch`."""
 _ROOT = "/api/v2/tasks"
 
 
-def _path(client: BlockingClient, given: str) -> str:
-    """The address of a task given as its name, its owner and name, or its id."""
+def _path(client: BlockingClient, reference: str) -> str:
+    """Return the URL path of a task given as its name, its owner and name, or its id."""
     try:
-        task_id = UUID(given)
+        task_id = UUID(reference)
     except ValueError:
-        owner, slash, name = given.partition("/")
+        owner, slash, name = reference.partition("/")
         if not slash:
-            owner, name = "me", given
+            owner, name = "me", reference
         return f"{_ROOT}/{quote(owner, safe='')}/{quote(name, safe='')}"
     for task in read(client.request("GET", _ROOT), TasksListResponse).tasks:
         if task.id == task_id:
             return f"{_ROOT}/{task.owner_id}/{task.id}"
-    raise CoderError("no_task", f'there is no task "{given}"', "`coder task list --all` shows those you may see.")
+    raise CoderError(
+        "no_task", f'there is no task "{reference}"', "List all tasks you can see with `coder task list --all`."
+    )
 
 
-def _ask(client: BlockingClient, given: str) -> tuple[str, HttpAnswer]:
-    """The task's address, and what the server says of it."""
-    path = _path(client, given)
-    with doing(f'resolve task "{given}"'):
+def _ask(client: BlockingClient, reference: str) -> tuple[str, HttpAnswer]:
+    """Return the task's URL path and the server's answer."""
+    path = _path(client, reference)
+    with doing(f'resolve task "{reference}"'):
         return path, client.request("GET", path)
 
 
-def _fetch(client: BlockingClient, given: str) -> tuple[str, Task]:
-    path, answer = _ask(client, given)
+def _fetch(client: BlockingClient, reference: str) -> tuple[str, Task]:
+    path, answer = _ask(client, reference)
     return path, read(answer, Task)
 
 
@@ -117,7 +119,7 @@ def _row(task: Task) -> dict[str, object]:
 
 
 def _healthy(task: Task) -> bool:
-    """A running workspace whose agent is in order and whose work did not fail."""
+    """Return whether the workspace runs, its agent is healthy and the task did not fail."""
     health = task.workspace_agent_health
     failed = task.current_state is not None and task.current_state.state == "failed"
     return task.workspace_status == "running" and health is not None and health.healthy and not failed
@@ -149,31 +151,37 @@ def _create(invocation: Invocation) -> int:
     return 0
 
 
-def _prompt(invocation: Invocation, given: str) -> str:
+def _prompt(invocation: Invocation, text: str) -> str:
     if not invocation["stdin"]:
-        return given
-    if given:
+        return text
+    if text:
         raise CoderError("two_inputs", "the input was given twice", "Give it as an argument or on --stdin, not both.")
     return sys.stdin.read().strip()
 
 
 def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
-    """The version to run, of the chosen template or of the only one that can carry out tasks."""
-    wanted = invocation["template"]
-    if wanted:
+    """Return the version to run, of the selected template or of the only one that supports tasks."""
+    template_name = invocation["template"]
+    if template_name:
         known = read(client.request("GET", "/api/v2/templates"), list[Template])
-        templates = [one for one in known if one.name == wanted]
+        templates = [item for item in known if item.name == template_name]
     else:
         templates = read(client.request("GET", "/api/v2/templates?q=has-ai-task:true"), list[Template])
     organization = invocation["org"]
     if organization:
-        templates = [one for one in templates if organization in {str(one.organization_id), one.organization_name}]
+        templates = [
+            template
+            for template in templates
+            if organization in {str(template.organization_id), template.organization_name}
+        ]
     if not templates:
-        missing = f'no template found with the name "{wanted}"' if wanted else "no template can carry out tasks"
+        missing = (
+            f'no template found with the name "{template_name}"' if template_name else "no template can carry out tasks"
+        )
         raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
     if len(templates) > 1:
-        names = ", ".join(sorted(f"{one.organization_name}/{one.name}" for one in templates))
-        raise CoderError("ambiguous", f"several templates fit: {names}", "Choose one with --template and --org.")
+        names = ", ".join(sorted(f"{template.organization_name}/{template.name}" for template in templates))
+        raise CoderError("ambiguous", f"several templates match: {names}", "Choose one with --template and --org.")
     template, name = templates[0], invocation["template_version"]
     if name:
         with doing("get template version"):
@@ -183,22 +191,22 @@ def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
     return read(answer, TemplateVersion)
 
 
-def _preset(client: BlockingClient, version_id: UUID, wanted: str) -> str:
-    """The id of a preset by its name; the version's default one where none was named."""
-    if wanted.lower() == "none":
+def _preset(client: BlockingClient, version_id: UUID, name: str) -> str:
+    """Return the id of a preset by name; without a name, the version's default preset."""
+    if name.lower() == "none":
         return ""
     presets = read(client.request("GET", f"/api/v2/templateversions/{version_id}/presets"), list[Preset])
     for preset in presets:
-        if preset.Name == wanted if wanted else preset.Default:
+        if preset.Name == name if name else preset.Default:
             return preset.ID
-    if not wanted:
+    if not name:
         return ""
     raise CoderError(
-        "preset", f'preset "{wanted}" not found', f"Known: {', '.join(one.Name for one in presets) or 'none'}"
+        "preset", f'preset "{name}" not found', f"Known: {', '.join(preset.Name for preset in presets) or 'none'}"
     )
 
 
-# ---- looking
+# ---- list, status, logs
 
 
 def _list(invocation: Invocation) -> int:
@@ -226,13 +234,13 @@ def _list(invocation: Invocation) -> int:
 def _status(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, answer = _ask(client, invocation.args[0])
-    shown = None
+    printed = None
     while True:
         task = read(answer, Task)
         key = (task.status, task.current_state, _healthy(task))
-        if key != shown:
-            _print_status(invocation, task, answer, heading=shown is None)
-            shown = key
+        if key != printed:
+            _print_status(invocation, task, answer, heading=printed is None)
+            printed = key
         is_over = task.current_state is not None and task.current_state.state in _OVER
         ended = is_over or task.status in {"paused", "error"}
         if not invocation["watch"] or ended:
@@ -261,19 +269,19 @@ def _logs(invocation: Invocation) -> int:
     path, task = _fetch(client, invocation.args[0])
     with doing("get task logs"):
         answer = client.request("GET", f"{path}/logs")
-        found = read(answer, TaskLogsResponse)
-    if found.snapshot:
-        left = f" as of {go_time(found.snapshot_at)}" if found.snapshot_at else ""
-        say(f"Task is {task.status}; showing what was said before it stopped{left}.")
+        logs = read(answer, TaskLogsResponse)
+    if logs.snapshot:
+        left = f" as of {go_time(logs.snapshot_at)}" if logs.snapshot_at else ""
+        say(f"Task is {task.status}; showing the conversation before it stopped{left}.")
     if invocation["output"] == "json":
         print_json(answer.json()["logs"])
         return 0
-    rows = [{**fields_of(line), "time": go_time(line.time)} for line in found.logs]
+    rows = [{**fields_of(line), "time": go_time(line.time)} for line in logs.logs]
     print_table(chosen_columns(invocation), rows)
     return 0
 
 
-# ---- acting
+# ---- send, pause, resume, delete
 
 
 def _send(invocation: Invocation) -> int:
@@ -289,10 +297,10 @@ def _send(invocation: Invocation) -> int:
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found = [_fetch(client, given) for given in invocation.args]
-    names = ", ".join(f"{task.owner_name}/{task.name}" for _, task in found)
+    tasks = [_fetch(client, reference) for reference in invocation.args]
+    names = ", ".join(f"{task.owner_name}/{task.name}" for _, task in tasks)
     confirm(invocation, f"Delete these tasks: {names}?")
-    for path, task in found:
+    for path, task in tasks:
         with doing(f'delete task "{task.name}"'):
             client.request("DELETE", path, expect=(202, 204))
         at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")
@@ -345,26 +353,26 @@ CREATE = Command(
     run=_create,
     max_args=1,
     options=(
-        Option("name", "name", help="Name of the task; one is made from its input if left out."),
-        Option("owner", "owner", default="me", help='User the task belongs to, by name or id; "me" is yourself.'),
+        Option("name", "name", help="Name of the task; generated from its input if not set."),
+        Option("owner", "owner", default="me", help='Owner of the task, by name or id; "me" is the current user.'),
         Option(
             "template",
             "template",
             "CODER_TASK_TEMPLATE_NAME",
-            help="Template of the task's workspace, by name; needed where several can carry out tasks.",
+            help="Name of the template for the task's workspace; required if several support tasks.",
         ),
         Option(
             "template_version",
             "template-version",
             "CODER_TASK_TEMPLATE_VERSION",
-            help="Version of that template to use, by name; the active one if left out.",
+            help="Name of the template version; defaults to the active version.",
         ),
         Option(
             "preset",
             "preset",
             "CODER_TASK_PRESET_NAME",
             default="none",
-            help='Take the parameter values of this preset; "none" takes those of the template.',
+            help='Use the parameter values of this preset; "none" uses the template\'s defaults.',
         ),
         _STDIN,
         _flag("quiet", "Print only the id of the new task, for scripts.", "q"),
@@ -378,29 +386,29 @@ LIST = Command(
     max_args=0,
     options=(
         Option("status", "status", choices=STATUSES, help="List only tasks in this state."),
-        _flag("all", "List the tasks of everybody you may see, not only your own.", "a"),
+        _flag("all", "List all tasks you can see, not only your own.", "a"),
         Option("user", "user", help="List the tasks of this user, by name or id."),
-        _flag("quiet", "Print only ids, one a line, for scripts.", "q"),
+        _flag("quiet", "Print only ids, one per line, for scripts.", "q"),
         column_option(COLUMNS, ("name", "status", "state", "state changed", "message")),
         output_option(),
     ),
 )
 STATUS = Command(
     words="task status",
-    summary="Show how a task is doing",
+    summary="Show the status of a task",
     usage="<task>",
     run=_status,
     min_args=1,
     max_args=1,
     options=(
-        _flag("watch", "Stay and print every change until the task has ended."),
+        _flag("watch", "Print every state change until the task ends."),
         column_option((*COLUMNS, "healthy"), ("state changed", "status", "healthy", "state", "message")),
         output_option(),
     ),
 )
 LOGS = Command(
     words="task logs",
-    summary="Show what a task and its user said",
+    summary="Show the conversation of a task",
     usage="<task>",
     run=_logs,
     min_args=1,
@@ -409,7 +417,7 @@ LOGS = Command(
 )
 SEND = Command(
     words="task send",
-    summary="Give a task more input",
+    summary="Send input to a task",
     usage="<task> [input]",
     run=_send,
     min_args=1,
@@ -421,7 +429,7 @@ DELETE = Command(
 )
 PAUSE = Command(
     words="task pause",
-    summary="Pause a task: its workspace stops",
+    summary="Pause a task and stop its workspace",
     usage="<task>",
     run=_pause,
     min_args=1,
@@ -430,10 +438,10 @@ PAUSE = Command(
 )
 RESUME = Command(
     words="task resume",
-    summary="Let a paused task go on",
+    summary="Resume a paused task",
     usage="<task>",
     run=_resume,
     min_args=1,
     max_args=1,
-    options=(_flag("no-wait", "Return as soon as the start is queued instead of following it to its end."), YES),
+    options=(_flag("no-wait", "Return when the start is queued instead of waiting for it to finish."), YES),
 )

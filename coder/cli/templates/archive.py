@@ -1,4 +1,4 @@
-"""A template's directory as a tar: what belongs to it goes in, Terraform's working files and secrets stay out."""
+"""Tar archive of a template's directory, without Terraform's working files and secrets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from coder.base.errors import CoderError
 
 LIMIT = 100 << 20
-"Bytes the server accepts."
+"Maximum bytes that the server accepts."
 LARGE_FILE = 20 << 20
 SKIPPED_DIRECTORIES = {".terraform", ".git"}
 TEMPLATE_FILES = (".tf", ".tf.json")
 
 
 def pack_directory(directory: Path) -> tuple[bytes, list[str]]:
-    """(tar bytes, relative paths left out). Symbolic links are followed only inside the directory.
+    """Return (tar bytes, skipped relative paths). Symbolic links are followed only inside the directory.
 
-    Raises CoderError when there is no Terraform file or the whole would be over the server's limit.
+    Raise CoderError if there is no Terraform file or the archive exceeds the server's limit.
     """
     root = directory.resolve()
     names = [item.name for item in root.iterdir()]

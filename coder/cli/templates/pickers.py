@@ -1,4 +1,4 @@
-"""Which templates and versions are meant, asked where the command line does not say."""
+"""Prompts for templates and versions that the command line does not name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.net.blocking import BlockingClient
 
 
 def ask_templates(client: BlockingClient, organization: UUID) -> list[str]:
-    """Names of any number of templates. On a line it is one name, which nothing is fetched for."""
+    """Prompt for names of templates. Without a terminal, read one name without requests."""
     if not is_interactive():
         return [ask("Which template?")]
     chosen = select_many("Which templates?", _templates(client, organization))
@@ -24,26 +24,30 @@ def ask_templates(client: BlockingClient, organization: UUID) -> list[str]:
 
 
 def ask_template(client: BlockingClient, organization: UUID) -> str:
-    """The name of one template."""
+    """Prompt for the name of a template."""
     if not is_interactive():
         return ask("Which template?")
     return select("Which template?", _templates(client, organization))
 
 
 def ask_version(client: BlockingClient, template: Template) -> str:
-    """The name of one version, the newest first."""
+    """Prompt for the name of a version, listing the newest first."""
     if not is_interactive():
         return ask("Which version?")
     versions = read(client.request("GET", f"/api/v2/templates/{template.id}/versions"), list[TemplateVersion])
     return select(
         "Which version?",
         [
-            Choice(one.name, one.name, "active" if one.id == template.active_version_id else one.job.status)
-            for one in sorted(versions, key=lambda one: one.created_at, reverse=True)
+            Choice(
+                version.name, version.name, "active" if version.id == template.active_version_id else version.job.status
+            )
+            for version in sorted(versions, key=lambda item: item.created_at, reverse=True)
         ],
     )
 
 
 def _templates(client: BlockingClient, organization: UUID) -> list[Choice]:
-    found = read(client.request("GET", f"/api/v2/organizations/{organization}/templates"), list[Template])
-    return [Choice(one.name, one.name, one.display_name or one.description) for one in found]
+    templates = read(client.request("GET", f"/api/v2/organizations/{organization}/templates"), list[Template])
+    return [
+        Choice(template.name, template.name, template.display_name or template.description) for template in templates
+    ]

@@ -1,4 +1,4 @@
-"""`coder templates edit`, `pull` and `archive`: what exists already is changed, fetched, tidied up."""
+"""`coder templates edit`, `pull` and `archive`: commands on existing templates."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from coder.net.blocking import BlockingClient
 WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def named_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
-    """A template of the chosen organization. Raises CoderError naming what was tried."""
+def find_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
+    """Return a template of the selected organization. Raise CoderError that names the attempted action."""
     organization = organization_of(invocation, client)
     with doing(trying):
         path = f"/api/v2/organizations/{organization.id}/templates/{quote(name, safe='')}"
@@ -62,7 +62,7 @@ _SWITCHES = (
 
 def _edit(invocation: Invocation) -> int:
     client = session.client(invocation)
-    template = named_template(invocation, client, invocation.args[0], "get workspace template")
+    template = find_template(invocation, client, invocation.args[0], "get workspace template")
     body = _changes(invocation, template)
     confirm(invocation, "Confirm save of template metadata?")
     with doing("update template metadata"):
@@ -72,7 +72,7 @@ def _edit(invocation: Invocation) -> int:
 
 
 def _changes(invocation: Invocation, template: Template) -> dict[str, object]:
-    """Only what flags say: whatever is left out keeps its value."""
+    """Return the changes from flags; settings without a flag keep their values."""
     body: dict[str, object] = {}
     for option, key in (*_TEXTS, *_SWITCHES):
         if invocation.given(option):
@@ -131,23 +131,27 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     options=(
-        _text("name", "name", "Give it this new name; links and scripts that use the old one then fail."),
-        _text("display_name", "display-name", "New name as people see it; the name that commands use stays."),
-        _text("description", "description", "New description, shown where people choose a template."),
-        _text("deprecated", "deprecated", "Refuse new workspaces and show people this message; empty takes it back."),
-        _text("icon", "icon", "Path or URL of the new picture, like /icon/docker.png."),
+        _text("name", "name", "New name; links and scripts that use the old name stop working."),
+        _text("display_name", "display-name", "New display name; the name for commands does not change."),
+        _text("description", "description", "New description, shown in the list of templates."),
+        _text(
+            "deprecated",
+            "deprecated",
+            "Deprecate the template with this message, which blocks new workspaces; empty reverts it.",
+        ),
+        _text("icon", "icon", "Path or URL of the new icon, like /icon/docker.png."),
         _duration(
-            "default_ttl", "default-ttl", "Stop new workspaces this long after each start, like 24h; 0 lets them run."
+            "default_ttl", "default-ttl", "Stop new workspaces this long after each start, like 24h; 0 disables it."
         ),
         _duration(
             "activity_bump",
             "activity-bump",
-            "Move the stop this far away when somebody works in a workspace, like 1h; 0 never does.",
+            "Extend the stop time by this long on workspace activity, like 1h; 0 disables it.",
         ),
         _duration(
             "autostop_reminder",
             "autostop-reminder",
-            "Tell owners this long before their workspace stops, like 30m; 0 tells nobody.",
+            "Notify owners this long before their workspace stops, like 30m; 0 disables it.",
         ),
         Option(
             "start_days",
@@ -155,7 +159,7 @@ EDIT = Command(
             kind="string-array",
             default=(),
             choices=(*WEEK, "all"),
-            help='Days on which workspaces may start by themselves, separated by commas, or "all".',
+            help='Days on which autostart is allowed, separated by commas, or "all".',
         ),
         Option(
             "stop_days",
@@ -163,48 +167,48 @@ EDIT = Command(
             kind="string-array",
             default=(),
             choices=(*WEEK, "none"),
-            help='Days on which running workspaces are stopped, so that they get updates, or "none".',
+            help='Days on which running workspaces must stop to get updates, or "none".',
         ),
         Option(
             "stop_weeks",
             "autostop-requirement-weeks",
             kind="int",
             default=0,
-            help="How many weeks pass between two such required stops; 1 is every week.",
+            help="Number of weeks between two required stops; 1 is every week.",
         ),
         _duration(
             "failure_ttl",
             "failure-ttl",
-            "Stop workspaces whose build failed after this long, like 1h; 0 leaves them as they are.",
+            "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
         ),
         _duration(
             "dormancy",
             "dormancy-threshold",
-            "Make workspaces that nobody used for this long dormant, like 720h; 0 never does.",
+            "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
         ),
         _duration(
             "deletion",
             "dormancy-auto-deletion",
-            "Delete workspaces that were dormant for this long, like 720h; 0 never does.",
+            "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
         ),
         _switch(
             "cancel",
             "allow-user-cancel-workspace-jobs",
             True,
-            "Let people cancel builds of their workspaces while they run.",
+            "Allow users to cancel running builds of their workspaces.",
         ),
         _switch(
-            "autostart", "allow-user-autostart", True, "Let people choose when their workspaces start by themselves."
+            "autostart", "allow-user-autostart", True, "Allow users to set an autostart schedule for their workspaces."
         ),
-        _switch("autostop", "allow-user-autostop", True, "Let people choose when their workspaces stop by themselves."),
+        _switch("autostop", "allow-user-autostop", True, "Allow users to set an autostop time for their workspaces."),
         _switch(
             "require_active_version",
             "require-active-version",
             False,
-            "Let workspaces start only with the active version; administrators are exempt.",
+            "Require the active version for workspace starts; administrators are exempt.",
         ),
         _switch(
-            "private", "private", False, "Take the right to use it from everyone who was not given it by name or group."
+            "private", "private", False, "Remove access of all users without an explicit grant to them or their group."
         ),
         ORG,
         YES,
@@ -220,8 +224,8 @@ def _pull(invocation: Invocation) -> int:
         raise CoderError("usage", "either tar or zip can be selected", "Leave one of them out.")
     client = session.client(invocation)
     name = invocation.args[0]
-    template = named_template(invocation, client, name, "get template by name")
-    version = _wanted_version(client, template, invocation["version"])
+    template = find_template(invocation, client, name, "get template by name")
+    version = _selected_version(client, template, invocation["version"])
     shape = "?format=zip" if invocation["zip"] else ""
     data = client.request("GET", f"/api/v2/files/{version.job.file_id}{shape}").body
     if invocation["tar"] or invocation["zip"]:
@@ -232,7 +236,7 @@ def _pull(invocation: Invocation) -> int:
     return 0
 
 
-def _wanted_version(client: BlockingClient, template: Template, name: str) -> TemplateVersion:
+def _selected_version(client: BlockingClient, template: Template, name: str) -> TemplateVersion:
     if name in {"", "active"}:
         path = f"/api/v2/templateversions/{template.active_version_id}"
     elif name == "latest":
@@ -241,9 +245,9 @@ def _wanted_version(client: BlockingClient, template: Template, name: str) -> Te
     else:
         path = f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}"
     with doing("get template version"):
-        found = read(client.request("GET", path), TemplateVersion)
-    say(f"Pulling template version {found.name}")
-    return found
+        named = read(client.request("GET", path), TemplateVersion)
+    say(f"Pulling template version {named.name}")
+    return named
 
 
 def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:
@@ -283,7 +287,7 @@ PULL = Command(
             default=False,
             help="Write the files to standard output as a zip archive instead of a directory.",
         ),
-        Option("version", "version", help='Version to fetch: a name, "active" (the default) or "latest".'),
+        Option("version", "version", help='Version to download: a name, "active" (the default) or "latest".'),
         ORG,
         YES,
     ),
@@ -296,10 +300,10 @@ PULL = Command(
 def _archive(invocation: Invocation) -> int:
     client = session.client(invocation)
     names = invocation.args or ask_templates(client, organization_of(invocation, client).id)
-    found = [named_template(invocation, client, name, f'get template by name "{name}"') for name in names]
-    what = "all unused" if invocation["all"] else "failed"
-    confirm(invocation, f"Archive {what} versions of these templates: {', '.join(names)}?")
-    for template in found:
+    templates = [find_template(invocation, client, name, f'get template by name "{name}"') for name in names]
+    kind = "all unused" if invocation["all"] else "failed"
+    confirm(invocation, f"Archive {kind} versions of these templates: {', '.join(names)}?")
+    for template in templates:
         path = f"/api/v2/templates/{template.id}/versions/archive"
         with doing(f'archive template versions for "{template.name}"'):
             answer = client.request("POST", path, json={"all": invocation["all"]})

@@ -1,6 +1,6 @@
-"""Values of Terraform variables for `templates push`: from the directory's own files, a YAML file, and flags.
+"""Values of Terraform variables for `templates push`: from the directory's files, a YAML file, and flags.
 
-Files of values stay on the author's machine (`archive.py` leaves them out); what they say is sent as values instead.
+Files of values stay on the author's machine (`archive.py` excludes them); their values are sent instead.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from coder.cli.workspaces.parameters import pairs
 
 
 def variable_values(invocation: Invocation, directory: str) -> dict[str, str]:
-    """By name; flags beat the file named by flag, which beats the directory's *.tfvars. Raises CoderError."""
-    found = {} if directory == "-" else directory_values(Path(directory))
+    """Return the values by name: flags override the flag's file, which overrides the directory's *.tfvars. Raise
+    CoderError."""
+    values = {} if directory == "-" else directory_values(Path(directory))
     if invocation["variables_file"]:
-        found |= _from_yaml(Path(invocation["variables_file"]))
-    return found | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
+        values |= _from_yaml(Path(invocation["variables_file"]))
+    return values | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
 
 
 def _from_yaml(path: Path) -> dict[str, str]:
@@ -35,14 +36,14 @@ def _from_yaml(path: Path) -> dict[str, str]:
 
 
 def directory_values(directory: Path) -> dict[str, str]:
-    """terraform.tfvars, then *.auto.tfvars by name, each also as JSON. Raises CoderError for one unreadable."""
+    """Read terraform.tfvars, then *.auto.tfvars by name, each also as JSON. Raise CoderError for an unreadable file."""
     names = [directory / "terraform.tfvars", directory / "terraform.tfvars.json"]
     names += sorted([*directory.glob("*.auto.tfvars"), *directory.glob("*.auto.tfvars.json")])
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for path in names:
         if path.is_file():
-            found |= _from_json(path) if path.suffix == ".json" else _from_hcl(path)
-    return found
+            values |= _from_json(path) if path.suffix == ".json" else _from_hcl(path)
+    return values
 
 
 def _from_json(path: Path) -> dict[str, str]:

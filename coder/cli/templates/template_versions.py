@@ -16,7 +16,7 @@ from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_
 from coder.cli.failures import doing
 from coder.cli.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.cli.templates.pickers import ask_template, ask_version
-from coder.cli.templates.template_settings import named_template
+from coder.cli.templates.template_settings import find_template
 from coder.cli.templates.templates import organization_of
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
@@ -24,13 +24,13 @@ from coder.net.blocking import BlockingClient
 COLUMNS = ("id", "name", "created at", "created by", "status", "active", "archived")
 PRESET_COLUMNS = ("name", "description", "parameters", "default", "desired prebuild instances")
 TEMPLATE = Option(
-    "template", "template", "CODER_TEMPLATE_NAME", short="t", help="Template that the version belongs to, by name."
+    "template", "template", "CODER_TEMPLATE_NAME", short="t", help="Name of the template that the version belongs to."
 )
 
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    template = named_template(invocation, client, invocation.args[0], "get template by name")
+    template = find_template(invocation, client, invocation.args[0], "get template by name")
     query = "?include_archived=true" if invocation["include_archived"] else ""
     versions = read_rows(client.request("GET", f"/api/v2/templates/{template.id}/versions{query}"), TemplateVersion)
     active = template.active_version_id
@@ -60,7 +60,7 @@ def _promote(invocation: Invocation) -> int:
         raise UsageError(f"Missing values for the required flags: {', '.join(missing)}")
     client = session.client(invocation)
     name = invocation["template"] or ask_template(client, organization_of(invocation, client).id)
-    template = named_template(invocation, client, name, "get template by name")
+    template = find_template(invocation, client, name, "get template by name")
     version = _by_name(client, template, invocation["template_version"] or ask_version(client, template))
     with doing("update active template version"):
         client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
@@ -86,15 +86,15 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
     client = session.client(invocation)
     name, *names = invocation.args
     verb = "archive" if archived else "unarchive"
-    template = named_template(invocation, client, name, "get template by name")
+    template = find_template(invocation, client, name, "get template by name")
     names = names or [ask(f"Which versions of {name}?")]
-    versions = [_by_name(client, template, one) for one in names]
+    versions = [_by_name(client, template, name) for name in names]
     changed = [version for version in versions if version.archived != archived]
     for version in versions:
         if version not in changed:
             say(f"Version {version.name} is {verb}d already.")
     if changed:
-        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(one.name for one in changed)}?")
+        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(item.name for item in changed)}?")
     for version in changed:
         with doing(f'{verb} template version "{version.name}"'):
             client.request("POST", f"/api/v2/templateversions/{version.id}/{verb}")
@@ -104,7 +104,7 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
 
 def _presets(invocation: Invocation) -> int:
     client = session.client(invocation)
-    template = named_template(invocation, client, invocation.args[0], "get template by name")
+    template = find_template(invocation, client, invocation.args[0], "get template by name")
     version_id, version_name = template.active_version_id, ""
     if invocation["template_version"]:
         version = _by_name(client, template, invocation["template_version"])
@@ -128,7 +128,7 @@ def _preset_row(preset: Preset) -> Row:
     return {
         "name": preset.Name,
         "description": preset.Description,
-        "parameters": ",".join(f"{one.Name}={one.Value}" for one in preset.Parameters),
+        "parameters": ",".join(f"{parameter.Name}={parameter.Value}" for parameter in preset.Parameters),
         "default": preset.Default,
         "desired prebuild instances": "-" if desired is None else str(desired),
     }
@@ -148,7 +148,7 @@ LIST = Command(
             "include-archived",
             kind="bool",
             default=False,
-            help="List versions that were archived as well.",
+            help="Also list versions that are archived.",
         ),
         output_option(),
         ORG,
@@ -165,7 +165,7 @@ PROMOTE = Command(
             "template_version",
             "template-version",
             "CODER_TEMPLATE_VERSION_NAME",
-            help="Version that workspaces use from now on when they are made or updated, by name.",
+            help="Name of the version to make active for new and updated workspaces.",
         ),
         ORG,
     ),
@@ -197,7 +197,7 @@ PRESETS = Command(
         Option(
             "template_version",
             "template-version",
-            help="Version whose presets are listed, by name; the active one if left out.",
+            help="Name of the version whose presets to list; defaults to the active version.",
         ),
         column_option(PRESET_COLUMNS, PRESET_COLUMNS),
         output_option(),

@@ -1,4 +1,4 @@
-"""`coder templates`: init from an example, push a directory, list, delete."""
+"""`coder templates`: create from an example, push a directory, list, delete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
 from coder.cli.progress import watch_job
-from coder.cli.provisioning.no_provisioner import WAIT, settle_no_provisioner
+from coder.cli.provisioning.no_provisioner import WAIT, handle_no_provisioner
 from coder.cli.templates.archive import pack_directory
 from coder.cli.templates.examples import example_ids
 from coder.cli.templates.template_variables import variable_values
@@ -38,12 +38,12 @@ LIST_COLUMNS = (
 
 
 def organization_of(invocation: Invocation, client: BlockingClient) -> Organization:
-    """The organization chosen by flag or saved file, else the only one. Raises CoderError when there are several."""
+    """Return the organization of the flag or the saved file, else the only one. Raise CoderError for several."""
     return find_organization(invocation, client)[0]
 
 
 def find_organization(invocation: Invocation, client: BlockingClient) -> tuple[Organization, object]:
-    """As `organization_of`, and what the server said of it."""
+    """Return the result of `organization_of` with the server's answer."""
     from coder.api.people.organizations import Organization
 
     chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
@@ -61,7 +61,7 @@ def find_organization(invocation: Invocation, client: BlockingClient) -> tuple[O
 
 
 def named_organization(client: BlockingClient, name: str) -> tuple[Organization, object]:
-    """By name or id, and what the server said of it."""
+    """Return the organization with this name or id, with the server's answer."""
     from coder.api.people.organizations import Organization
 
     answer = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}")
@@ -75,7 +75,7 @@ def _list(invocation: Invocation) -> int:
     templates = read_rows(client.request("GET", "/api/v2/templates"), Template)
     if invocation["org"]:
         organization = organization_of(invocation, client)
-        templates = [one for one in templates if one[0].organization_id == organization.id]
+        templates = [template for template in templates if template[0].organization_id == organization.id]
     if not templates and invocation["output"] != "json":
         say("No templates found! Create one:\n\n  coder templates push\n")
         return 0
@@ -110,20 +110,20 @@ def _ttl(milliseconds: int) -> str:
 
 
 def _init(invocation: Invocation) -> int:
-    """Writes a bundled example. Works without a server: the examples are package data."""
+    """Write a bundled example. This works without a server: the examples are package data."""
     from coder.cli.templates.examples import examples, unpack_example
 
     known = examples()
     ident = invocation["id"]
     target = Path(invocation.args[0]) if invocation.args else None
     if not ident and target is not None and target.name in known:
-        ident = target.name  # `templates init local-process` names both the example and the folder
+        ident = target.name  # `templates init local-process` names both the example and the directory
     if not ident:
         from coder.cli.choices import Choice, select
 
         choices = [Choice(name, name, example.description) for name, example in known.items()]
         ident = select("Choose a template:", choices, default=next(iter(known)))
-    if ident not in known:  # what was typed at the prompt
+    if ident not in known:  # the answer of the prompt
         raise CoderError("no_example", f"template {quoted(ident)} not found", f"Known: {', '.join(known)}")
     directory = target or Path(ident)
     unpack_example(ident, directory)
@@ -142,8 +142,8 @@ def _push(invocation: Invocation) -> int:
     template = _find_template(client, organization, name)
     tags = _tags(invocation, client, template)
     archive = sys.stdin.buffer.read() if directory == "-" else _pack(invocation, client, Path(directory))
-    wanted = {"tags": tags, "values": variable_values(invocation, directory)}
-    version = _create_version(invocation, client, organization, template, archive, wanted)
+    inputs = {"tags": tags, "values": variable_values(invocation, directory)}
+    version = _create_version(invocation, client, organization, template, archive, inputs)
     _finish_push(invocation, client, organization, name, template, version)
     return 0
 
@@ -155,12 +155,12 @@ def _name_of(directory: str) -> str:
 
 
 def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> bytes:
-    """The archive of a directory, or the file itself when one is named. Asks before anything leaves the machine."""
+    """Return the archive of a directory, or the named file itself. Ask for confirmation before the upload."""
     if directory.is_file():
         return _confirmed(invocation, directory, directory.read_bytes(), 1)
     if not directory.is_dir():
-        said = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
-        raise CoderError("no_directory", said)
+        message = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
+        raise CoderError("no_directory", message)
     if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
         say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
     sys.stdout.write(f"Packing {directory}\n")
@@ -197,20 +197,20 @@ def _create_version(
     organization: Organization,
     template: Template | None,
     archive: bytes,
-    wanted: dict[str, dict[str, str]],
+    inputs: dict[str, dict[str, str]],
 ) -> TemplateVersion:
-    """Uploads, imports, shows the import's log; asks for missing variables and tries again."""
+    """Upload and import a version, printing the import's log; prompt for missing variables and retry."""
     from coder.api.site.deployment import UploadResponse
     from coder.api.templates.template_versions import TemplateVersion
 
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
     answer = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),))
-    values = dict(wanted["values"])
+    values = dict(inputs["values"])
     body: dict[str, object] = {
         "storage_method": "file",
         "file_id": read(answer, UploadResponse).hash,
         "provisioner": "terraform" if not invocation["test_provisioner"] else invocation["test_provisioner"],
-        "tags": wanted["tags"],
+        "tags": inputs["tags"],
         "message": invocation["message"] or "Uploaded from the CLI",
     }
     if invocation["name"]:
@@ -222,7 +222,7 @@ def _create_version(
         path = f"/api/v2/organizations/{organization.id}/templateversions"
         version = read(client.request("POST", path, json=body, expect=(201,)), TemplateVersion)
         path = f"/api/v2/templateversions/{version.id}"
-        settle_no_provisioner(invocation, client, version, f"{path}/cancel")
+        handle_no_provisioner(invocation, client, version, f"{path}/cancel")
         try:
             return watch_job(client, path, TemplateVersion)
         except CoderError:
@@ -246,14 +246,14 @@ def _missing_variables(
 
 
 def _tags(invocation: Invocation, client: BlockingClient, template: Template | None) -> dict[str, str]:
-    """The tags asked for, else those of the active version; said either way."""
+    """Return and print the requested tags, or those of the active version."""
     from coder.api.templates.template_versions import TemplateVersion
 
-    given = invocation["provisioner_tag"]
+    requested = invocation["provisioner_tag"]
     tags: dict[str, str] = {}
-    if given and given != ("-",):
-        tags = pairs(given, "provisioner-tag")
-    elif not given and template is not None:
+    if requested and requested != ("-",):
+        tags = pairs(requested, "provisioner-tag")
+    elif not requested and template is not None:
         say("Re-using provisioner tags from the active template version.")
         say("Tip: You can override these tags by passing --provisioner-tag; a single - takes all of them off.")
         active = read(client.request("GET", f"/api/v2/templateversions/{template.active_version_id}"), TemplateVersion)
@@ -282,7 +282,7 @@ def _finish_push(
 
 
 def _settings(invocation: Invocation) -> dict[str, object]:
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for option, key in (
         ("default_ttl", "default_ttl_ms"),
         ("failure_ttl", "failure_ttl_ms"),
@@ -290,12 +290,12 @@ def _settings(invocation: Invocation) -> dict[str, object]:
         ("deletion", "delete_ttl_ms"),
     ):
         if invocation.options.get(option):
-            found[key] = int(invocation[option].total_seconds() * 1000)
+            settings[key] = int(invocation[option].total_seconds() * 1000)
     if invocation.options.get("private"):
-        found["disable_everyone_group_access"] = True
+        settings["disable_everyone_group_access"] = True
     if invocation.options.get("require_active_version"):
-        found["require_active_version"] = True
-    return found
+        settings["require_active_version"] = True
+    return settings
 
 
 def _delete(invocation: Invocation) -> int:
@@ -333,14 +333,14 @@ _PUSH_OPTIONS = (
     Option(
         "variables_file",
         "variables-file",
-        help='YAML file with values of Terraform variables, one "name: value" a line.',
+        help='YAML file with values of Terraform variables, one "name: value" per line.',
     ),
     Option(
         "variable",
         "variable",
         kind="string-array",
         default=(),
-        help="Value of a Terraform variable, like image=debian; may be given several times.",
+        help="Value of a Terraform variable, like image=debian; may be repeated.",
     ),
     Option(
         "var",
@@ -354,35 +354,35 @@ _PUSH_OPTIONS = (
         "provisioner-tag",
         kind="string-array",
         default=(),
-        help='Tag, key=value, that a provisioner must have to build this; "-" takes all tags off.',
+        help='Required provisioner tag, key=value; "-" removes all tags.',
     ),
-    Option("name", "name", help="Name of the new version; one is made up if left out."),
+    Option("name", "name", help="Name of the new version; generated if not set."),
     Option(
         "always_prompt",
         "always-prompt",
         kind="bool",
         default=False,
-        help="Ask for every variable, also for those that have a value already.",
+        help="Prompt for every variable, including those that have a value.",
     ),
     Option(
         "activate",
         "activate",
         kind="bool",
         default=True,
-        help="Let new and updated workspaces use this version; =false keeps the active one.",
+        help="Make this the active version; =false keeps the current one.",
     ),
     Option(
         "ignore_lockfile",
         "ignore-lockfile",
         kind="bool",
         default=False,
-        help="Say nothing when .terraform.lock.hcl, which pins providers, is missing.",
+        help="Suppress the warning about a missing .terraform.lock.hcl, which pins providers.",
     ),
     Option(
         "message",
         "message",
         short="m",
-        help="Say in a line what changed, like a commit message; shown in the list of versions.",
+        help="Message that describes the change, shown in the list of versions.",
     ),
     Option("test_provisioner", "test.provisioner", hidden=True),
     WAIT,
@@ -410,35 +410,35 @@ CREATE = Command(
             "private",
             kind="bool",
             default=False,
-            help="Keep the template to you and administrators until others are given a right to it.",
+            help="Restrict the template to you and administrators until you grant access to others.",
         ),
         Option(
             "require_active_version",
             "require-active-version",
             kind="bool",
             default=False,
-            help="Let workspaces start only with the active version; administrators are exempt.",
+            help="Require the active version for workspace starts; administrators are exempt.",
         ),
         _duration(
             "default_ttl",
             "default-ttl",
-            "Stop new workspaces this long after each start, like 24h; 0 lets them run.",
+            "Stop new workspaces this long after each start, like 24h; 0 disables it.",
             timedelta(hours=24),
         ),
         _duration(
             "failure_ttl",
             "failure-ttl",
-            "Stop workspaces whose build failed after this long, like 1h; 0 leaves them as they are.",
+            "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
         ),
         _duration(
             "dormancy",
             "dormancy-threshold",
-            "Make workspaces that nobody used for this long dormant, like 720h; 0 never does.",
+            "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
         ),
         _duration(
             "deletion",
             "dormancy-auto-deletion",
-            "Delete workspaces that were dormant for this long, like 720h; 0 never does.",
+            "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
         ),
     ),
 )
@@ -459,7 +459,7 @@ INIT = Command(
     usage="[directory]",
     run=_init,
     max_args=1,
-    options=(Option("id", "id", choices=example_ids(), help="Starter template to begin with; asked for if left out."),),
+    options=(Option("id", "id", choices=example_ids(), help="Id of the example template; prompted for if not set."),),
 )
 DELETE = Command(
     words="templates delete",

@@ -1,4 +1,4 @@
-"""How a machine is and why it was away, as lines for people."""
+"""Health of an attached machine and the reasons of its disconnects, as text."""
 
 from __future__ import annotations
 
@@ -13,49 +13,51 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError
 
-LIGHTS = ("host", "agent", "path")
+INDICATORS = ("host", "agent", "path")
 _SHOWN = 3
-"Disconnects below an agent; `health` shows ten."
+"Number of disconnects listed below an agent; `health` lists ten."
 
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswers:
-    """What the server knows of an agent, and how it said it."""
+    """Health report of an agent, with the server's answer."""
 
     lights: AgentLights
     disconnects: list[AgentDisconnect]
     answers: tuple[HttpAnswer, HttpAnswer]
 
     def json(self) -> dict[str, object]:
-        lights, disconnects = self.answers
-        return {"lights": lights.json(), "disconnects": disconnects.json()}
+        indicators, disconnects = self.answers
+        return {"lights": indicators.json(), "disconnects": disconnects.json()}
 
 
-def health_lines(client: BlockingClient, agent_id: UUID, shown: int = _SHOWN) -> list[str]:
-    """Nothing at a server that knows no lights."""
+def health_lines(client: BlockingClient, agent_id: UUID, count: int = _SHOWN) -> list[str]:
+    """Return the health lines; none for a server without health indicators."""
     try:
-        found = fetch_health(client, agent_id)
+        answers = fetch_health(client, agent_id)
     except HttpError as error:
         if error.status == 404:
             return []
         raise
-    return lines_of(found, shown)
+    return lines_of(answers, count)
 
 
-def lines_of(found: HealthAnswers, shown: int) -> list[str]:
-    """The lights, then the latest absences."""
-    lines = [_light_line(name, getattr(found.lights, name)) for name in LIGHTS]
-    return lines + [_disconnect_line(item) for item in found.disconnects[:shown]]
+def lines_of(answers: HealthAnswers, count: int) -> list[str]:
+    """Return the lines of the health indicators, then of the latest disconnects."""
+    lines = [_indicator_line(name, getattr(answers.lights, name)) for name in INDICATORS]
+    return lines + [_disconnect_line(item) for item in answers.disconnects[:count]]
 
 
 def fetch_health(client: BlockingClient, agent_id: UUID) -> HealthAnswers:
     path = f"/api/v2/workspaceagents/{agent_id}"
-    lights = client.request("GET", f"{path}/lights")
+    indicators = client.request("GET", f"{path}/lights")
     disconnects = client.request("GET", f"{path}/disconnects")
-    return HealthAnswers(read(lights, AgentLights), read(disconnects, list[AgentDisconnect]), (lights, disconnects))
+    return HealthAnswers(
+        read(indicators, AgentLights), read(disconnects, list[AgentDisconnect]), (indicators, disconnects)
+    )
 
 
-def _light_line(name: str, light: AgentLight) -> str:
+def _indicator_line(name: str, light: AgentLight) -> str:
     values = "; ".join(_value(value) for value in light.values)
     return f"{name:<5} {light.status:<7}  {values}"
 

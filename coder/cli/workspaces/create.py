@@ -1,4 +1,4 @@
-"""`coder create`: a workspace from a template, its first build watched to the end."""
+"""`coder create`: creates a workspace from a template and watches its first build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from coder.cli.command import ORG, YES, Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import ask_until, confirm
 from coder.cli.progress import watch_build
-from coder.cli.provisioning.no_provisioner import WAIT, settle_build
+from coder.cli.provisioning.no_provisioner import WAIT, handle_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
@@ -43,25 +43,26 @@ def _create(invocation: Invocation) -> int:
 def create_workspace(
     invocation: Invocation, client: BlockingClient, *, check_version: VersionCheck | None = None
 ) -> Workspace:
-    """Creates, confirms, watches. Returns the workspace once its build has ended."""
+    """Ask for confirmation, create the workspace and watch its build. Return the workspace after the build has
+    ended."""
     owner, name = _owner_and_name(invocation, client)
-    source = _copied_workspace(invocation, client)
+    source = _source_workspace(invocation, client)
     template, version = _template_of(invocation, client, source) if source else choose_template(invocation, client)
     if check_version is not None:
         check_version(version)
     require_logins(invocation, client, version.id, owner)
     preset = _preset(invocation, client, version)
-    set_by_preset = {one.Name: one.Value for one in preset.Parameters} if preset else {}
+    set_by_preset = {parameter.Name: parameter.Value for parameter in preset.Parameters} if preset else {}
     known = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
     values = resolve_values(invocation, VersionParameters(client, version.id, owner), known)
-    _say_template(template, version, name)
+    _print_template(template, version, name)
     show_plan(invocation, client, version.id, name, values)
     confirm(invocation, "Confirm create?", default=True)
     body = _request_body(invocation, name, template, version, values)
     if preset:
         body["template_version_preset_id"] = preset.ID
     workspace = read(client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body), Workspace)
-    settle_build(invocation, client, workspace.latest_build, waits=not invocation["no_wait"])
+    handle_build(invocation, client, workspace.latest_build, waits=not invocation["no_wait"])
     if not invocation["no_wait"]:
         watch_build(client, workspace.latest_build)
         workspace = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
@@ -70,28 +71,28 @@ def create_workspace(
 
 
 def _owner_and_name(invocation: Invocation, client: BlockingClient) -> tuple[str, str]:
-    def fault(given: str) -> str:
-        return _name_fault(given.rpartition("/")[2]) or _taken(client, *_split(given))
+    def fault(name_text: str) -> str:
+        return _name_fault(name_text.rpartition("/")[2]) or _taken(client, *_split(name_text))
 
     if invocation.args:
-        given = invocation.args[0]
-        if said := fault(given):
-            raise CoderError("bad_name", said)
+        name_text = invocation.args[0]
+        if message := fault(name_text):
+            raise CoderError("bad_name", message)
     else:
-        given = ask_until("Specify a name for your workspace:", fault)
-    return _split(given)
+        name_text = ask_until("Specify a name for your workspace:", fault)
+    return _split(name_text)
 
 
-def _split(given: str) -> tuple[str, str]:
-    owner, slash, name = given.partition("/")
-    return (owner, name) if slash else ("me", given)
+def _split(text: str) -> tuple[str, str]:
+    owner, slash, name = text.partition("/")
+    return (owner, name) if slash else ("me", text)
 
 
 def _name_fault(name: str) -> str:
     if NAME.fullmatch(name) and len(name) <= 32:
         return ""
-    what = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
-    return f'workspace name "{name}" is invalid: {what}'
+    reason = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
+    return f'workspace name "{name}" is invalid: {reason}'
 
 
 def _taken(client: BlockingClient, owner: str, name: str) -> str:
@@ -105,22 +106,24 @@ def _taken(client: BlockingClient, owner: str, name: str) -> str:
 
 
 def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Template, TemplateVersion]:
-    """The template and the version to build from, by flags or, for a person at a terminal, by a question."""
+    """Return the template and the version to build from, by flags or by a prompt on a terminal."""
     templates = read(client.request("GET", "/api/v2/templates"), list[Template])
     organization = invocation["org"]
     if organization:
         templates = [item for item in templates if organization in {str(item.organization_id), item.organization_name}]
-    wanted = invocation["template"]
-    if not wanted:
+    template_name = invocation["template"]
+    if not template_name:
         if not templates:
             raise CoderError("no_templates", "there are no templates", "Create one with `coder templates push`.")
-        wanted = templates[0].name if len(templates) == 1 else _ask_template(templates)
-    found = [item for item in templates if item.name == wanted]
-    if not found:
-        raise CoderError("no_template", f'no template found with the name "{wanted}"')
-    if len(found) > 1:
-        raise CoderError("ambiguous", f'several organizations have a template "{wanted}"', "Choose one with --org.")
-    template = found[0]
+        template_name = templates[0].name if len(templates) == 1 else _ask_template(templates)
+    matches = [item for item in templates if item.name == template_name]
+    if not matches:
+        raise CoderError("no_template", f'no template found with the name "{template_name}"')
+    if len(matches) > 1:
+        raise CoderError(
+            "ambiguous", f'several organizations have a template "{template_name}"', "Choose one with --org."
+        )
+    template = matches[0]
     if invocation["template_version"]:
         path = f"/api/v2/templates/{template.id}/versions/{quote(invocation['template_version'])}"
     else:
@@ -129,7 +132,7 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Tem
 
 
 def _ask_template(templates: list[Template]) -> str:
-    """The name of one of them; those that most people use come first."""
+    """Prompt for the name of a template; the most used come first."""
     ordered = sorted(templates, key=lambda item: (-item.active_user_count, item.name))
     return select(
         "Select a template:",
@@ -137,17 +140,17 @@ def _ask_template(templates: list[Template]) -> str:
     )
 
 
-def _copied_workspace(invocation: Invocation, client: BlockingClient) -> Workspace | None:
-    """The workspace whose values, and with them template and version, are taken over. Raises CoderError."""
+def _source_workspace(invocation: Invocation, client: BlockingClient) -> Workspace | None:
+    """Return the workspace whose values, template and version are copied. Raise CoderError."""
     name = invocation["copy_parameters_from"]
     if not name:
         return None
     with doing("get source workspace"):
         source = find_workspace(client, name)
-    wanted = invocation["template"]
-    if wanted and wanted != source.template_name:
-        said = f'{name} was made from template "{source.template_name}", not from "{wanted}"'
-        raise CoderError("template", said, "Leave --template out, or give the values with --parameter.")
+    template_name = invocation["template"]
+    if template_name and template_name != source.template_name:
+        message = f'{name} was made from template "{source.template_name}", not from "{template_name}"'
+        raise CoderError("template", message, "Leave --template out, or give the values with --parameter.")
     sys.stdout.write(f'The template "{source.template_name}" of {name} is used.\n')
     return source
 
@@ -165,43 +168,46 @@ def _parameters_of(client: BlockingClient, source: Workspace | None) -> dict[str
     if source is None:
         return {}
     path = f"/api/v2/workspacebuilds/{source.latest_build.id}/parameters"
-    return {one.name: one.value for one in read(client.request("GET", path), list[WorkspaceBuildParameter])}
+    return {
+        parameter.name: parameter.value
+        for parameter in read(client.request("GET", path), list[WorkspaceBuildParameter])
+    }
 
 
 def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVersion) -> Preset | None:
-    """The preset named by flag, else the default one, else what the person picks. Says what it sets."""
-    wanted = invocation["preset"]
-    if wanted.lower() == "none":
+    """Return the preset of the flag, the default one, or the user's choice. Print the values it sets."""
+    name = invocation["preset"]
+    if name.lower() == "none":
         return None
     presets = read(client.request("GET", f"/api/v2/templateversions/{version.id}/presets"), list[Preset])
     label = ""
-    if wanted:
-        found = next((one for one in presets if one.Name == wanted), None)
-        if found is None:
-            known = ", ".join(one.Name for one in presets) or "none"
-            raise CoderError("preset", f'preset "{wanted}" not found', f"Known: {known}")
+    if name:
+        preset = next((preset for preset in presets if preset.Name == name), None)
+        if preset is None:
+            known = ", ".join(preset.Name for preset in presets) or "none"
+            raise CoderError("preset", f'preset "{name}" not found', f"Known: {known}")
     else:
-        found = next((one for one in presets if one.Default), None)
+        preset = next((preset for preset in presets if preset.Default), None)
         label = " (default)"
-        if found is None:
+        if preset is None:
             return _ask_preset(invocation, presets)
-    sys.stdout.write(f"Preset '{found.Name}'{label} applied:\n")
-    for one in found.Parameters:
-        sys.stdout.write(f"  {one.Name}: '{one.Value}'\n")
-    return found
+    sys.stdout.write(f"Preset '{preset.Name}'{label} applied:\n")
+    for parameter in preset.Parameters:
+        sys.stdout.write(f"  {parameter.Name}: '{parameter.Value}'\n")
+    return preset
 
 
 def _ask_preset(invocation: Invocation, presets: list[Preset]) -> Preset | None:
     if not presets or invocation["yes"] or invocation["use_defaults"]:
         return None
     sys.stdout.write("\nPresets of this template\n")
-    choices = [Choice(one.Name, one.Name, one.Description) for one in presets]
+    choices = [Choice(preset.Name, preset.Name, preset.Description) for preset in presets]
     choices.append(Choice("none", "none", "values as they are given or asked for"))
     answer = select("Select a preset:", choices, default="none")
-    return next((one for one in presets if one.Name == answer), None)
+    return next((preset for preset in presets if preset.Name == answer), None)
 
 
-def _say_template(template: Template, version: TemplateVersion, name: str) -> None:
+def _print_template(template: Template, version: TemplateVersion, name: str) -> None:
     title = template.display_name or template.name
     sys.stdout.write(f"Creating workspace {name} from template {title}, version {version.name}\n")
 
@@ -239,25 +245,25 @@ CREATE = Command(
             "template",
             "CODER_TEMPLATE_NAME",
             short="t",
-            help="Template to create the workspace from, by name; asked for if left out.",
+            help="Name of the template for the workspace; prompted for if not set.",
         ),
         Option(
             "template_version",
             "template-version",
             "CODER_TEMPLATE_VERSION",
-            help="Version of the template to use, by name; the active one if left out.",
+            help="Name of the template version; defaults to the active version.",
         ),
         Option(
             "preset",
             "preset",
             "CODER_PRESET_NAME",
-            help='Take the parameter values of this preset; "none" takes none and does not ask.',
+            help='Use the parameter values of this preset; "none" takes none and does not ask.',
         ),
         Option(
             "start_at",
             "start-at",
             "CODER_WORKSPACE_START_AT",
-            help='Start by itself at these times, like "9:00AM Mon-Fri Europe/Berlin".',
+            help='Autostart schedule, like "9:00AM Mon-Fri Europe/Berlin".',
         ),
         Option(
             "stop_after",
@@ -265,7 +271,7 @@ CREATE = Command(
             "CODER_WORKSPACE_STOP_AFTER",
             kind="duration",
             default=timedelta(),
-            help="Stop this long after each start, like 8h or 1h30m; the template's time if left out.",
+            help="Stop this long after each start, like 8h or 1h30m; defaults to the template's setting.",
         ),
         Option(
             "automatic_updates",
@@ -279,7 +285,7 @@ CREATE = Command(
             "copy_parameters_from",
             "copy-parameters-from",
             "CODER_WORKSPACE_COPY_PARAMETERS_FROM",
-            help="Take template and parameter values of this workspace over to the new one.",
+            help="Copy the template and parameter values of this workspace.",
         ),
         Option(
             "no_wait",
@@ -287,7 +293,7 @@ CREATE = Command(
             "CODER_CREATE_NO_WAIT",
             kind="bool",
             default=False,
-            help="Return as soon as the build is queued instead of following it to its end.",
+            help="Return when the build is queued instead of waiting for it to finish.",
         ),
         *parameters.OPTIONS,
         WAIT,

@@ -1,6 +1,6 @@
-"""Logins at external providers that a template needs: asked for before anything is built.
+"""Logins at external providers that a template requires, checked before a build.
 
-The page opens in the browser; the command goes on by itself once the person has logged in there.
+The login page opens in the browser; the command continues after the login.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 LIMIT = 900.0
-"""Seconds a person gets for one login: as long as device codes live."""
+"""Seconds for one login: the lifetime of device codes."""
 _LOOK = 1.0
 
 
 def require_logins(invocation: Invocation, client: BlockingClient, version_id: UUID, owner: UUID | str) -> None:
-    """Returns when `owner` (an id, a name or `me`) has every login the version needs. Raises CoderError."""
+    """Return when `owner` (an id, a name or `me`) has every login that the version requires. Raise CoderError."""
     path = f"/api/v2/templateversions/{version_id}/external-auth"
     if not _missing(client, path):
         return
     me = read(client.request("GET", "/api/v2/users/me"), User)
-    theirs = f"/api/v2/users/{quote(str(owner), safe='')}"
-    whose = me if owner == "me" else read(client.request("GET", theirs), User)
-    theirs = f"{path}?user_id={whose.id}"
-    for provider in _missing(client, theirs):
+    owner_path = f"/api/v2/users/{quote(str(owner), safe='')}"
+    whose = me if owner == "me" else read(client.request("GET", owner_path), User)
+    owner_path = f"{path}?user_id={whose.id}"
+    for provider in _missing(client, owner_path):
         name, page = provider.display_name, provider.authenticate_url
         if whose.id != me.id:
             raise CoderError("external_login", f"{whose.username} must log in with {name} first", f"At {page}")
         sys.stdout.write(f"You must authenticate with {name} to build this workspace. Visit:\n\n\t{page}\n\n")
         sys.stdout.flush()
         _open(invocation, page)
-        _wait(client, theirs, provider)
+        _wait(client, owner_path, provider)
         say(f"Authenticated with {name}.")
 
 
 def _missing(client: BlockingClient, path: str) -> list[TemplateVersionExternalAuth]:
-    found = read(client.request("GET", path), list[TemplateVersionExternalAuth])
-    return [one for one in found if not one.authenticated and not one.optional]
+    providers = read(client.request("GET", path), list[TemplateVersionExternalAuth])
+    return [provider for provider in providers if not provider.authenticated and not provider.optional]
 
 
 def _open(invocation: Invocation, page: str) -> None:
@@ -58,7 +58,7 @@ def _open(invocation: Invocation, page: str) -> None:
 
 def _wait(client: BlockingClient, path: str, provider: TemplateVersionExternalAuth) -> None:
     end = time.monotonic() + LIMIT
-    while any(one.id == provider.id for one in _missing(client, path)):
+    while any(item.id == provider.id for item in _missing(client, path)):
         if time.monotonic() > end:
-            raise CoderError("external_login", f"nobody logged in with {provider.display_name} in time")
+            raise CoderError("external_login", f"timed out waiting for a login with {provider.display_name} in time")
         time.sleep(_LOOK)

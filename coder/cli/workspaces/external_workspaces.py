@@ -1,4 +1,4 @@
-"""`coder external-workspaces`: machines somebody else runs, attached by one line."""
+"""`coder external-workspaces`: machines outside the deployment, attached by one command."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ Answered = TypeVar("Answered", ExternalAgentCredentials, RotatedAgentToken)
 
 @dataclass(frozen=True, slots=True)
 class Attachment(Generic[Answered]):
-    """How an agent's machine is attached."""
+    """Instructions to attach an agent's machine."""
 
     agent_name: str
-    told: Answered
+    answer: Answered
 
 
 def _create(invocation: Invocation) -> int:
     if not invocation["template"]:
-        raise CoderError("usage", "--template is required", "coder external-workspaces list shows those you have.")
+        raise CoderError(
+            "usage", "--template is required", "List your external workspaces with `coder external-workspaces list`."
+        )
 
     def check(version: TemplateVersion) -> None:
         if not version.has_external_agent:
@@ -61,12 +63,12 @@ def _instructions(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
-    found = _credentials(client, workspace, agent)
+    attachments = _credentials(client, workspace, agent)
     if invocation["output"] == "json":
-        shown = [_as_json(workspace.name, item) for item in found]
-        print_json(shown[0] if len(shown) == 1 else shown)
+        output = [_as_json(workspace.name, item) for item in attachments]
+        print_json(output[0] if len(output) == 1 else output)
         return 0
-    _print_instructions(workspace.name, found)
+    _print_instructions(workspace.name, attachments)
     return 0
 
 
@@ -74,33 +76,33 @@ def _rotate(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
-    found: list[Attachment[RotatedAgentToken]] = []
+    attachments: list[Attachment[RotatedAgentToken]] = []
     for agent_name in _agent_names(workspace, agent):
         path = _agent_path(workspace, agent_name, "rotate-token")
         with doing(f"rotate the token of agent {quoted(agent_name)}"):
-            found.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
+            attachments.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
-        shown = [_as_json(workspace.name, item) | {"generation": item.told.generation} for item in found]
-        print_json(shown[0] if len(shown) == 1 else shown)
+        output = [_as_json(workspace.name, item) | {"generation": item.answer.generation} for item in attachments]
+        print_json(output[0] if len(output) == 1 else output)
         return 0
-    say("The old token goes on working until the agent connects with the new one.\n")
-    _print_instructions(workspace.name, found)
+    say("The old token stays valid until the agent connects with the new one.\n")
+    _print_instructions(workspace.name, attachments)
     return 0
 
 
 def _credentials(
     client: BlockingClient, workspace: Workspace, agent: str
 ) -> list[Attachment[ExternalAgentCredentials]]:
-    """Of the workspace's external agents. Raises CoderError when it has none."""
-    found = []
+    """Return the attachments of the workspace's external agents. Raise CoderError if it has none."""
+    attachments = []
     for name in _agent_names(workspace, agent):
         path = _agent_path(workspace, name, "credentials")
         try:
             answer = read(client.request("GET", path), ExternalAgentCredentials)
         except HttpError as error:
             raise CoderError("credentials", f"get external agent credentials for agent {quoted(name)}") from error
-        found.append(Attachment(name, answer))
-    return found
+        attachments.append(Attachment(name, answer))
+    return attachments
 
 
 def _agent_path(workspace: Workspace, agent: str, verb: str) -> str:
@@ -108,7 +110,7 @@ def _agent_path(workspace: Workspace, agent: str, verb: str) -> str:
 
 
 def _agent_names(workspace: Workspace, agent: str) -> list[str]:
-    """The external agents that are meant: the named one, or all. Raises CoderError when there is none."""
+    """Return the selected external agents: the named one, or all. Raise CoderError if there are none."""
     names = [
         item.name
         for resource in workspace.latest_build.resources
@@ -131,44 +133,44 @@ def _as_json(workspace: str, item: Attachment[Answered]) -> dict[str, object]:
         "workspace_name": workspace,
         "agent_name": item.agent_name,
         "auth_type": "token",
-        "auth_token": item.told.agent_token,
-        "init_script": item.told.command,
+        "auth_token": item.answer.agent_token,
+        "init_script": item.answer.command,
     }
 
 
-def _print_instructions(workspace: str, found: Sequence[Attachment[Answered]]) -> None:
+def _print_instructions(workspace: str, attachments: Sequence[Attachment[Answered]]) -> None:
     sys.stdout.write(f"\nPlease run the following command to attach external agent to the workspace {workspace}:\n\n")
-    for item in found:
-        if len(found) > 1:
+    for item in attachments:
+        if len(attachments) > 1:
             sys.stdout.write(f"For agent {item.agent_name}:\n")
-        sys.stdout.write(f"{item.told.command}\n\n")
+        sys.stdout.write(f"{item.answer.command}\n\n")
 
 
 def _health(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name, _, wanted = invocation.args[0].partition(".")
+    name, _, agent_name = invocation.args[0].partition(".")
     with doing("get workspace"):
         workspace = find_workspace(client, name)
     agents = [
         agent
         for resource in workspace.latest_build.resources
         for agent in resource.agents or []
-        if wanted in {"", agent.name}
+        if agent_name in {"", agent.name}
     ]
     if not agents:
         raise CoderError(
             "no_agent",
-            f"workspace {quoted(workspace.name)} has no agent" + (f" named {quoted(wanted)}" if wanted else ""),
+            f"workspace {quoted(workspace.name)} has no agent" + (f" named {quoted(agent_name)}" if agent_name else ""),
             "`coder show` lists its agents; one that is stopped has none.",
         )
     with doing("get the agent's health"):
-        found = {agent.name: fetch_health(client, agent.id) for agent in agents}
+        reports = {agent.name: fetch_health(client, agent.id) for agent in agents}
     if invocation["output"] == "json":
-        print_json({name: one.json() for name, one in found.items()})
+        print_json({name: report.json() for name, report in reports.items()})
         return 0
     for agent in agents:
         sys.stdout.write(f"{workspace.name}.{agent.name}  {agent.status}\n")
-        for line in lines_of(found[agent.name], 10):
+        for line in lines_of(reports[agent.name], 10):
             sys.stdout.write(f"  {line}\n")
     return 0
 
@@ -202,7 +204,7 @@ AGENT_INSTRUCTIONS = Command(
 )
 ROTATE_TOKEN = Command(
     words="external-workspaces rotate-token",
-    summary="Give an external agent a new token; the old one works until the new one is used",
+    summary="Rotate an external agent's token; the old one is valid until the new one is used",
     usage="[user/]workspace[.agent]",
     run=_rotate,
     options=(output_option(("text", "json"), "text"),),
@@ -211,7 +213,7 @@ ROTATE_TOKEN = Command(
 )
 HEALTH = Command(
     words="external-workspaces health",
-    summary="Show how an attached machine is, and why it was away",
+    summary="Show the health of an attached machine and why it disconnected",
     usage="[user/]workspace[.agent]",
     run=_health,
     options=(output_option(("text", "json"), "text"),),

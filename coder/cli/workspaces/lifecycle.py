@@ -1,4 +1,4 @@
-"""`coder start`, `stop`, `restart`, `update`, `delete`: builds, watched to their end."""
+"""`coder start`, `stop`, `restart`, `update`, `delete`: start a build and watch it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, parse_time, say
 from coder.cli.progress import watch_build
-from coder.cli.provisioning.no_provisioner import WAIT, settle_build
+from coder.cli.provisioning.no_provisioner import WAIT, handle_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import START as START_ACTION
@@ -31,13 +31,13 @@ from coder.net.errors import HttpError
 def build(
     invocation: Invocation, client: BlockingClient, workspace: Workspace, transition: str, **extra: object
 ) -> WorkspaceBuild:
-    """Queues a build and, unless told otherwise, watches it. Raises HttpError 409 when one is active."""
+    """Queue a build and watch it unless `--no-wait` is set. Raise HttpError 409 if another build is active."""
     body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
     if invocation.options.get("log_debug"):
         body["log_level"] = "debug"
     created = read(client.request("POST", f"/api/v2/workspaces/{workspace.id}/builds", json=body), WorkspaceBuild)
     wait = not invocation.options.get("no_wait")
-    settle_build(invocation, client, created, waits=wait)
+    handle_build(invocation, client, created, waits=wait)
     return watch_build(client, created) if wait else created
 
 
@@ -70,7 +70,7 @@ def _values_for(
     require_logins(invocation, client, version, workspace.owner_id)
     path = f"/api/v2/workspacebuilds/{workspace.latest_build.id}/parameters"
     before = read(client.request("GET", path), list[WorkspaceBuildParameter])
-    known = KnownValues(action, previous={one.name: one.value for one in before})
+    known = KnownValues(action, previous={item.name: item.value for item in before})
     values = resolve_values(invocation, VersionParameters(client, version, workspace.owner_name), known)
     return {"template_version_id": version, "rich_parameter_values": values}
 
@@ -84,7 +84,7 @@ def _update(invocation: Invocation) -> int:
         return 0
     extra = _values_for(invocation, client, workspace, workspace.template_active_version_id, UPDATE_ACTION)
     if workspace.latest_build.transition == "start":
-        # Whatever the old version holds on to is let go before the new one starts.
+        # Stop the old version, so that its resources are released before the new one starts.
         sys.stdout.write("Stopping the workspace before it is updated.\n")
         build(invocation, client, workspace, "stop")
     build(invocation, client, workspace, "start", **extra)
@@ -122,7 +122,7 @@ def _delete(invocation: Invocation) -> int:
     owner = f"{workspace.owner_name}/{workspace.name}"
     say(f"{owner} was last used {days} days ago")
     if invocation["abandon"] or invocation["orphan"]:
-        _show_remains(client, workspace)
+        _print_remaining(client, workspace)
     confirm(invocation, "Confirm delete workspace?")
     if invocation["abandon"]:
         client.request("POST", f"/api/v2/workspaces/{workspace.id}/abandon")
@@ -134,20 +134,20 @@ def _delete(invocation: Invocation) -> int:
     return 0
 
 
-def _show_remains(client: BlockingClient, workspace: Workspace) -> None:
-    """What nobody will remove: the person has to."""
+def _print_remaining(client: BlockingClient, workspace: Workspace) -> None:
+    """Print the resources that the user has to remove manually."""
     try:
-        found = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}/inventory"), WorkspaceInventory)
+        inventory = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}/inventory"), WorkspaceInventory)
     except HttpError:
         return  # an older server
-    if not found.readable:
-        say("The workspace has a Terraform state that cannot be read: nobody can say what remains.")
-    elif not found.resources:
+    if not inventory.readable:
+        say("The workspace's Terraform state cannot be read, so the remaining resources are unknown.")
+    elif not inventory.resources:
         say("The Terraform state knows of nothing that would remain.")
     else:
         say("These are not removed and may remain:")
-    for one in found.resources:
-        say(f"  {one.address}" + (f" ({one.id})" if one.id else ""))
+    for resource in inventory.resources:
+        say(f"  {resource.address}" + (f" ({resource.id})" if resource.id else ""))
 
 
 def _now() -> str:
@@ -159,7 +159,7 @@ REASON = Option(
     "reason",
     default="cli",
     choices=REASONS_FOR_CLIENTS,
-    help="Why the workspace is built, as its history shows it; for programs that call this command.",
+    help="Reason of the build in the workspace's history; for programs that call this command.",
 )
 LOG_DEBUG = Option(
     "log_debug",
@@ -167,7 +167,7 @@ LOG_DEBUG = Option(
     kind="bool",
     default=False,
     hidden=True,
-    help="Let the provisioner log everything it does, to find out why a build fails; for template administrators.",
+    help="Log provisioner debug messages; requires template administrator rights.",
 )
 _START_OPTIONS = (
     Option(
@@ -175,7 +175,7 @@ _START_OPTIONS = (
         "no-wait",
         kind="bool",
         default=False,
-        help="Return as soon as the build is queued instead of following it to its end.",
+        help="Return when the build is queued instead of waiting for it to finish.",
     ),
     REASON,
     LOG_DEBUG,
@@ -233,14 +233,14 @@ DELETE = Command(
             "orphan",
             kind="bool",
             default=False,
-            help="Forget the workspace without destroying its resources, which then have to be removed by hand.",
+            help="Delete the workspace without destroying its resources, which you then have to remove manually.",
         ),
         Option(
             "abandon",
             "abandon",
             kind="bool",
             default=False,
-            help="Give the workspace up without a provisioner: lists what may remain, removes nothing.",
+            help="Abandon the workspace without a provisioner: lists resources that may remain, destroys none.",
         ),
         LOG_DEBUG,
         WAIT,

@@ -1,4 +1,4 @@
-"""`coder open`: a workspace in the desktop editor, or one of its apps in the browser."""
+"""`coder open`: opens a workspace in the desktop editor, or one of its apps in the browser."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from coder.client.answers import read
 from coder.domain.apps.external_addresses import explain_address
 
 
-def _agent_of(workspace: Workspace, wanted: str) -> WorkspaceAgent:
+def _agent_of(workspace: Workspace, name: str) -> WorkspaceAgent:
     resources = workspace.latest_build.resources
     agents = [agent for resource in resources for agent in resource.agents or ()]
     if not agents:
         raise CoderError("no_agent", f'workspace "{workspace.name}" has no agents', "Is it started?")
-    if not wanted:
+    if not name:
         return agents[0]
-    found = next((agent for agent in agents if agent.name == wanted), None)
-    if found is None:
+    match = next((agent for agent in agents if agent.name == name), None)
+    if match is None:
         names = ", ".join(agent.name for agent in agents)
-        raise CoderError("no_agent", f'agent not found by name "{wanted}", available agents: [{names}]')
-    return found
+        raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
+    return match
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -43,9 +43,9 @@ def _split(name: str) -> tuple[str, str]:
 
 def _vscode(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name, wanted = _split(invocation.args[0])
+    name, agent_name = _split(invocation.args[0])
     workspace = find_workspace(client, name)
-    agent = _agent_of(workspace, wanted)
+    agent = _agent_of(workspace, agent_name)
     folder = _folder(agent, invocation.args[1] if len(invocation.args) > 1 else "")
     query = {
         "owner": workspace.owner_name,
@@ -64,26 +64,26 @@ def _vscode(invocation: Invocation) -> int:
     return 0
 
 
-def _folder(agent: WorkspaceAgent, given: str) -> str:
-    """The directory asked for, relative ones from the agent's own; the agent's own if none is."""
+def _folder(agent: WorkspaceAgent, directory: str) -> str:
+    """Return the requested directory, resolved against the agent's; without a request, the agent's."""
     base = agent.expanded_directory or agent.directory or ""
-    if not given:
+    if not directory:
         return base
-    is_absolute = given.startswith("/") or given[1:3] == ":\\"
-    return given if is_absolute or not base else f"{base.rstrip('/')}/{given}"
+    is_absolute = directory.startswith("/") or directory[1:3] == ":\\"
+    return directory if is_absolute or not base else f"{base.rstrip('/')}/{directory}"
 
 
 def _app(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name, wanted = _split(invocation.args[0])
+    name, agent_name = _split(invocation.args[0])
     workspace = find_workspace(client, name)
-    agent = _agent_of(workspace, wanted)
+    agent = _agent_of(workspace, agent_name)
     slugs = [app.slug for app in agent.apps]
     if len(invocation.args) < 2:
         sys.stdout.write("".join(f"{slug}\n" for slug in slugs))
         return 0
     slug = invocation.args[1]
-    app = next((one for one in agent.apps if one.slug == slug), None)
+    app = next((app for app in agent.apps if app.slug == slug), None)
     if app is None:
         say(f'ERROR: App "{slug}" not found in workspace "{workspace.name}"!')
         say(f"Available apps: [{' '.join(slugs)}]")
@@ -91,7 +91,7 @@ def _app(invocation: Invocation) -> int:
     regions = read(client.request("GET", "/api/v2/regions"), RegionsResponse).regions
     region = _region(regions, invocation["region"])
     url = _app_url(region, workspace, agent, app)
-    # Somebody else may have written it, and what it is handed to runs programs and reads files.
+    # Another user can have written the address, and its handler can run programs and read files.
     if app.external and (problem := explain_address(url)):
         raise CoderError("no_link", f'the address of "{slug}" {problem}: {url}')
     say(f"Opening {url}")
@@ -101,11 +101,11 @@ def _app(invocation: Invocation) -> int:
 
 
 def _region(regions: list[Region], name: str) -> Region:
-    found = next((region for region in regions if region.name == name), None)
-    if found is None:
+    match = next((region for region in regions if region.name == name), None)
+    if match is None:
         names = ", ".join(region.name for region in regions)
         raise CoderError("no_region", f'region "{name}" not found', f"Known: {names}")
-    return found
+    return match
 
 
 def _app_url(region: Region, workspace: Workspace, agent: WorkspaceAgent, app: WorkspaceApp) -> str:
@@ -122,7 +122,7 @@ def _app_url(region: Region, workspace: Workspace, agent: WorkspaceAgent, app: W
 
 
 def _open(address: str) -> bool:
-    """Hands an address to the desktop. False when there is none."""
+    """Open an address on the desktop. Return False without a desktop."""
     opener = {"darwin": ["open"], "win32": ["rundll32", "url.dll,FileProtocolHandler"]}.get(sys.platform, ["xdg-open"])
     if shutil.which(opener[0]) is None:
         return False
@@ -143,7 +143,7 @@ VSCODE = Command(
             "CODER_OPEN_VSCODE_GENERATE_TOKEN",
             kind="bool",
             default=False,
-            help="Put a fresh session token into the address, for editors that are not signed in.",
+            help="Add a new session token to the address, for editors that are not logged in.",
         ),
     ),
 )
@@ -160,7 +160,7 @@ APP = Command(
             "region",
             "CODER_OPEN_APP_REGION",
             default="primary",
-            help='Workspace proxy to open the app through, by name; "primary" is the server itself.',
+            help='Name of the workspace proxy to open the app through; "primary" is the server.',
         ),
     ),
 )

@@ -1,7 +1,7 @@
-"""Which parameter values a build is sent: from flags, presets and earlier builds, and last from the person.
+"""Resolution of a build's parameter values: from flags, presets, earlier builds, and prompts.
 
-The server renders the form after every answer, since a parameter's options, default or very existence may depend on
-others (`Form`). What is wrong with an answer is the server's to say; it is shown and asked again.
+The server renders the form after every answer, since a parameter's options, default or existence can depend on others
+(`Form`). The server validates each answer; an error is printed and the prompt repeats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uuid import UUID
 from coder.api.people.users import User
 from coder.api.templates.parameters import DynamicParametersResponse, PreviewParameter, TemplateVersionParameter
 from coder.base.errors import CoderError
-from coder.cli.choices import Choice, is_interactive, picked, select, select_many, write_list
+from coder.cli.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
 from coder.cli.command import Invocation
 from coder.cli.output import ask
 from coder.cli.workspaces.parameters import given_values, pairs
@@ -26,11 +26,11 @@ from coder.net.errors import HttpError
 
 CREATE, START, UPDATE = "create", "start", "update"
 _ROUNDS = 200
-"""More answers than any form has fields."""
+"""Maximum rounds of answers, more than any form has fields."""
 
 
 class VersionParameters:
-    """A version's parameters for given values."""
+    """Parameters of a template version, rendered for given values."""
 
     def __init__(self, client: BlockingClient, version_id: UUID, owner: str) -> None:
         self._client = client
@@ -40,17 +40,17 @@ class VersionParameters:
         self._fixed: list[TemplateVersionParameter] | None = None
 
     def read(self, inputs: Mapping[str, str]) -> list[FormParameter]:
-        """The parameters in their order."""
+        """Return the parameters in order."""
         if self._fixed is None:
             answer = self._evaluate(inputs)
             if answer is not None:
-                return [_rendered(one) for one in answer]
-            found = self._client.request("GET", f"{self._path}/rich-parameters")
-            self._fixed = read(found, list[TemplateVersionParameter])
-        return [_fixed(one, inputs) for one in self._fixed]
+                return [_rendered(item) for item in answer]
+            fixed_parameters = self._client.request("GET", f"{self._path}/rich-parameters")
+            self._fixed = read(fixed_parameters, list[TemplateVersionParameter])
+        return [_fixed(item, inputs) for item in self._fixed]
 
     def _evaluate(self, inputs: Mapping[str, str]) -> list[PreviewParameter] | None:
-        """None when the server cannot render this version, or not for this owner."""
+        """Return the form; None if the server cannot render this version, or not for this owner."""
         try:
             if not self._owner_id:
                 owner = self._client.request("GET", f"/api/v2/users/{quote(self._owner)}")
@@ -73,7 +73,7 @@ class FormOption:
 
 @dataclass(frozen=True, slots=True)
 class FormParameter:
-    """What a person is asked, whichever way the server told of it."""
+    """Parameter of the form, from either of the server's formats."""
 
     name: str
     title: str
@@ -85,133 +85,140 @@ class FormParameter:
     default_value: str
     options: tuple[FormOption, ...] = ()
     value: str | None = None
-    "With the answers so far; None where there is none."
+    "Value with the current answers; None without a value."
     problems: tuple[str, ...] = ()
-    "What is wrong with that."
+    "Validation errors of the value."
 
 
-def _rendered(one: PreviewParameter) -> FormParameter:
+def _rendered(preview: PreviewParameter) -> FormParameter:
     return FormParameter(
-        name=one.name,
-        title=one.display_name or one.name,
-        description=one.description,
-        type=one.type,
-        mutable=one.mutable,
-        ephemeral=one.ephemeral,
-        required=one.required,
-        default_value=one.default_value.value if one.default_value.valid else "",
-        options=tuple(FormOption(option.name, option.value.value, option.description) for option in one.options),
-        value=one.value.value if one.value.valid else None,
-        problems=tuple(f"{said.summary}: {said.detail}" for said in one.diagnostics if said.severity == "error"),
+        name=preview.name,
+        title=preview.display_name or preview.name,
+        description=preview.description,
+        type=preview.type,
+        mutable=preview.mutable,
+        ephemeral=preview.ephemeral,
+        required=preview.required,
+        default_value=preview.default_value.value if preview.default_value.valid else "",
+        options=tuple(FormOption(option.name, option.value.value, option.description) for option in preview.options),
+        value=preview.value.value if preview.value.valid else None,
+        problems=tuple(
+            f"{diagnostic.summary}: {diagnostic.detail}"
+            for diagnostic in preview.diagnostics
+            if diagnostic.severity == "error"
+        ),
     )
 
 
-def _fixed(one: TemplateVersionParameter, inputs: Mapping[str, str]) -> FormParameter:
+def _fixed(parameter: TemplateVersionParameter, inputs: Mapping[str, str]) -> FormParameter:
     return FormParameter(
-        name=one.name,
-        title=one.display_name or one.name,
-        description=one.description_plaintext,
-        type=one.type,
-        mutable=one.mutable,
-        ephemeral=one.ephemeral,
-        required=one.required,
-        default_value=one.default_value,
-        options=tuple(FormOption(option.name, option.value, option.description) for option in one.options),
-        value=inputs.get(one.name, one.default_value),
+        name=parameter.name,
+        title=parameter.display_name or parameter.name,
+        description=parameter.description_plaintext,
+        type=parameter.type,
+        mutable=parameter.mutable,
+        ephemeral=parameter.ephemeral,
+        required=parameter.required,
+        default_value=parameter.default_value,
+        options=tuple(FormOption(option.name, option.value, option.description) for option in parameter.options),
+        value=inputs.get(parameter.name, parameter.default_value),
     )
 
 
 @dataclass(slots=True)
 class KnownValues:
-    """Everything that is known before anybody is asked."""
+    """Values known before any prompt."""
 
     action: str
     previous: Mapping[str, str] = field(default_factory=dict)
-    "Values of the last build; the server carries them over."
+    "Values of the last build, which the server keeps."
     copied: Mapping[str, str] = field(default_factory=dict)
-    "Values of another workspace, sent where the template still has them."
+    "Values of another workspace, sent if the template still has the parameters."
     preset: Mapping[str, str] = field(default_factory=dict)
-    "The server sets these; they beat what is given."
+    "Values that the server sets; they override flags."
 
 
 def resolve_values(invocation: Invocation, form: VersionParameters, known: KnownValues) -> list[dict[str, str]]:
-    """Values to send with a build. Raises CoderError for what the template does not have or does not allow."""
-    given = given_values(invocation)
+    """Return the values to send with a build. Raise CoderError for unknown parameters and rejected values."""
+    flag_values = given_values(invocation)
     offered = pairs(invocation["parameter_default"], "parameter-default")
-    chosen: dict[str, str] = dict(given)
-    asked: set[str] = set()
+    chosen: dict[str, str] = dict(flag_values)
+    prompted: set[str] = set()
     seen: dict[str, FormParameter] = {}
     for _ in range(_ROUNDS):
         parameters = form.read({**known.previous, **known.copied, **chosen, **known.preset})
-        seen |= {one.name: one for one in parameters}
-        _refuse_slips(given, seen)
-        open_one = next((one for one in parameters if _wants_answer(invocation, one, chosen, asked, known)), None)
+        seen |= {parameter.name: parameter for parameter in parameters}
+        _reject_near_misses(flag_values, seen)
+        open_one = next(
+            (parameter for parameter in parameters if _needs_answer(invocation, parameter, chosen, prompted, known)),
+            None,
+        )
         if open_one is None:
             break
         name = open_one.name
         before = known.previous.get(name) or offered.get(name) or open_one.default_value
         chosen[name] = prompt(open_one, before)
-        asked.add(name)
-    _check_given(invocation, given, seen, known)
+        prompted.add(name)
+    _check_given(invocation, flag_values, seen, known)
     copied = {name: value for name, value in known.copied.items() if name in seen and not seen[name].ephemeral}
     return [{"name": name, "value": value} for name, value in {**copied, **chosen}.items()]
 
 
-def _wants_answer(
-    invocation: Invocation, one: FormParameter, chosen: Mapping[str, str], asked: set[str], known: KnownValues
+def _needs_answer(
+    invocation: Invocation, parameter: FormParameter, chosen: Mapping[str, str], prompted: set[str], known: KnownValues
 ) -> bool:
-    name = one.name
+    name = parameter.name
     if name in known.preset:
         return False
     if name in chosen:
-        return name in asked and bool(one.problems)  # the last answer was not good: ask again
-    wants_all = bool(invocation["always_prompt"]) and one.mutable and not one.ephemeral
-    if one.ephemeral:
+        return name in prompted and bool(parameter.problems)  # the last answer is invalid: prompt again
+    prompts_all = bool(invocation["always_prompt"]) and parameter.mutable and not parameter.ephemeral
+    if parameter.ephemeral:
         return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
     if name in known.previous or name in known.copied:
-        return wants_all or (known.action == UPDATE and _is_no_option(one))
-    if one.required:
+        return prompts_all or (known.action == UPDATE and _is_no_option(parameter))
+    if parameter.required:
         return True
     if _takes_default(invocation, name):
         return False
-    return known.action == CREATE or wants_all or (known.action == UPDATE and not one.mutable)
+    return known.action == CREATE or prompts_all or (known.action == UPDATE and not parameter.mutable)
 
 
-def _is_no_option(one: FormParameter) -> bool:
-    """The last build's value is not among the options of the version updated to."""
-    return bool(one.options) and one.type != "list(string)" and bool(one.problems)
+def _is_no_option(parameter: FormParameter) -> bool:
+    """Return whether the last build's value is not an option of the new version."""
+    return bool(parameter.options) and parameter.type != "list(string)" and bool(parameter.problems)
 
 
 def _takes_default(invocation: Invocation, name: str) -> bool:
-    """True when nobody shall be asked about a parameter that has a default."""
+    """Return whether to use a parameter's default without a prompt."""
     offered = pairs(invocation["parameter_default"], "parameter-default")
     return bool(invocation["use_defaults"] or (invocation.options.get("yes") and name not in offered))
 
 
-def _refuse_slips(given: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
-    """Names that are almost a parameter's are said at once; others may still come up with a later answer."""
+def _reject_near_misses(flag_values: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
+    """Raise CoderError for names that nearly match a parameter; others can become valid after a later answer."""
     from difflib import get_close_matches
 
-    for name in given:
+    for name in flag_values:
         if name not in seen and get_close_matches(name, list(seen), cutoff=0.8):
             raise _unknown(name, list(seen))
 
 
 def _check_given(
-    invocation: Invocation, given: Mapping[str, str], seen: Mapping[str, FormParameter], known: KnownValues
+    invocation: Invocation, flag_values: Mapping[str, str], seen: Mapping[str, FormParameter], known: KnownValues
 ) -> None:
     ephemeral_given = {
         **pairs(invocation["ephemeral_parameter"], "ephemeral-parameter"),
         **pairs(invocation["build_option"], "build-option"),
     }
-    for name, value in given.items():
-        one = seen.get(name)
-        if one is None:
+    for name, value in flag_values.items():
+        parameter = seen.get(name)
+        if parameter is None:
             raise _unknown(name, list(seen))
-        if one.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
-            said = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
-            raise CoderError("parameter", f"{said}--ephemeral-parameter flag")
-        if not one.mutable and known.action != CREATE and known.previous.get(name, value) != value:
+        if parameter.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
+            message = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
+            raise CoderError("parameter", f"{message}--ephemeral-parameter flag")
+        if not parameter.mutable and known.action != CREATE and known.previous.get(name, value) != value:
             raise CoderError("parameter", f'parameter "{name}" is immutable and cannot be updated')
 
 
@@ -223,20 +230,20 @@ def _unknown(name: str, known: list[str]) -> CoderError:
     return CoderError("parameter", f'parameter "{name}" is not present in the template', hint)
 
 
-# ---- asking
+# ---- prompts
 
 
 def prompt(parameter: FormParameter, default: str) -> str:
-    """Shows a parameter with its description and options, returns the answer as the API wants it."""
-    out = sys.stdout
-    out.write(f"\n{parameter.title}\n")
+    """Print a parameter with its description and options, and return the answer in the API's form."""
+    stdout = sys.stdout
+    stdout.write(f"\n{parameter.title}\n")
     for line in parameter.description.splitlines():
-        out.write(f"  {line}\n")
+        stdout.write(f"  {line}\n")
     for problem in parameter.problems if parameter.value is not None else ():
-        out.write(f"  ! {problem}\n")
-    choices = [Choice(one.value, one.name, one.description) for one in parameter.options]
+        stdout.write(f"  ! {problem}\n")
+    choices = [Choice(option.value, option.name, option.description) for option in parameter.options]
     if parameter.type == "list(string)":
-        return _ask_list(choices, default)
+        return _prompt_list(choices, default)
     if parameter.type == "bool" and not choices:
         if not is_interactive():
             return _bool_answer(ask("Enter true or false:", default=default))
@@ -244,20 +251,20 @@ def prompt(parameter: FormParameter, default: str) -> str:
     return select("Enter a value:", choices, default=default) if choices else ask("Enter a value:", default=default)
 
 
-def _ask_list(choices: list[Choice], default: str) -> str:
+def _prompt_list(choices: list[Choice], default: str) -> str:
     if choices and is_interactive():
         return json.dumps(select_many("Choose values:", choices, defaults=_list_of(default)))
-    write_list(choices, [default])
+    print_choices(choices, [default])
     return _list_answer(ask("Enter values, separated by commas:", default=default), choices)
 
 
 def _list_of(value: str) -> list[str]:
-    """The items of a list's JSON; none for anything else."""
+    """Return the items of a JSON list; none for other values."""
     try:
-        found = json.loads(value)
+        items = json.loads(value)
     except ValueError:
         return []
-    return [str(item) for item in found] if isinstance(found, list) else []
+    return [str(item) for item in items] if isinstance(items, list) else []
 
 
 def _bool_answer(answer: str) -> str:
@@ -267,4 +274,4 @@ def _bool_answer(answer: str) -> str:
 def _list_answer(answer: str, choices: list[Choice]) -> str:
     if answer.lstrip().startswith("["):
         return answer
-    return json.dumps([picked(part.strip(), choices) for part in answer.split(",") if part.strip()])
+    return json.dumps([resolve_choice(part.strip(), choices) for part in answer.split(",") if part.strip()])

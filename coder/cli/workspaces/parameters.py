@@ -1,4 +1,4 @@
-"""Flags that give parameter values, and what they say. Which values a build is sent is `parameter_form.py`."""
+"""Flags for parameter values, and their parsing. `parameter_form.py` resolves the values of a build."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS = (
         "CODER_RICH_PARAMETER",
         kind="string-array",
         default=(),
-        help="Value of a parameter, like region=eu; may be given several times.",
+        help="Value of a parameter, like region=eu; may be repeated.",
     ),
     Option(
         "parameter_default",
@@ -31,7 +31,7 @@ OPTIONS = (
         "CODER_RICH_PARAMETER_DEFAULT",
         kind="string-array",
         default=(),
-        help="Offer this value, name=value, instead of the template's default when asking.",
+        help="Default value in prompts, name=value, instead of the template's default.",
     ),
     PARAMETER_FILE,
     Option(
@@ -40,7 +40,7 @@ OPTIONS = (
         "CODER_EPHEMERAL_PARAMETER",
         kind="string-array",
         default=(),
-        help="Value of a parameter that counts for this one build only, like clean=true.",
+        help="Value of an ephemeral parameter, like clean=true; applies to this build only.",
     ),
     Option(
         "prompt_ephemeral",
@@ -48,7 +48,7 @@ OPTIONS = (
         "CODER_PROMPT_EPHEMERAL_PARAMETERS",
         kind="bool",
         default=False,
-        help="Ask for the parameters that count for one build only.",
+        help="Prompt for ephemeral parameters, which apply to one build only.",
     ),
     Option(
         "use_defaults",
@@ -56,14 +56,14 @@ OPTIONS = (
         "CODER_WORKSPACE_USE_PARAMETER_DEFAULTS",
         kind="bool",
         default=False,
-        help="Take the default of every parameter that has no value yet, without asking.",
+        help="Use the default of every parameter without a value, without prompts.",
     ),
     Option(
         "always_prompt",
         "always-prompt",
         kind="bool",
         default=False,
-        help="Ask for every parameter, also for those that have a value already.",
+        help="Prompt for every parameter, including those that have a value.",
     ),
     Option("build_option", "build-option", "CODER_BUILD_OPTION", kind="string-array", default=(), hidden=True),
     Option("build_options", "build-options", kind="bool", default=False, hidden=True),
@@ -71,18 +71,19 @@ OPTIONS = (
 
 
 def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
-    """`name=value` texts. Several may share one flag, split at commas; lists keep theirs. Raises CoderError."""
-    found = {}
+    """Parse `name=value` texts. One flag can have several, separated by commas; lists keep their commas. Raise
+    CoderError."""
+    values = {}
     for line in _whole(pieces):
         name, equals, value = line.partition("=")
         if not equals:
             raise CoderError("parameter", f"--{flag} {quoted(line)} needs the form name=value")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _whole(pieces: Sequence[str]) -> list[str]:
-    """Undoes the splitting at commas inside of quotes (CSV, as upstream wants lists to be written) and JSON lists."""
+    """Rejoin texts that were split at commas inside quotes (CSV, upstream's format of lists) and JSON lists."""
     lines: list[str] = []
     for piece in pieces:
         if lines and _is_open(lines[-1]):
@@ -103,18 +104,18 @@ def _is_open(line: str) -> bool:
 
 
 def given_values(invocation: Invocation) -> dict[str, str]:
-    """What flags and the file say; flags win."""
-    found: dict[str, str] = {}
+    """Return the values of flags and the file; flags override the file."""
+    values: dict[str, str] = {}
     path = invocation["rich_parameter_file"]
     if path:
-        found |= values_of_file(Path(path))
-    found |= pairs(invocation["build_option"], "build-option")
-    found |= pairs(invocation["ephemeral_parameter"], "ephemeral-parameter")
-    return found | pairs(invocation["parameter"], "parameter")
+        values |= values_of_file(Path(path))
+    values |= pairs(invocation["build_option"], "build-option")
+    values |= pairs(invocation["ephemeral_parameter"], "ephemeral-parameter")
+    return values | pairs(invocation["parameter"], "parameter")
 
 
 def values_of_file(path: Path) -> dict[str, str]:
-    """Of a YAML file, name: value a line. Raises CoderError."""
+    """Read the values of a YAML file, one `name: value` per line. Raise CoderError."""
     import json
 
     import yaml

@@ -1,4 +1,4 @@
-"""Resources as a tree: what a workspace is made of, or will be."""
+"""Tree of a workspace's existing or planned resources."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from coder.net.errors import HttpError
 def show_plan(
     invocation: Invocation, client: BlockingClient, version_id: UUID, name: str, values: Sequence[Mapping[str, str]]
 ) -> None:
-    """Plans the workspace without making it and says what it would be made of: to a person, before being asked.
+    """Plan the workspace and print its planned resources, before the confirmation on a terminal.
 
-    Raises CoderError when the plan fails: the build would, too.
+    Raise CoderError if the plan fails, as the build would fail too.
     """
     if invocation["yes"] or not is_interactive():
         return
@@ -35,11 +35,11 @@ def show_plan(
         job = read(client.request("POST", root, json=body), ProvisionerJob)
         matched = read(client.request("GET", f"{root}/{job.id}/matched-provisioners"), MatchedProvisioners)
     except HttpError as error:
-        say(f"What it will be made of cannot be said: {error.message}")
+        say(f"The resources cannot be planned: {error.message}")
         return
     if not matched.available:
         client.request("PATCH", f"{root}/{job.id}/cancel", expect=(200, 400, 403))
-        say("What it will be made of cannot be said: no provisioner is there to plan it.")
+        say("The resources cannot be planned: no provisioner is connected.")
         return
     watch_job(client, f"{root}/{job.id}", ProvisionerJob)
     resources = read(client.request("GET", f"{root}/{job.id}/resources"), list[WorkspaceResource])
@@ -52,7 +52,7 @@ def show_plan(
 
 
 def planned_lines(resource: WorkspaceResource) -> list[str]:
-    """A resource that is not there yet, and its agents."""
+    """Return the lines of a planned resource and its agents."""
     cost = f"  (costs {resource.daily_cost} a day)" if resource.daily_cost else ""
     agents = resource.agents or []
     return [f"{resource.type}.{resource.name}{cost}"] + [
@@ -62,7 +62,7 @@ def planned_lines(resource: WorkspaceResource) -> list[str]:
 
 
 def head_line(workspace: Workspace, status: str) -> str:
-    """Name, state, template, and what it costs and how long it runs, where it does."""
+    """Return the line with name, state, template, cost and remaining time."""
     build = workspace.latest_build
     star = "★ " if workspace.favorite and is_interactive() else ""
     parts = [
@@ -80,16 +80,16 @@ def head_line(workspace: Workspace, status: str) -> str:
 
 
 def agent_lines(client: BlockingClient, workspace: Workspace, resource: WorkspaceResource) -> list[str]:
-    """The agents of a resource: how they are, how to get there, their apps and the ports that listen."""
+    """Return the lines of a resource's agents: state, connection command, apps and listening ports."""
     agents, lines = resource.agents or [], []
     for index, agent in enumerate(agents):
         target = workspace.name if len(agents) == 1 else f"{workspace.name}.{agent.name}"
         health = agent.health.reason or "healthy"
         states = [paint(word, CELL_STYLES.get(word, "")) for word in (agent.status, agent.lifecycle_state, health)]
-        where = f"({agent.operating_system}, {agent.architecture})"
+        platform = f"({agent.operating_system}, {agent.architecture})"
         rest = [agent.version] if agent.version else []
         lines.append(
-            "  ".join([f"{_branch(index, len(agents))} {agent.name} {where}", *states, *rest, f"coder ssh {target}"])
+            "  ".join([f"{_branch(index, len(agents))} {agent.name} {platform}", *states, *rest, f"coder ssh {target}"])
         )
         indent = "   " if index == len(agents) - 1 else "│  "
         lines += [f"{indent}{line}" for line in (*_app_lines(agent), *_port_lines(client, agent))]
@@ -97,15 +97,15 @@ def agent_lines(client: BlockingClient, workspace: Workspace, resource: Workspac
 
 
 def _app_lines(agent: WorkspaceAgent) -> list[str]:
-    found = []
+    lines = []
     for app in agent.apps:
         health = "" if app.health == "disabled" else f"  {paint(app.health, CELL_STYLES.get(app.health, ''))}"
-        found.append(f"app {app.slug}{health}")
-    return found
+        lines.append(f"app {app.slug}{health}")
+    return lines
 
 
 def _port_lines(client: BlockingClient, agent: WorkspaceAgent) -> list[str]:
-    """Ports somebody listens on. Nothing where the agent cannot be asked: the tree is worth showing without."""
+    """Return the lines of listening ports; none if the agent is unreachable, since the tree is useful without them."""
     if agent.status != "connected":
         return []
     try:
@@ -113,7 +113,7 @@ def _port_lines(client: BlockingClient, agent: WorkspaceAgent) -> list[str]:
     except HttpError:
         return []
     ports = read(answer, WorkspaceAgentListeningPortsResponse).ports
-    return [f"port {one.port}  {one.process_name}".rstrip() for one in ports]
+    return [f"port {port.port}  {port.process_name}".rstrip() for port in ports]
 
 
 def _branch(index: int, count: int) -> str:

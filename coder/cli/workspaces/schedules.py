@@ -1,4 +1,4 @@
-"""Times of day as people write them, to the cron line the API stores."""
+"""Conversion of users' times of day to the API's cron line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from coder.base.errors import CoderError
 
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*([aApP][mM])|(\d{1,2}):(\d{2})")
-"9AM and 9:30am, or 09:30: an hour alone says which half of the day it means."
+"9AM, 9:30am or 09:30; an hour without minutes requires am or pm."
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 
 def parse_schedule(words: list[str]) -> str:
-    """`9:30AM [Mon-Fri] [Europe/Berlin]` -> `CRON_TZ=Europe/Berlin 30 9 * * Mon-Fri`. Raises CoderError."""
+    """Convert `9:30AM [Mon-Fri] [Europe/Berlin]` to `CRON_TZ=Europe/Berlin 30 9 * * Mon-Fri`. Raise CoderError."""
     if not 1 <= len(words) <= 3:
         raise CoderError("schedule", "Schedule must be in the format <start-time> [day-of-week] [location]")
     match = _CLOCK.fullmatch(words[0])

@@ -1,4 +1,4 @@
-"""`coder sharing`: who else may use a workspace."""
+"""`coder sharing`: shares workspaces with users and groups."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ def _change(client: BlockingClient, workspace: Workspace, users: dict[str, str],
 
 
 def _with_roles(words: tuple[str, ...]) -> list[tuple[str, str]]:
-    """`name` or `name:role`."""
-    found = []
+    """Parse `name` or `name:role`."""
+    roles = []
     for word in words:
         name, _, role = word.partition(":")
         role = role or "use"
         if role not in ROLES:
             raise CoderError("role", f'invalid role "{role}": expected one of {", ".join(ROLES)}')
-        found.append((name, role))
-    return found
+        roles.append((name, role))
+    return roles
 
 
 def _user(client: BlockingClient, name: str) -> str:
@@ -96,14 +96,14 @@ _WHO = (
         "user",
         kind="string-array",
         default=(),
-        help="Users, separated by commas, each as name or name:role; roles are use and admin.",
+        help="Users, separated by commas, each as name or name:role; the roles are use and admin.",
     ),
     Option(
         "group",
         "group",
         kind="string-array",
         default=(),
-        help="Groups, separated by commas, each as name or name:role; roles are use and admin.",
+        help="Groups, separated by commas, each as name or name:role; the roles are use and admin.",
     ),
 )
 _OUTPUT = (column_option(COLUMNS, COLUMNS), output_option())

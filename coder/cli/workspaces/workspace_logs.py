@@ -1,4 +1,4 @@
-"""`coder logs`: the log of a workspace's build, then those of its agents."""
+"""`coder logs`: prints the log of a workspace's build, then those of its agents."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def _logs(invocation: Invocation) -> int:
 
 
 def _chosen(client: BlockingClient, workspace: Workspace, number: int) -> WorkspaceBuild:
-    """A build by its number; zero and below count back from the latest."""
+    """Return the build with this number; zero and below count back from the latest."""
     latest = workspace.latest_build
-    wanted = number if number > 0 else latest.build_number + number
-    if wanted == latest.build_number:
+    build_number = number if number > 0 else latest.build_number + number
+    if build_number == latest.build_number:
         return latest
-    if wanted < 1:
+    if build_number < 1:
         raise CoderError("build", f"there is no build {number}", f"The latest is {latest.build_number}.")
-    path = f"/api/v2/users/{workspace.owner_id}/workspace/{workspace.name}/builds/{wanted}"
+    path = f"/api/v2/users/{workspace.owner_id}/workspace/{workspace.name}/builds/{build_number}"
     with doing("failed to get workspace build"):
         return read(client.request("GET", path), WorkspaceBuild)
 
@@ -65,7 +65,7 @@ def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
 
 
 async def _follow(client: BlockingClient, path: str) -> None:
-    """The build's lines to its end, then those of all agents until a newer build replaces them."""
+    """Print the build's lines until its end, then those of all agents until a newer build replaces them."""
     import trio
 
     from coder.client.logs import follow_agent_logs, follow_job_logs
@@ -102,7 +102,7 @@ LOGS = Command(
             kind="int",
             default=0,
             short="n",
-            help="Number of the build to read; 0 is the latest, -1 the one before it.",
+            help="Number of the build to print; 0 is the latest, -1 the previous one.",
         ),
         Option(
             "follow",
@@ -110,7 +110,7 @@ LOGS = Command(
             kind="bool",
             default=False,
             short="f",
-            help="Stay and print new lines as they come, until the build and its scripts have ended.",
+            help="Print new lines as they arrive, until the build and its scripts finish.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`coder schedule`: when a workspace starts and stops by itself. Times of day as people write them: `schedules.py`."""
+"""`coder schedule`: autostart and autostop of workspaces. `schedules.py` parses times of day."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from coder.net.blocking import BlockingClient
 
 COLUMNS = ("workspace", "starts at", "starts next", "stops after", "stops next")
 SHORTEST_EXTENSION = timedelta(minutes=29)
-"""Upstream's: what is shorter than half an hour does nothing for a deadline that people are warned about earlier."""
+"""Upstream's minimum: a shorter extension is useless, as users are warned half an hour before the deadline."""
 
 
 def _show(invocation: Invocation) -> int:
@@ -42,7 +42,7 @@ def _show(invocation: Invocation) -> int:
 
 
 def schedule_row(workspace: Workspace) -> dict[str, object]:
-    """Cells by column; times to the second."""
+    """Return the cells by column, with times to the second."""
     row = workspace_row(workspace)
     return {column: go_time(str(row[column])) if column.endswith("next") else row[column] for column in COLUMNS}
 
@@ -96,7 +96,7 @@ SHOW = Command(
             short="a",
             kind="bool",
             default=False,
-            help="List the schedules of everybody you may see, not only your own.",
+            help="List all schedules you can see, not only your own.",
         ),
         SEARCH,
         column_option(COLUMNS, COLUMNS),

@@ -1,4 +1,4 @@
-"""`coder rename`, `favorite`, `unfavorite`, `autoupdate`, `state …`: what is set on a workspace without building it."""
+"""`coder rename`, `favorite`, `unfavorite`, `autoupdate`, `state …`: changes to a workspace without a build."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _rename(invocation: Invocation) -> int:
     workspace = _workspace(client, invocation.args[0])
     sys.stdout.write("WARNING: A rename can result in data loss if a resource references the workspace name in the ")
     sys.stdout.write("template (e.g volumes). Please backup any data before proceeding.\n\n")
-    # --yes does not skip this: the name is typed out because volumes may hang on it (as upstream has it).
+    # --yes does not skip this prompt: the user types the name because volumes can depend on it (as upstream does).
     if ask(f'Type "{workspace.name}" to confirm rename:') != workspace.name:
         raise CoderError("canceled", "the name typed is not the workspace's", "Nothing was changed.")
     with doing("rename workspace"):
@@ -61,13 +61,13 @@ def _unfavorite(invocation: Invocation) -> int:
 def _autoupdate(invocation: Invocation) -> int:
     name, policy = invocation.args
     if policy not in {"always", "never"}:
-        said = f'validate policy: invalid option "{policy}" must be either of "always" or "never"'
-        raise CoderError("usage", said)
+        message = f'validate policy: invalid option "{policy}" must be either of "always" or "never"'
+        raise CoderError("usage", message)
     client = session.client(invocation)
     workspace = _workspace(client, name)
-    # Nothing is lost by it, so scripts are not asked.
+    # No data is lost, so no confirmation is required.
     if sys.stdin.isatty() and policy == "always" and workspace.automatic_updates != policy:
-        confirm(invocation, "Every start will take the template's active version. Is that wanted?")
+        confirm(invocation, "Every start will use the template's active version. Continue?")
     with doing("update workspace automatic updates policy"):
         path = f"/api/v2/workspaces/{workspace.id}/autoupdates"
         client.request("PUT", path, json={"automatic_updates": policy})
@@ -94,7 +94,7 @@ def _pull(invocation: Invocation) -> int:
         sys.stdout.buffer.write(state + b"\n")
         sys.stdout.flush()
         return 0
-    # A state holds secrets: nobody else reads the file.
+    # A state contains secrets, so the file is readable only by its owner.
     target = Path(invocation.args[1])
     target.touch(mode=0o600, exist_ok=True)
     with naming(target):
@@ -131,7 +131,7 @@ _BUILD = Option(
     kind="int",
     default=0,
     short="b",
-    help="Number of the build whose state is meant; the latest if left out.",
+    help="Number of the build whose state to use; defaults to the latest.",
 )
 
 RENAME = Command(
@@ -192,7 +192,7 @@ STATE_PUSH = Command(
             kind="bool",
             default=False,
             short="n",
-            help="Only store the state; no build is started with it.",
+            help="Store the state without starting a build.",
         ),
     ),
 )

@@ -56,7 +56,7 @@ _JOB = {"pending": "Queued", "canceling": "Canceling", "canceled": "Canceled", "
 
 
 def status_word(build: WorkspaceBuild) -> str:
-    """The STATUS cell: from (job status, transition)."""
+    """Return the STATUS cell of (job status, transition)."""
     job, transition = build.job.status, build.transition
     if job == "succeeded":
         return _DONE.get(transition, "Unknown")
@@ -66,7 +66,7 @@ def status_word(build: WorkspaceBuild) -> str:
 
 
 def workspace_row(workspace: Workspace) -> dict[str, object]:
-    """Cells of one workspace by column name."""
+    """Return the cells of a workspace by column name."""
     build = workspace.latest_build
     status = status_word(build)
     star = "★ " if workspace.favorite and sys.stdout.isatty() else ""
@@ -90,7 +90,7 @@ def workspace_row(workspace: Workspace) -> dict[str, object]:
 
 
 def _schedule(cron: str) -> str:
-    """`7:00AM Mon-Fri (Europe/Berlin)` of a weekly cron line; the line itself where it is anything else."""
+    """Format a weekly cron line as `7:00AM Mon-Fri (Europe/Berlin)`; return other lines unchanged."""
     if not cron:
         return ""
     zone = "UTC"
@@ -120,20 +120,20 @@ def _ttl(milliseconds: int) -> str:
 
 
 def search(invocation: Invocation, extra: str = "") -> str:
-    """The `q` of a list command: `--search`, nothing for `--all`, plus what the command itself demands."""
+    """Return the `q` of a list command: `--search`, empty for `--all`, plus the command's own terms."""
     shared = bool(invocation.options.get("shared_with_me"))
     if invocation.options.get("org"):
         extra = f"organization:{invocation['org']} {extra}".strip()
     if shared:
         extra = f"shared_with_user:me {extra}"
-    # The default asks for one's own, and nobody shares with oneself.
+    # The default query is for the user's own workspaces, which are never shared with the user.
     is_wide = invocation["all"] or shared
     query = "" if is_wide and not invocation.given("search") else invocation["search"]
     return f"{query} {extra}".strip()
 
 
 def fetch(client: BlockingClient, query: str) -> list[Workspace]:
-    """Those that the query matches."""
+    """Return the workspaces that match the query."""
     return _workspaces(_query(client, query))
 
 
@@ -152,7 +152,7 @@ def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
     with doing("query workspaces"):
         answer = _query(client, search(invocation, extra))
     if invocation["output"] == "json":
-        print_json(answer.json()["workspaces"] or [])  # as it came: no shape of ours need be loaded for it
+        print_json(answer.json()["workspaces"] or [])  # as received, so no msgspec struct has to be imported
         return 0
     workspaces = _workspaces(answer)
     if not workspaces:
@@ -163,14 +163,14 @@ def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
 
 
 def find_workspace(client: BlockingClient, name: str) -> Workspace:
-    """By `[owner/]workspace`. Raises HttpError 404."""
+    """Return the workspace `[owner/]workspace`. Raise HttpError 404."""
     from coder.api.workspaces.workspaces import Workspace
 
     return read(ask_for_workspace(client, name), Workspace)
 
 
 def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
-    """What the server says of `[owner/]workspace`. Raises HttpError 404."""
+    """Return the server's answer for `[owner/]workspace`. Raise HttpError 404."""
     owner, slash, workspace = name.partition("/")
     if not slash:
         owner, workspace = "me", name
@@ -228,7 +228,7 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             short="a",
             kind="bool",
             default=False,
-            help="List the workspaces of everybody you may see, not only your own.",
+            help="List all workspaces you can see, not only your own.",
         ),
         SEARCH,
         Option(
@@ -236,7 +236,7 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             "shared-with-me",
             kind="bool",
             default=False,
-            help="List only workspaces that other people share with you.",
+            help="List only workspaces that other users share with you.",
         ),
         column_option(COLUMNS, default_columns),
         output_option(),
@@ -247,7 +247,7 @@ SEARCH = Option(
     "search",
     "search",
     default="owner:me",
-    help='Query that chooses workspaces, like "owner:me status:running template:docker".',
+    help='Search query, like "owner:me status:running template:docker".',
 )
 LIST = Command(
     words="list",

@@ -1,4 +1,4 @@
-"""Lists to choose from: as they move, and by the keys of a terminal."""
+"""Selection lists: their state, and their keys on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from coder.cli.choices import ROWS, Choice, Chooser, picked
+from coder.cli.choices import ROWS, Choice, Chooser, resolve_choice
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Terminal, plain
 
@@ -17,19 +17,19 @@ COLOURS = [Choice("b", "Blue"), Choice("g", "Green", "like grass"), Choice("r", 
 UP, DOWN, LEFT, RIGHT, ENTER = "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C", "\r"
 
 
-def test_one_is_taken_where_the_cursor_stands() -> None:
+def test_enter_selects_at_cursor() -> None:
     assert Chooser(COLOURS, many=False).accept() == ["b"]
     chooser = Chooser(COLOURS, chosen=["g"], many=False)
     assert chooser.accept() == ["g"]
-    for by, expected in ((1, "r"), (1, "b"), (-1, "r"), (-1, "g")):
-        chooser.move(by)
+    for step, expected in ((1, "r"), (1, "b"), (-1, "r"), (-1, "g")):
+        chooser.move(step)
         assert chooser.accept() == [expected]
 
 
-def test_typing_narrows_the_list() -> None:
+def test_typing_filters_list() -> None:
     chooser = Chooser(COLOURS, many=False)
     chooser.type("RE")
-    assert [one.label for one in chooser.shown()] == ["Green", "Red"]
+    assert [item.label for item in chooser.shown()] == ["Green", "Red"]
     chooser.type("x")
     assert chooser.accept() is None and chooser.lines()[0][1].strip() == "nothing matches"
     chooser.move(1)
@@ -40,14 +40,14 @@ def test_typing_narrows_the_list() -> None:
     assert chooser.accept() == ["r"]
 
 
-def test_typing_does_nothing_where_nothing_is_searched() -> None:
+def test_typing_without_search() -> None:
     chooser = Chooser(COLOURS, many=False, searches=False)
     chooser.move(1)
     chooser.type("RE")
     assert chooser.typed == "" and chooser.accept() == ["g"]
 
 
-def test_many_are_marked() -> None:
+def test_marks_several() -> None:
     chooser = Chooser(COLOURS, chosen=["r", "other"], many=True)
     assert chooser.accept() == ["r", "other"]
     chooser.toggle()
@@ -59,7 +59,7 @@ def test_many_are_marked() -> None:
     assert chooser.accept() == ["g"]
 
 
-def test_other_answers_only_where_they_are_welcome() -> None:
+def test_other_answers_require_free() -> None:
     for free, expected in ((True, ["Pink"]), (False, [])):
         chooser = Chooser(COLOURS, many=True, free=free)
         chooser.type("Pink")
@@ -75,14 +75,14 @@ def test_long_lists_scroll() -> None:
         chooser.move(1)
 
 
-def test_a_line_is_read_by_value_label_or_place() -> None:
-    assert [picked(text, COLOURS) for text in ("g", "Green", "2", "4", "pink")] == ["g", "g", "g", "4", "pink"]
+def test_line_by_value_label_or_number() -> None:
+    assert [resolve_choice(text, COLOURS) for text in ("g", "Green", "2", "4", "pink")] == ["g", "g", "g", "4", "pink"]
 
 
 @contextmanager
 def example(words: str, **env: str) -> Iterator[Terminal]:
-    given = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **env}
-    terminal = Terminal([sys.executable, "-m", "coder", "exp", "prompt-example", *words.split()], given)
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **env}
+    terminal = Terminal([sys.executable, "-m", "coder", "exp", "prompt-example", *words.split()], environment)
     try:
         yield terminal
     finally:
@@ -111,17 +111,17 @@ def test_keys_at_a_terminal(words: str, keys: list[str], expected: str) -> None:
         assert terminal.code() == 0
 
 
-def test_ctrl_c_leaves_the_terminal_as_it_was() -> None:
+def test_ctrl_c_restores_terminal() -> None:
     with example("select") as terminal:
         terminal.expect("Blue")
         terminal.type("\x03")
         last = terminal.rest()
         assert terminal.code() == 130
-        assert last.endswith(b"\x1b[?25h")  # the cursor is seen again
+        assert last.endswith(b"\x1b[?25h")  # the cursor is visible again
 
 
 @pytest.mark.parametrize(("env", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_colour_is_left_out_on_request(env: dict[str, str], is_coloured: bool) -> None:
+def test_colour_is_optional(env: dict[str, str], is_coloured: bool) -> None:
     with example("select", **env) as terminal:
         seen = terminal.expect("Green")
         assert (b";36" in seen) == is_coloured
@@ -129,7 +129,7 @@ def test_colour_is_left_out_on_request(env: dict[str, str], is_coloured: bool) -
         terminal.rest()
 
 
-def test_a_terminal_that_cannot_draw_is_asked_on_a_line() -> None:
+def test_dumb_terminal_uses_lines() -> None:
     with example("select", TERM="dumb") as terminal:
         seen = terminal.expect("favorite color: ")
         assert b"\x1b" not in seen and b"  2. Green\r\n" in seen

@@ -1,4 +1,4 @@
-"""What TAB offers: commands, flags, choices, and the names the deployment knows."""
+"""Shell completion of commands, flags, choices, and the deployment's names."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_offers(line: list[str], offered: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("body", ["null", "{}", "[{}]", "<html>", '{"workspaces": 7}'])
-async def test_a_tab_never_fails(body: str, tmp_path: Path) -> None:
+async def test_completion_never_fails(body: str, tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply(body)
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "COMPLETION_MODE": "1"}
@@ -110,12 +110,12 @@ async def test_a_tab_never_fails(body: str, tmp_path: Path) -> None:
         assert (result.code, result.stdout, result.stderr) == (0, "", "")
 
 
-async def test_without_a_session_nothing_is_offered(tmp_path: Path) -> None:
+async def test_no_session_offers_nothing(tmp_path: Path) -> None:
     result = await run_cli(["ssh", ""], home=tmp_path, env={"COMPLETION_MODE": "1"})
     assert (result.code, result.stdout, result.stderr) == (0, "", "")
 
 
-async def test_the_deployment_of_the_line_is_asked(tmp_path: Path) -> None:
+async def test_uses_deployment_of_line(tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, path: reply(json.dumps(ANSWERS[path]))
         env = {"CODER_SESSION_TOKEN": "x", "COMPLETION_MODE": "1"}
@@ -123,23 +123,23 @@ async def test_the_deployment_of_the_line_is_asked(tmp_path: Path) -> None:
         assert (result.stdout, len(server.asked)) == ("docker\n", 1)
 
 
-@pytest.mark.parametrize("said", ["", "Documents/PowerShell/Microsoft.PowerShell_profile.ps1", "no path"])
-async def test_powershells_profile_is_where_it_says(said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", ["", "Documents/PowerShell/Microsoft.PowerShell_profile.ps1", "no path"])
+async def test_powershell_profile_path(answer: str, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    if said:
-        told = f"{tmp_path}/{said}" if "/" in said else said
-        (tools / "pwsh").write_text(f'#!/bin/sh\ntest "$4" = \'$PROFILE\' && echo "{told}"\n')
+    if answer:
+        profile = f"{tmp_path}/{answer}" if "/" in answer else answer
+        (tools / "pwsh").write_text(f'#!/bin/sh\ntest "$4" = \'$PROFILE\' && echo "{profile}"\n')
         (tools / "pwsh").chmod(0o755)
-    place = tmp_path / (said if "/" in said else ".config/powershell/Microsoft.PowerShell_profile.ps1")
+    path = tmp_path / (answer if "/" in answer else ".config/powershell/Microsoft.PowerShell_profile.ps1")
     for _ in range(2):  # a second time replaces the first
         result = await run_cli(["completion", "-s", "powershell"], home=tmp_path, env={"PATH": str(tools)})
         assert result.code == 0, result.stderr
-        assert str(place) in result.stderr
-        assert place.read_text().count("Register-ArgumentCompleter") == 1
+        assert str(path) in result.stderr
+        assert path.read_text().count("Register-ArgumentCompleter") == 1
 
 
-async def test_the_rest_of_a_persons_file_stays_byte_for_byte(tmp_path: Path) -> None:
+async def test_other_lines_are_unchanged(tmp_path: Path) -> None:
     own = b"# caf\xe9\r\nalias x=y\r\n\techo\x0c"
     rc = tmp_path / ".bashrc"
     rc.write_bytes(own)

@@ -1,15 +1,15 @@
-"""What each argument and flag names."""
+"""Kinds of names of arguments and flags."""
 
 from __future__ import annotations
 
 import pytest
 
 from coder.cli.command_table import COMMANDS
-from coder.cli.completion_names import FLAGS, KINDS, OF_COMMANDS, PLACES, kind_of_place, usage_words
+from coder.cli.completion_names import FLAGS, KINDS, OF_COMMANDS, PLACES, argument_kind, usage_words
 from coder.cli.main import load
 
 
-def test_every_word_of_a_usage_names_something_or_nothing() -> None:
+def test_every_usage_word_has_kind() -> None:
     usages = {name: usage_words(load(name).usage) for name in COMMANDS}
     for name, words in usages.items():
         assert " ".join(words) == load(name).usage, name
@@ -20,10 +20,10 @@ def test_every_word_of_a_usage_names_something_or_nothing() -> None:
     assert FLAGS.keys() <= flags
     kinds = {*PLACES.values(), *FLAGS.values(), *(kind for kinds in OF_COMMANDS.values() for kind in kinds)}
     known = {*KINDS, "", "always never", "manual"}
-    assert {kind.removesuffix("...") for kind in kinds} == known, "a kind nobody lists, or nobody means"
+    assert {kind.removesuffix("...") for kind in kinds} == known, "a kind that is not listed or not used"
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if "workspace" in load(name).usage.split(" ")[0]])
-def test_whoever_takes_a_workspace_is_offered_one(name: str) -> None:
+def test_workspace_arguments_complete(name: str) -> None:
     makes_one = name in {"create", "external-workspaces create"}
-    assert kind_of_place(load(name), 0) == ("" if makes_one else "workspaces")
+    assert argument_kind(load(name), 0) == ("" if makes_one else "workspaces")

@@ -1,6 +1,6 @@
-"""What a machine cannot do is said in a sentence: on Windows, and where packages of the server do not exist.
+"""Errors on machines that lack support: Windows, and platforms without packages of the server.
 
-What the slim program lacks: `tests/build/test_editions.py`.
+`tests/build/test_editions.py` covers the slim edition.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from coder.cli.main import main
 for words in sys.argv[3:]:
     print("==", words, main(words.split()), file=sys.stderr, flush=True)
 """
-"""Commands in a process without some modules: of libraries it has loaded what they would ask the platform for."""
+"""Script for commands in a process without some modules; libraries that query the platform are imported before."""
 
 
 @pytest.mark.parametrize(
-    ("platform", "name", "said"),
+    ("platform", "name", "message"),
     [
         ("win32", "fcntl", "does not run on Windows"),
         ("win32", "asyncpg", "does not run on Windows"),
@@ -45,26 +45,26 @@ for words in sys.argv[3:]:
         ("win32", "yaml", ""),
     ],
 )
-def test_what_a_machine_cannot_have_is_said(platform: str, name: str, said: str, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_unsupported_platform_error(platform: str, name: str, message: str, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(sys, "platform", platform)
-    if not said:
+    if not message:
         with pytest.raises(ModuleNotFoundError):
             explain_missing(ModuleNotFoundError(name=name))
         return
     assert explain_missing(ModuleNotFoundError(name=name)) == 1
-    told = capsys.readouterr().err
-    assert said in told and "Suggestion: " in told and len(told.splitlines()) == 2
+    stderr = capsys.readouterr().err
+    assert message in stderr and "Suggestion: " in stderr and len(stderr.splitlines()) == 2
 
 
-def test_lists_are_of_what_the_wheel_does_not_bring_everywhere() -> None:
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    somewhere = {re.split("[=<>;\\[]", line)[0] for line in wanted if "platform_machine" in line}
+def test_optional_packages_match_markers() -> None:
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    somewhere = {re.split("[=<>;\\[]", line)[0] for line in dependencies if "platform_machine" in line}
     modules = {"google-re2": "re2"}
     assert {modules.get(name, name.replace("-", "_")) for name in somewhere} == SERVER_PACKAGES
 
 
-def told(platform: str, lacking: frozenset[str], home: Path, *commands: str) -> dict[str, list[str]]:
-    """What each command says, its exit code last."""
+def run_without_modules(platform: str, lacking: frozenset[str], home: Path, *commands: str) -> dict[str, list[str]]:
+    """Return the output of each command, with its exit code last."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, platform, ",".join(sorted(lacking)), *commands],
         cwd=ROOT,
@@ -74,41 +74,43 @@ def told(platform: str, lacking: frozenset[str], home: Path, *commands: str) -> 
         check=False,
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in done.stderr.splitlines():
         if line.startswith("== "):
-            found[line[3:].rpartition(" ")[0]] = [*lines, line.rpartition(" ")[2]]
+            result[line[3:].rpartition(" ")[0]] = [*lines, line.rpartition(" ")[2]]
             lines = []
         else:
             lines.append(line)
-    return found
+    return result
 
 
-def test_the_server_says_which_package_is_missing(tmp_path: Path) -> None:
+def test_server_names_missing_package(tmp_path: Path) -> None:
     commands = ("server", "server backup", "version", "agent --help")
-    found = told("linux", SERVER_PACKAGES, tmp_path, *commands)
+    result = run_without_modules("linux", SERVER_PACKAGES, tmp_path, *commands)
     for words in commands[:2]:
-        sentence, suggestion, code = found[words]
+        sentence, suggestion, code = result[words]
         assert "no Python package" in sentence and "Agent and command line work" in suggestion and code == "1", words
-    assert [found[words][-1] for words in commands[2:]] == ["0", "0"]
+    assert [result[words][-1] for words in commands[2:]] == ["0", "0"]
 
 
-def test_windows_is_told_what_does_not_run_there(tmp_path: Path) -> None:
+def test_windows_error(tmp_path: Path) -> None:
     servers = ("server", "server backup", "bundle", "provisioner start --key x --url http://127.0.0.1:9")
-    found = told("win32", POSIX_MODULES | SERVER_PACKAGES, tmp_path, *servers, "agent", "agent install", "version")
+    result = run_without_modules(
+        "win32", POSIX_MODULES | SERVER_PACKAGES, tmp_path, *servers, "agent", "agent install", "version"
+    )
     for words in servers:
-        sentence, suggestion, code = found[words]
+        sentence, suggestion, code = result[words]
         assert "does not run on Windows" in sentence and "WSL" in suggestion and code == "1", words
     for words in ("agent", "agent install"):
-        text = "\n".join(found[words])
-        assert "this program has no agent for Windows" in text and found[words][-1] == "1"
-    assert "coder-windows-amd64.exe" in "\n".join(found["agent"]), "a daemon's next step is in its log"
-    assert found["version"] == ["0"]
+        text = "\n".join(result[words])
+        assert "this program has no agent for Windows" in text and result[words][-1] == "1"
+    assert "coder-windows-amd64.exe" in "\n".join(result["agent"]), "a daemon's next step is in its log"
+    assert result["version"] == ["0"]
 
 
 @pytest.mark.parametrize("words", [["agent"], ["agent", "install"], ["agent", "uninstall"]])
-async def test_no_agent_is_tried_on_windows(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_windows_rejects_agent(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     done = await run_cli(words, home=tmp_path, env={"APPDATA": str(tmp_path)})
     assert done.code == 1 and "this program has no agent for Windows" in done.stderr

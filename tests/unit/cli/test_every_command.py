@@ -37,7 +37,7 @@ NO_CHOICE = {
     "organizations settings show organization-sync": "of the whole deployment",
     "organizations settings set organization-sync": "of the whole deployment",
 }
-"""Commands with --org that may do without it where there are several organizations."""
+"""Commands with --org that do not require it with several organizations."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def run(words: list[str], server: OddServer, home: Path, **env: str) -> Re
     )
 
 
-def member_of_two(method: str, path: str) -> bytes:
+def answers_of_two_organizations(method: str, path: str) -> bytes:
     if path.partition("?")[0] == "/api/v2/users/me/organizations":
         return reply(json.dumps(ORGANIZATIONS))
     return reply(json.dumps(described(method, path)))
@@ -61,12 +61,12 @@ def member_of_two(method: str, path: str) -> bytes:
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in COMMANDS if name not in NO_CHOICE and any(one.flag == "org" for one in load(name).options)],
+    [name for name in COMMANDS if name not in NO_CHOICE and any(item.flag == "org" for item in load(name).options)],
 )
-async def test_several_organizations_and_none_chosen_is_refused(name: str, server: OddServer, tmp_path: Path) -> None:
+async def test_ambiguous_organization_is_rejected(name: str, server: OddServer, tmp_path: Path) -> None:
     (tmp_path / "tpl").mkdir()
     (tmp_path / "tpl" / "main.tf").write_text("")
-    server.answer = member_of_two
+    server.answer = answers_of_two_organizations
     result = await run(arguments(name), server, tmp_path)
     assert result.code == 1
     assert "choose one with --org (one of: coder, second)" in result.stderr
@@ -74,12 +74,12 @@ async def test_several_organizations_and_none_chosen_is_refused(name: str, serve
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_debug_options_prints_and_does_nothing(name: str, server: OddServer, tmp_path: Path) -> None:
+async def test_debug_options_only_prints(name: str, server: OddServer, tmp_path: Path) -> None:
     if name == "completion words":
-        return  # its words are the rest of the line
+        return  # its arguments are the rest of the line
     words = arguments(name)
-    place = len(name.split())
-    result = await run([*words[:place], "--debug-options", *words[place:]], server, tmp_path, CODER_VERBOSE="true")
+    count = len(name.split())
+    result = await run([*words[:count], "--debug-options", *words[count:]], server, tmp_path, CODER_VERBOSE="true")
     assert result.code == 0, result.stderr
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
     expected = {option.flag or option.name for option in (*load(name).options, *GLOBAL_OPTIONS)}
@@ -91,9 +91,7 @@ async def test_debug_options_prints_and_does_nothing(name: str, server: OddServe
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_completion_mode_of_the_originals_shells_runs_nothing(
-    name: str, server: OddServer, tmp_path: Path
-) -> None:
+async def test_completion_mode_runs_nothing(name: str, server: OddServer, tmp_path: Path) -> None:
     result = await run([*arguments(name), ""], server, tmp_path, COMPLETION_MODE="1")
     assert result.code == 0
     assert not result.stderr
@@ -101,45 +99,45 @@ async def test_completion_mode_of_the_originals_shells_runs_nothing(
     assert not list(tmp_path.iterdir())
 
 
-async def test_completion_mode_offers_what_the_line_may_go_on_with(server: OddServer, tmp_path: Path) -> None:
+async def test_completion_mode_offers_words(server: OddServer, tmp_path: Path) -> None:
     offered = await run(["templates", "ver"], server, tmp_path, COMPLETION_MODE="1")
     assert offered.stdout == "versions\n"
 
 
-def without_rows(method: str, path: str) -> bytes:
-    """The lists an answer consists of are null, as Go programs write empty ones."""
-    whole = described(method, path)
+def answer_without_rows(method: str, path: str) -> bytes:
+    """Return an answer with null lists, as Go programs encode empty ones."""
+    answer = described(method, path)
     if path.startswith("/api/v2/users/me/organizations"):
-        whole = ORGANIZATIONS[:1]
+        answer = ORGANIZATIONS[:1]
     elif path.partition("?")[0] in {"/api/v2/tasks", "/api/v2/workspaceproxies"}:  # not described by the reference
-        whole = {"tasks": None, "regions": None}
-    elif isinstance(whole, list):
-        whole = None
-    elif isinstance(whole, dict) and "count" in whole:
-        whole = {key: None if isinstance(value, list) else value for key, value in whole.items()}
-    return reply(json.dumps(whole))
+        answer = {"tasks": None, "regions": None}
+    elif isinstance(answer, list):
+        answer = None
+    elif isinstance(answer, dict) and "count" in answer:
+        answer = {key: None if isinstance(value, list) else value for key, value in answer.items()}
+    return reply(json.dumps(answer))
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in {"list", "ls"}])
 @pytest.mark.parametrize("form", ["table", "json"])
-async def test_nothing_to_list_is_no_failure(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
+async def test_empty_list_succeeds(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
     if name == "exp sync list":
-        return  # asks the agent, not a server
-    server.answer = without_rows
+        return  # connects to the agent, not to a server
+    server.answer = answer_without_rows
     result = await run([*arguments(name), "-o", form], server, tmp_path)
     assert result.code == 0, result.stderr
     if form == "json":
         assert json.loads(result.stdout) in ([], {}) or name == "features list"
 
 
-def of_another_release(method: str, path: str) -> bytes:
-    """The reference's answers, from a server of a much newer release."""
-    whole = described(method, path)
+def answer_of_other_release(method: str, path: str) -> bytes:
+    """Return the reference's answer, from a server of a much newer release."""
+    answer = described(method, path)
     if path.startswith("/api/v2/users/me/organizations"):
-        whole = ORGANIZATIONS[:1]
+        answer = ORGANIZATIONS[:1]
     elif path.partition("?")[0] == "/api/v2/tasks":  # not described by the reference
-        whole = {"tasks": []}
-    return reply(json.dumps(whole)).replace(b"\r\n", b"\r\nX-Coder-Build-Version: v99.1.0\r\n", 1)
+        answer = {"tasks": []}
+    return reply(json.dumps(answer)).replace(b"\r\n", b"\r\nX-Coder-Build-Version: v99.1.0\r\n", 1)
 
 
 IN_JSON = [
@@ -151,10 +149,8 @@ IN_JSON = [
 
 
 @pytest.mark.parametrize("name", IN_JSON)
-async def test_json_stands_alone_on_stdout_whatever_else_there_is_to_say(
-    name: str, server: OddServer, tmp_path: Path
-) -> None:
-    server.answer = of_another_release
+async def test_stdout_is_only_json(name: str, server: OddServer, tmp_path: Path) -> None:
+    server.answer = answer_of_other_release
     result = await run([*arguments(name), "-o", "json", "-v"], server, tmp_path)
     if result.code:
         assert not result.stdout, "a failed command has no result"
@@ -168,7 +164,7 @@ async def test_json_stands_alone_on_stdout_whatever_else_there_is_to_say(
 
 
 @pytest.mark.parametrize("line", ["show w", "list", "ssh w true", "ping w", "port-forward w --tcp 1", "whoami"])
-async def test_another_release_is_told_above_all_when_it_refuses(line: str, server: OddServer, tmp_path: Path) -> None:
+async def test_version_warning_after_failure(line: str, server: OddServer, tmp_path: Path) -> None:
     head = b"\r\nX-Coder-Build-Version: v99.1.0\r\n"
     server.answer = lambda *_: reply("{}", status="404 Not Found").replace(b"\r\n", head, 1)
     result = await run(line.split(), server, tmp_path)
@@ -178,13 +174,11 @@ async def test_another_release_is_told_above_all_when_it_refuses(line: str, serv
     assert quiet.code == 1 and "version mismatch" not in quiet.stderr
 
 
-async def test_options_of_groups_stand_before_or_after_the_words_of_their_commands(
-    server: OddServer, tmp_path: Path
-) -> None:
+async def test_group_options_before_or_after_words(server: OddServer, tmp_path: Path) -> None:
     for group in OPTIONS_OF_GROUPS:
         (option,) = options_of_groups(group)
-        shown = (await run([*group.split(), "--help"], server, tmp_path)).stdout
-        assert f"--{option.flag}" in shown
+        output = (await run([*group.split(), "--help"], server, tmp_path)).stdout
+        assert f"--{option.flag}" in output
         for name in (name for name in COMMANDS if name.startswith(f"{group} ")):
             between = [*group.split(), f"--{option.flag}", "given", *arguments(name)[len(group.split()) :]]
             for words in (between, [*arguments(name), f"--{option.flag}", "given"]):
@@ -210,8 +204,6 @@ async def test_options_of_groups_stand_before_or_after_the_words_of_their_comman
         ("users --help", True),
     ],
 )
-async def test_help_is_ours_before_a_remote_command_only(
-    line: str, is_ours: bool, server: OddServer, tmp_path: Path
-) -> None:
+async def test_help_before_remote_command(line: str, is_ours: bool, server: OddServer, tmp_path: Path) -> None:
     result = await run(line.split(), server, tmp_path)
     assert ("USAGE:" in result.stdout) is is_ours

@@ -1,4 +1,4 @@
-"""What is printed when a command fails."""
+"""Error output of commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from coder.base.errors import CoderError
 from coder.cli import session
-from coder.cli.agents.credentials import given_token
+from coder.cli.agents.credentials import read_token_option
 from coder.cli.command import Invocation, parse
 from coder.cli.completion import SCRIPTS, complete
 from coder.cli.failures import defect_text, doing, error_text
@@ -36,7 +36,7 @@ def failed(*traces: str, error: CoderError) -> CoderError:
         return caught
 
 
-def test_refusals_of_the_api_in_lines() -> None:
+def test_api_error_lines() -> None:
     refused = HttpError(400, "No.", "because", [{"field": "name", "detail": "taken"}])
     text = error_text(failed("create", "ask", error=refused), is_terminal=False)
     assert text.split("\n") == [
@@ -46,13 +46,13 @@ def test_refusals_of_the_api_in_lines() -> None:
         "\t name : taken",
         "because",
     ]
-    gone = HttpError(404, "Not there.")
-    assert error_text(gone, is_terminal=False) == "Not there."
-    assert error_text(gone, is_terminal=True).startswith("Not there.\nSuggestion: Check")
+    missing = HttpError(404, "Not there.")
+    assert error_text(missing, is_terminal=False) == "Not there."
+    assert error_text(missing, is_terminal=True).startswith("Not there.\nSuggestion: Check")
     assert error_text(HttpError(401, "Who?"), is_terminal=False).endswith("'coder login'.")
 
 
-def test_next_steps_are_for_people_and_for_logs() -> None:
+def test_hints_for_terminals_and_logs() -> None:
     plain = CoderError("x", "cannot", "Do this.")
     assert error_text(plain, is_terminal=False) == "cannot"
     assert error_text(plain, is_terminal=True) == "cannot\nDo this."
@@ -71,14 +71,14 @@ def test_next_steps_are_for_people_and_for_logs() -> None:
     ],
 )
 def test_completion(line: list[str], offered: list[str] | None) -> None:
-    found = complete(line)
-    assert found == offered if offered is not None else "list" in found
+    result = complete(line)
+    assert result == offered if offered is not None else "list" in result
     assert all("completion words" in script for script in SCRIPTS.values())
 
 
 @pytest.mark.parametrize("line", ["show NAME", "users show NAME", "tokens create --user NAME"])
-async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path) -> None:
-    """A terminal of another encoding, or a script: Python has such bytes as lone surrogates."""
+async def test_undecodable_name(line: str, tmp_path: Path) -> None:
+    """A terminal or script with another encoding can pass such bytes, which Python decodes to lone surrogates."""
     name = os.fsdecode(b"caf\xe9")
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"message": "Resource not found"}', status="404 Not Found")
@@ -89,7 +89,7 @@ async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (UnboundLocalError("cannot access local variable 'code'"), "a defect of this program: cannot access local"),
         (NameError("name 'x' is not defined"), "a defect of this program: name 'x'"),
@@ -97,10 +97,10 @@ async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_unbound_name_is_no_answers_fault(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Exchange("GET", "http://host/api/v2/users/me", 200, 0.1)
-    monkeypatch.setattr(REQUESTS, "last", asked)
-    assert defect_text(error, verbose=False).startswith(said)
+def test_unbound_name_is_defect(error: Exception, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = Exchange("GET", "http://host/api/v2/users/me", 200, 0.1)
+    monkeypatch.setattr(REQUESTS, "last", exchange)
+    assert defect_text(error, verbose=False).startswith(message)
 
 
 def given(line: str, path: Path) -> Invocation:
@@ -115,15 +115,15 @@ def given(line: str, path: Path) -> Invocation:
         values_of_file,
         _from_yaml,
         lambda path: _yaml(str(path)),
-        lambda path: given_token(given("agent --agent-token-file", path)),
+        lambda path: read_token_option(given("agent --agent-token-file", path)),
         lambda path: _workspaces(given("support bundle --workspace-file", path), None),  # type: ignore[arg-type]
     ],
     ids=["session", "parameters", "variables", "settings", "agent's token", "workspaces"],
 )
-def test_a_file_in_another_encoding_is_named_and_no_defect(read: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_undecodable_file(read: Callable[[Path], Any], tmp_path: Path) -> None:
     path = tmp_path / "a-file"
     path.write_bytes(b"caf\xe9: 1\n")
     with pytest.raises(CoderError) as refused:
         read(path)
-    said = error_text(refused.value, is_terminal=False)
-    assert str(path) in said and "codec can't decode byte 0xe9" in said
+    output = error_text(refused.value, is_terminal=False)
+    assert str(path) in output and "codec can't decode byte 0xe9" in output

@@ -1,4 +1,4 @@
-"""Values of flags that cannot be, in the words of the programs people know."""
+"""Error texts for invalid flag values, as of Go programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.cli.main import load
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "said"),
+    ("kind", "value", "message"),
     [
         ("int", "x", 'strconv.ParseInt: parsing "x": invalid syntax'),
         ("int", "-7", ""),
@@ -37,10 +37,10 @@ from coder.cli.main import load
         ("regexp", "a*", ""),
     ],
 )
-def test_values(kind: Kind, value: str, said: str) -> None:
-    assert fault(Option("x", "x", kind=kind), value) == said
+def test_values(kind: Kind, value: str, message: str) -> None:
+    assert fault(Option("x", "x", kind=kind), value) == message
 
 
-def test_every_kind_is_some_option_s() -> None:
+def test_every_kind_has_option() -> None:
     used = {option.kind for words in COMMANDS for option in load(words).options}
     assert used == set(get_args(Kind)), "a kind that no option has is a rule that nothing keeps"

@@ -1,4 +1,4 @@
-"""Every command has the flags, short forms, environment variables and defaults people already use."""
+"""Every command has the original's flags, short forms, environment variables and defaults."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
 RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
 NAMES = {row["command"]: command_name(row["command"].split()) for row in RECORDED}
 ROWS = [row | {"command": name} for row in RECORDED if (name := NAMES[row["command"]]) in COMMANDS]
-"""Of commands that are here, under whatever name."""
+"""Recorded flags of commands that exist here, under any name."""
 PARENTS = [row for row in RECORDED if NAMES[row["command"]] == row["command"] and row["command"] in GROUPS]
-"""Flags of a group, which are those of each of its commands."""
+"""Flags of a group, which apply to each of its commands."""
 LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*")
-"""Flags of the server alone, for features it leaves out; what runs in workspaces or beside the server takes all."""
+"""Flags of the server for features it lacks; programs in workspaces and daemons accept all flags."""
 
 OURS = {
     ("agent", "debug-address"),
     ("agent", "prometheus-address"),
-    ("agent", "pprof-address"),  # closed unless asked for
+    ("agent", "pprof-address"),  # closed by default
     ("agent", "agent-firewall-log-proxy-socket-path"),
     ("agent", "log-dir"),
     ("agent", "script-data-dir"),
     ("create", "automatic-updates"),
-    ("external-workspaces create", "automatic-updates"),  # refused before it is sent
+    ("external-workspaces create", "automatic-updates"),  # rejected before it is sent
     ("licenses list", "column"),  # the same names in lower case
     ("provisioner start", "cache-dir"),
     ("provisioner start", "poll-interval"),
     ("provisioner start", "poll-jitter"),
     ("templates init", "id"),  # our own starter templates
-    ("server", "update-check"),  # nobody is asked unless somebody wants it
+    ("server", "update-check"),  # no query unless requested
 }
-"""Flags whose kind or default is ours, each for a reason."""
+"""Flags whose kind or default differs from the recording, with reasons."""
 
 
 def same_default(option: Option, text: str) -> bool:
@@ -59,7 +59,7 @@ def same_default(option: Option, text: str) -> bool:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['command']} --{row['flag']}")
-def test_flag_is_there(row: dict[str, str]) -> None:
+def test_flag_exists(row: dict[str, str]) -> None:
     if row["command"] == "server" and LEFT_OUT.fullmatch(row["flag"]):
         return
     own = load(row["command"]).options if row["command"] in COMMANDS else options_of_groups(row["command"])
@@ -77,7 +77,7 @@ def test_flag_is_there(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", PARENTS, ids=lambda row: f"{row['command']} --{row['flag']}")
-def test_a_flag_of_a_group_is_one_of_its_commands(row: dict[str, str]) -> None:
+def test_group_flags_apply_to_commands(row: dict[str, str]) -> None:
     children = [name for name in COMMANDS if name.startswith(f"{row['command']} ")]
     for name in children:
         option = next((option for option in load(name).options if option.flag == row["flag"]), None)
@@ -87,7 +87,7 @@ def test_a_flag_of_a_group_is_one_of_its_commands(row: dict[str, str]) -> None:
     assert command_name([*row["command"].split(), f"--{row['flag']}", "x", *last]) == children[0]
 
 
-def test_a_recorded_command_is_here_or_left_out_for_a_reason() -> None:
+def test_recorded_commands_exist() -> None:
     missing = {was for was, name in NAMES.items() if name not in COMMANDS and name != was}
     text = (ROOT / "docs" / "conformance.md").read_text().partition("## Recorded commands that are left out")[2]
     rows = [line.split("|")[1:3] for line in text.partition("\n## ")[0].splitlines() if line.startswith("| `")]
@@ -95,7 +95,7 @@ def test_a_recorded_command_is_here_or_left_out_for_a_reason() -> None:
     assert all(reason.strip() for _, reason in rows)
 
 
-def test_what_differs_from_the_recording_does() -> None:
+def test_exceptions_still_differ() -> None:
     for command, flag in OURS:
         (row,) = [row for row in ROWS if (row["command"], row["flag"]) == (command, flag)]
         option = next(option for option in load(command).options if option.flag == flag)
@@ -105,24 +105,24 @@ def test_what_differs_from_the_recording_does() -> None:
 
 @pytest.mark.parametrize("command", ["server", "workspace-proxy server"])
 @pytest.mark.parametrize(
-    ("flag", "value", "said"),
+    ("flag", "value", "message"),
     [
         ("access-url", ":x", 'parse ":x": missing protocol scheme'),
         ("access-url", "http://[::1", "parse \"http://[::1\": missing ']' in host"),
         ("prometheus-address", "nonsense", "address nonsense: missing port in address"),
     ],
 )
-def test_servers_refuse_what_is_no_address(command: str, flag: str, value: str, said: str) -> None:
+def test_servers_reject_invalid_address(command: str, flag: str, value: str, message: str) -> None:
     from coder.cli.command import UsageError
 
-    label = f'invalid argument "{value}" for "--{flag}" flag: {said}'
+    label = f'invalid argument "{value}" for "--{flag}" flag: {message}'
     with pytest.raises(UsageError, match=re.escape(label)):
         parse(load(command), [f"--{flag}", value], {})
     with pytest.raises(UsageError, match=re.escape(f'"{value}" is not a valid')):
         parse(load(command), [], {f"CODER_{flag.upper().replace('-', '_')}": value})
 
 
-def test_unknown_flags_and_values_are_refused_by_name() -> None:
+def test_unknown_flags_and_values() -> None:
     from coder.cli.command import UsageError
 
     with pytest.raises(UsageError, match=r'parsing flags \(\[list --nope\]\) for "coder list": unknown flag: --nope'):
@@ -137,7 +137,7 @@ def test_unknown_flags_and_values_are_refused_by_name() -> None:
         parse(load("list"), ["-o", "yaml"], {})
 
 
-def test_flags_beat_the_environment_and_say_where_they_came_from() -> None:
+def test_flags_override_environment() -> None:
     env = {"CODER_SSH_WAIT": "no", "CODER_URL": "http://env"}
     invocation = parse(load("ssh"), ["--url=http://flag", "ws", "ls", "-la", "--wait"], env)
     assert invocation.globals["url"] == "http://flag"
@@ -145,7 +145,7 @@ def test_flags_beat_the_environment_and_say_where_they_came_from() -> None:
     assert invocation.args == ["ws", "ls", "-la", "--wait"]
 
 
-def test_options_between_workspace_and_command_are_ours() -> None:
+def test_options_between_workspace_and_command() -> None:
     invocation = parse(load("ssh"), ["ws", "--env", "A=b", "--", "cmd", "--flag"], {})
     assert invocation["env"] == ("A=b",)
     assert invocation.args == ["ws", "cmd", "--flag"]
@@ -161,19 +161,19 @@ def test_options_between_workspace_and_command_are_ours() -> None:
         ("ssh", "--network-info-interval", "0s", "100ms"),
     ],
 )
-def test_times_that_cannot_be_waited_for_are_refused(command: str, flag: str, text: str, least: str) -> None:
+def test_invalid_durations_are_rejected(command: str, flag: str, text: str, least: str) -> None:
     with pytest.raises(CoderError, match=f"{flag}: {text} is less than {least}"):
         parse(load(command), ["dev", flag, text], {})
 
 
-def test_switches_may_stand_together_and_choices_in_any_case() -> None:
+def test_combined_switches_and_choice_case() -> None:
     invocation = parse(load("list"), ["-aoJSON", "-c", "Workspace,STATUS"], {})
     assert (invocation["all"], invocation["output"]) == (True, "json")
     assert invocation["column"] == ("workspace", "status")
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("list x", "wanted no args but got 1 [x]"),
         ("show", "wanted 1 args but got 0 []"),
@@ -183,13 +183,13 @@ def test_switches_may_stand_together_and_choices_in_any_case() -> None:
         ("organizations members edit-roles", "wanted at least 1 args but got 0"),
     ],
 )
-async def test_wrong_arguments_are_counted(line: str, said: str, tmp_path: Path) -> None:
+async def test_wrong_argument_counts(line: str, message: str, tmp_path: Path) -> None:
     result = await run_cli(line.split(), home=tmp_path)
-    assert (result.code, result.stderr.splitlines()[1]) == (1, f"error: {said}")
+    assert (result.code, result.stderr.splitlines()[1]) == (1, f"error: {message}")
 
 
 @pytest.mark.parametrize("line", ["--nope", "users --nope", "organizations settings show --nope"])
-async def test_unknown_flags_of_groups_are_refused(line: str, tmp_path: Path) -> None:
+async def test_unknown_group_flags(line: str, tmp_path: Path) -> None:
     result = await run_cli(line.split(), home=tmp_path)
     name = " ".join(["coder", *line.split()[:-1]])
     assert (result.code, result.stderr) == (1, f'parsing flags ([{line}]) for "{name}": unknown flag: --nope\n')

@@ -1,4 +1,4 @@
-"""Help: wrapped to the width, with aliases and examples that can be run; tables that fit a terminal."""
+"""Help texts: summaries, aliases, examples, width; the width of tables."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from coder.cli.command_table import COMMANDS, GROUPS
 from coder.cli.examples import EXAMPLES
 from coder.cli.failures import version_warning
 from coder.cli.help_text import help_text
-from coder.cli.main import children, command_name, load, options_of_groups, other_names
-from coder.cli.output import fit
+from coder.cli.main import aliases_of, children, command_name, load, options_of_groups
+from coder.cli.output import fit_widths
 
-STARTED_BY_PROGRAMS = {
-    "completion words": "shells ask it",
-    "connect exists": "OpenSSH's configuration asks it",
-    "gitaskpass": "git starts it",
-    "gitssh": "git starts it",
-    "vscodessh": "an editor's extension starts it",
-    "provisionerd start": "the former name of provisioner start",
+NOT_IMPERATIVE = {
+    "update": "Will update and start a given workspace if it is out of date",
+    "users list": "Prints the list of users",
 }
-"""Commands nobody types: help needs no example. What `exp` shows of prompts and errors needs none either."""
+"""Summaries (or their beginnings) of the original that are not in the imperative."""
+VERBS = frozenset(
+    "Activate Add Answer Archive Attach Authenticate Back Cancel Check Collect Configure Connect "
+    "Coordinate Create Debug Declare Decrypt Delete Directly Disable Display Download Edit Enable "
+    "Encrypt Expire Explain Extend Fetch Forward Generate Get Install List Manage Manually Mark Open "
+    "Output Pause Personalize Ping Print Prompt Promote Pull Push Regenerate Remove Rename Reset Restart "
+    "Restore Resume Revoke Rotate Run Schedule Send Serve Set Share Show Simulate Start Stop Suspend "
+    "Toggle Trace Unarchive Unauthenticate Unlink Update View Wait".split()
+)
+"""Imperative verbs (two after an adverb) that summaries begin with; extend the list with common verbs."""
 DAILY = (
     "create",
     "delete",
@@ -60,18 +65,28 @@ DAILY = (
 )
 
 
-def shown_options(name: str) -> list[Option]:
+def visible_options(name: str) -> list[Option]:
     return [option for option in load(name).options if option.flag and not option.hidden]
 
 
-def test_every_command_that_people_type_has_an_example() -> None:
-    shows = {name for name in COMMANDS if name.startswith(("exp prompt-example", "exp example-error"))}
-    assert set(COMMANDS) - set(EXAMPLES) == STARTED_BY_PROGRAMS.keys() | shows
+def test_every_command_has_examples() -> None:
+    assert set(EXAMPLES) == set(COMMANDS)
+    assert not [name for name in COMMANDS if not EXAMPLES[name]]
     assert not [name for name in DAILY if len(EXAMPLES[name]) < 2]
 
 
-def test_option_texts_say_what_happens() -> None:
-    options = [option for name in COMMANDS for option in shown_options(name)]
+def test_summaries_are_imperative() -> None:
+    """Checks the summaries of the command table, of the commands and of the groups."""
+    summaries = [(name, summary) for name, (_, summary) in COMMANDS.items()]
+    summaries += [(name, load(name).summary) for name in COMMANDS]
+    summaries += GROUPS.items()
+    other = {f"{name}: {text}" for name, text in summaries if text.split()[0].rstrip(",") not in VERBS}
+    exempt = tuple(f"{name}: {text}" for name, text in NOT_IMPERATIVE.items())
+    assert not {line for line in other if not line.startswith(exempt)}
+
+
+def test_option_help_is_a_full_sentence() -> None:
+    options = [option for name in COMMANDS for option in visible_options(name)]
     options += [option for option in GLOBAL_OPTIONS if not option.hidden]
     assert mean(len(option.help) for option in options) >= 60
     short = {
@@ -85,32 +100,32 @@ def test_option_texts_say_what_happens() -> None:
 
 @pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])
 @pytest.mark.parametrize("width", [0, 60, 100])
-def test_texts_are_no_wider_than_the_terminal(name: str, width: int) -> None:
+def test_help_wraps_to_terminal_width(name: str, width: int) -> None:
     command = load(name) if name in COMMANDS else Command(name, GROUPS[name], lambda _: 0, options_of_groups(name))
     to_type = {f"  {line}" for line in command.long.splitlines() if line.startswith(" ")}
-    for line in help_text(command, children(name), other_names(name), width).splitlines():
+    for line in help_text(command, children(name), aliases_of(name), width).splitlines():
         is_whole = line in to_type or line.startswith("      $ ") or " " not in line.strip()
         assert is_whole or len(line) <= (width or 80), "80 where there is no terminal"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_are_lines_of_their_command(name: str) -> None:
-    for what, line in EXAMPLES[name]:
+def test_examples_parse(name: str) -> None:
+    for description, line in EXAMPLES[name]:
         program, *words = shlex.split(line)
         assert program == "coder"
         assert command_name(words) == name
         assert parse(load(name), words[len(name.split()) :], {}).command.words == name
-        assert f"- {what}:\n\n      $ {line}\n" in help_text(load(name), width=10_000)
+        assert f"- {description}:\n\n      $ {line}\n" in help_text(load(name), width=10_000)
 
 
-def test_aliases_are_told() -> None:
-    assert "Aliases: ls\n" in help_text(load("list"), (), other_names("list"))
+def test_help_lists_aliases() -> None:
+    assert "Aliases: ls\n" in help_text(load("list"), (), aliases_of("list"))
 
 
-def test_the_widest_column_gives_first_and_headers_stay() -> None:
-    assert fit([10, 40, 12], [4, 4, 4], 100) == [10, 40, 12]
-    assert fit([10, 40, 12], [4, 4, 4], 46) == [10, 20, 12]
-    assert fit([30, 30], [30, 8], 10) == [30, 8]
+def test_widest_column_shrinks_first() -> None:
+    assert fit_widths([10, 40, 12], [4, 4, 4], 100) == [10, 40, 12]
+    assert fit_widths([10, 40, 12], [4, 4, 4], 46) == [10, 20, 12]
+    assert fit_widths([30, 30], [30, 8], 10) == [30, 8]
 
 
 @pytest.mark.parametrize(
@@ -123,5 +138,5 @@ def test_the_widest_column_gives_first_and_headers_stay() -> None:
         ("v2.34.0+x", "v3.34.0", True),
     ],
 )
-def test_another_release_is_told(own: str, server: str, warns: bool) -> None:
+def test_version_warning(own: str, server: str, warns: bool) -> None:
     assert bool(version_warning(own, server)) is warns

@@ -1,4 +1,4 @@
-"""A session whose token is in the system's keyring."""
+"""Sessions whose token is in the system's keyring."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ async def coder(world: World, home: Path, *words: str, token: str = "", code: in
     return result
 
 
-async def test_login_keeps_it_there_and_logout_takes_it_away(tmp_path: Path, ring: Path) -> None:
+async def test_login_and_logout(tmp_path: Path, ring: Path) -> None:
     async with running_coderd(first_user=True) as world:
         await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token)
         config = tmp_path / ".config/coderv2"
         assert not (config / "session").exists()
-        (kept,) = json.loads(ring.read_text()).values()
-        assert (await coder(world, tmp_path, "login", "token")).stdout == f"{kept}\n"
+        (stored,) = json.loads(ring.read_text()).values()
+        assert (await coder(world, tmp_path, "login", "token")).stdout == f"{stored}\n"
         assert "admin" in (await coder(world, tmp_path, "whoami")).stdout
         ring.write_text("locked")
         refused = await coder(world, tmp_path, "whoami", code=1)
         assert "the system's keyring did not read the session token" in refused.stderr
-        ring.write_text(json.dumps({f"coder {world.url}": kept}))
+        ring.write_text(json.dumps({f"coder {world.url}": stored}))
         await coder(world, tmp_path, "logout", "-y")
         assert json.loads(ring.read_text()) == {}
         assert not list(config.iterdir())
         assert "You are not logged in" in (await coder(world, tmp_path, "whoami", code=1)).stderr
 
 
-async def test_a_login_without_it_takes_the_token_out_of_it(tmp_path: Path, ring: Path) -> None:
+async def test_login_to_file_clears_keyring(tmp_path: Path, ring: Path) -> None:
     async with running_coderd(first_user=True) as world:
         await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token)
         await coder(world, tmp_path, "login", world.url, "--no-open", token=world.token)
@@ -54,9 +54,7 @@ async def test_a_login_without_it_takes_the_token_out_of_it(tmp_path: Path, ring
         await coder(world, tmp_path, "whoami")
 
 
-async def test_a_system_without_one_is_told_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_keyring_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
     async with running_coderd(first_user=True) as world:
         result = await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token, code=1)

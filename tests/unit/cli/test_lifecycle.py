@@ -1,4 +1,4 @@
-"""`--reason`: every build a command asks for says why, in the words programs that call it may use."""
+"""`--reason`: every build has a reason, one of those that callers can use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS: dict[str, Command] = {
 
 @pytest.fixture
 def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Bodies of the builds that were asked for, of a workspace that can be started, stopped and updated."""
+    """Requests of builds for a workspace that can be started, stopped and updated."""
     bodies: list[dict[str, Any]] = []
     latest = SimpleNamespace(status="stopped", transition="start", job=SimpleNamespace(status="succeeded"))
     workspace = SimpleNamespace(id="w", name="dev", latest_build=latest, outdated=True, template_active_version_id="v")
@@ -35,14 +35,14 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(lifecycle, "_start_extra", lambda *_: {})
     monkeypatch.setattr(lifecycle, "_values_for", lambda *_: {})
     monkeypatch.setattr(lifecycle, "read", lambda _answer, _kind: latest)
-    for name in ("confirm", "settle_build", "watch_build"):
+    for name in ("confirm", "handle_build", "watch_build"):
         monkeypatch.setattr(lifecycle, name, lambda *_, **__: None)
     return bodies
 
 
 @pytest.mark.parametrize("words", BUILDS)
 @pytest.mark.parametrize("reason", ["", *REASONS_FOR_CLIENTS])
-def test_every_build_says_why(words: str, reason: str, posted: list[dict[str, Any]]) -> None:
+def test_every_build_has_reason(words: str, reason: str, posted: list[dict[str, Any]]) -> None:
     argv = ["dev", *([f"--reason={reason}"] if reason else [])]
     assert COMMANDS[words].run(parse(COMMANDS[words], argv, {})) == 0
     assert [(body["transition"], body["reason"]) for body in posted] == [
@@ -51,10 +51,10 @@ def test_every_build_says_why(words: str, reason: str, posted: list[dict[str, An
 
 
 @pytest.mark.parametrize("words", BUILDS)
-def test_reasons_that_are_the_servers_cannot_be_given(words: str) -> None:
+def test_server_reasons_are_rejected(words: str) -> None:
     with pytest.raises(CoderError, match="reason"):
         parse(COMMANDS[words], ["dev", "--reason=autostop"], {})
 
 
-def test_the_words_of_editors_are_among_them() -> None:
+def test_editor_reasons_are_accepted() -> None:
     assert {"vscode_connection", "jetbrains_connection", "ssh_connection", "cli"} <= set(REASONS_FOR_CLIENTS)

@@ -1,4 +1,4 @@
-"""A running job as it is drawn."""
+"""Drawing of a running job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def log(stage: str, output: str, second: int) -> ProvisionerJobLog:
     )
 
 
-def test_a_stage_ends_when_the_next_one_begins() -> None:
+def test_next_stage_ends_stage() -> None:
     view = StageView()
     assert view.frame(3, 80, 24) == ["==> ⧗ Queued 3s"]
     assert view.add(log("Plan", "one", 1)) == "=== ✔ Queued"
@@ -26,7 +26,7 @@ def test_a_stage_ends_when_the_next_one_begins() -> None:
     assert view.end(view.last, is_good=False) == "=== ✘ Apply [0ms]"
 
 
-def test_only_the_end_of_a_log_is_drawn_and_it_fits() -> None:
+def test_draws_last_lines_that_fit() -> None:
     view = StageView()
     for number in range(KEPT + 10):
         view.add(log("Plan", f"line {number} " + "x" * 200, 1))
@@ -38,14 +38,14 @@ def test_only_the_end_of_a_log_is_drawn_and_it_fits() -> None:
     assert len(view.lines) == KEPT
 
 
-def test_a_log_cannot_move_the_cursor() -> None:
+def test_log_cannot_move_cursor() -> None:
     view = StageView()
     view.add(log("Plan", "\x1b[31mred\x1b[0m\x1b[2J\x07\rend\tx", 1))
     assert view.frame(0, 80, 24)[1] == "  redend  x"
 
 
-def test_what_has_several_lines_is_drawn_as_so_many() -> None:
-    """What was drawn is taken away by counting its lines."""
+def test_multiline_text_is_split() -> None:
+    """The drawing is erased by its number of lines."""
     view = StageView()
     view.add(log("Plan\nand\x1b[2J more", "one\ntwo", 1))
     frame = view.frame(0, 80, 24)

@@ -1,4 +1,4 @@
-"""Which debug messages reach a log: those of loggers whose names match, everybody's above that."""
+"""Log levels: debug messages of matching loggers, and higher levels of all loggers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NAMES = ("http.request", "http.server", "database", "agent.http")
 
 
 @pytest.fixture(autouse=True)
-def logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Log files stay open for as long as the program runs, which is this test."""
+def restored_logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the log files after the test; programs keep them open until they exit."""
     before, opened, really = (log._State.sinks, log._State.threshold), [], Path.open
 
     def remember(path: Path, *how: Any, **rest: Any) -> Any:
@@ -53,11 +53,11 @@ def logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (("^http",), False, NAMES[:2]),
         (("http",), False, ("http.request", "http.server", "agent.http")),
         (("request$", "data"), False, ("http.request", "database")),
-        (("nobody",), False, ()),
-        (("nobody",), True, NAMES),
+        (("missing",), False, ()),
+        (("missing",), True, NAMES),
     ],
 )
-def test_debug_messages_are_of_the_loggers_that_match(
+def test_debug_of_matching_loggers(
     tmp_path: Path, expressions: tuple[str, ...], verbose: bool, debugged: tuple[str, ...]
 ) -> None:
     path = tmp_path / "log.json"
@@ -71,12 +71,12 @@ def test_debug_messages_are_of_the_loggers_that_match(
     assert tuple(line["logger_names"][0] for line in lines if line["msg"] == "aloud") == NAMES
 
 
-def test_an_expression_that_is_none_is_refused() -> None:
+def test_invalid_expression_is_rejected() -> None:
     with pytest.raises(CoderError, match=r'--log-filter: "\(" is no regular expression'):
         open_logs("", "", debug=("http", "("))
 
 
-def test_each_sink_writes_where_it_is_told(tmp_path: Path) -> None:
+def test_each_sink_writes_its_file(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("human", "json", "stackdriver")]
     open_logs(*map(str, paths))
     log.get_logger("server").warn("beware")
@@ -86,7 +86,7 @@ def test_each_sink_writes_where_it_is_told(tmp_path: Path) -> None:
     assert json.loads(cloud)["severity"] == "WARNING"
 
 
-class _Opened(Exception):  # noqa: N818 - ends the command where its log would be opened
+class _OpenedLogs(Exception):  # noqa: N818 - ends the command where its log would be opened
     pass
 
 
@@ -100,15 +100,15 @@ class _Opened(Exception):  # noqa: N818 - ends the command where its log would b
     ],
     ids=["server", "proxy", "daemon", "agent"],
 )
-def test_every_role_passes_its_settings_on(
+def test_every_role_passes_settings(
     command: Command, module: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_logs_instead(*paths: str, verbose: bool, debug: tuple[str, ...] = ()) -> None:
         assert paths == ("/h", "/j", "/s")
         assert not verbose
         assert tuple(debug) == (("^http", "data") if flags else ())
-        raise _Opened
+        raise _OpenedLogs
 
     monkeypatch.setattr(f"{module}.open_logs", open_logs_instead)
-    with pytest.raises(_Opened):
+    with pytest.raises(_OpenedLogs):
         command.run(parse(command, ["--log-human=/h", "--log-json=/j", "--log-stackdriver=/s", *flags], {}))

@@ -1,4 +1,4 @@
-"""Which command the words of a line choose: aliases, groups, flags before and between."""
+"""Selection of a command by the words of a line: aliases, groups, flags before and between them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_every_alias_is_reached_word_by_word(alias: str) -> None:
+def test_aliases_resolve_word_by_word(alias: str) -> None:
     assert command_name(alias.split()) == ALIASES[alias]
-    assert alias not in COMMANDS, "a name that is a command of its own is no alias"
+    assert alias not in COMMANDS, "a command name cannot be an alias"
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_every_alias_is_reached_word_by_word(alias: str) -> None:
         ("server", "server"),
     ],
 )
-def test_words_choose_a_command(line: str, name: str | None) -> None:
+def test_words_select_command(line: str, name: str | None) -> None:
     assert command_name(line.split()) == name
 
 
 @pytest.mark.parametrize(
     "name", [name for name in COMMANDS if name.split(maxsplit=1)[0] in {"organizations", "external-workspaces"}]
 )
-def test_the_organization_may_be_chosen_at_the_group(name: str) -> None:
+def test_organization_flag_of_group(name: str) -> None:
     group, rest = name.split(maxsplit=1)
     assert command_name([group, "--org", "x", *rest.split()]) == name
     assert any(option.flag == "org" and option.short == "O" for option in load(name).options)
@@ -61,12 +61,12 @@ def test_groups_and_commands_have_summaries() -> None:
 def test_the_editors_host_names() -> None:
     assert target("coder-vscode.dev.example.com--alice--w1") == "alice/w1"
     assert target("coder-vscode--alice--w1--main") == "alice/w1.main"
-    for wrong in ("w1", "coder-vscode--alice", "coder-vscode--alice--", "a--b--c--d--e"):
+    for host in ("w1", "coder-vscode--alice", "coder-vscode--alice--", "a--b--c--d--e"):
         with pytest.raises(CoderError, match="invalid argument format"):
-            target(wrong)
+            target(host)
 
 
-async def test_the_editors_deployment_comes_from_its_files(tmp_path: Path) -> None:
+async def test_vscodessh_reads_deployment_files(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB\n")
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"message": "Resource not found"}', status="404 Not Found")
@@ -79,7 +79,7 @@ async def test_the_editors_deployment_comes_from_its_files(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("verb", "value"), [("enable", b"true"), ("disable", b"false")])
-async def test_secrets_are_switched(verb: str, value: bytes, tmp_path: Path) -> None:
+async def test_disable_and_enable_secret(verb: str, value: bytes, tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply("{}")
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}

@@ -1,8 +1,8 @@
-"""No command ever ends in a traceback or a hang, whatever a server answers.
+"""No answer of a server causes a traceback or a hang of a command.
 
-Every command of the table runs against answers that are empty, null, of another shape or type, cut off, a web page,
-an error, or nothing at all; and against whole answers of the reference with something wrong in them. What a command
-does with each is its own tests' matter; here it must end by itself, with an exit code, and with words.
+Every command of the table runs against answers that are empty, null, of another shape or type, truncated, a web page,
+an error, or missing; and against whole answers of the reference with a flaw. Other tests check the results; here a
+command must exit with a code and a message.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ NOT_RUN = {
     "server postgres-builtin-serve": "starts a database",
     "server dbcrypt delete": "waits long for its database",
     "bundle": "asks terraform's registry",
-    "completion words": "its words are the rest of the line",
+    "completion words": "its arguments are the rest of the line",
     "connect exists": "answers by its exit code alone",
 }
-"""Commands that run for ever, or that no server answers."""
+"""Commands that run forever, or that send no request."""
 
 OVER_THE_MESH = {"ssh", "ping", "port-forward", "speedtest", "debug trace", "exp rpty", "netcheck", "support bundle"}
-"""With a whole workspace in the answer these go on to dial it, for as long as it takes."""
+"""Commands that dial the workspace after a complete answer, without a time limit."""
 
 ARGUMENTS: dict[str, list[str]] = {
     "exp scaletest create-workspaces": ["-t", "x", "--timeout", "300ms", "--cleanup-timeout", "300ms"],
@@ -100,7 +100,7 @@ STDIN = {
     **{name: "{}" for name in COMMANDS if name.startswith("organizations settings set ")},
 }
 CREATES = {"create", "external-workspaces create"}
-"""A workspace of the name they are given is there only when they have made it."""
+"""Commands whose workspace must not exist before the command creates it."""
 
 NOT_WHOLE = {
     **{name: "asks the agent's socket, not a server" for name in COMMANDS if name.startswith("exp sync ")},
@@ -108,17 +108,17 @@ NOT_WHOLE = {
     "dotfiles": "needs git",
     "gitssh": "needs ssh",
     "exp example-error validation": "is there to fail",
-    "exp scaletest create-workspaces": "finds no workspace of its own test to take away",
+    "exp scaletest create-workspaces": "finds no workspace of its test to delete",
     "exp scaletest workspace-traffic": "finds no workspace of a test",
     "users activate": "the user is active already",
     "task resume": "the task is active already",
     "vscodessh": "dials a workspace, which tests/unit/cli/network has",
     **{name: "asks a database" for name in COMMANDS if name.startswith("server ") or name == "reset-password"},
 }
-"""Commands that cannot succeed here with a whole answer, and why."""
+"""Commands that cannot succeed here with a whole answer, with reasons."""
 
 FAILS_ON_STDOUT = {"external-auth access-token"}
-"""With 1 and no token it prints where to log in, for the script that asked."""
+"""Command that exits with 1 and prints the login URL for scripts."""
 
 WIDER = frozenset(
     {
@@ -136,7 +136,7 @@ WIDER = frozenset(
         "extra",
     }
 )
-"""Flags that let a command read or print more of an answer, or other parts of it."""
+"""Flags that make a command read or print more or other parts of an answer."""
 
 ODD: dict[str, Reply] = {
     "null": lambda _m, _p: reply("null"),
@@ -161,12 +161,12 @@ ODD: dict[str, Reply] = {
 
 def flawed(flaw: str, seed: int, name: str = "") -> Reply:
     chance = random.Random(seed)
-    made = name not in CREATES
+    exists = name not in CREATES
 
     def answer(method: str, path: str) -> bytes:
-        nonlocal made
-        made |= method == "POST"
-        if not made and "/workspace/" in path:
+        nonlocal exists
+        exists |= method == "POST"
+        if not exists and "/workspace/" in path:
             return reply('{"message": "none"}', status="404 Not Found")
         if path.startswith("/api/v2/files/"):
             return reply("\0" * 1024, kind="application/x-tar")  # an empty archive
@@ -185,7 +185,7 @@ def arguments(name: str) -> list[str]:
 
 
 def forms(name: str) -> Iterator[list[str]]:
-    """What may be added to a command line to see more, or other parts, of the answer."""
+    """Return flags to append to a command line, so that it reads more or other parts of the answer."""
     for option in load(name).options:
         if option.flag == "output":
             yield from (["-o", choice] for choice in option.choices if choice != option.default)
@@ -228,7 +228,7 @@ async def run(name: str, words: list[str], server: OddServer, answer: Reply, hom
 
 
 def fault(name: str, server: OddServer, result: Result) -> str:
-    """What is wrong with how a command ended."""
+    """Return what is wrong with the end of a command."""
     if "Traceback" in result.stderr or result.code not in (0, 1) or "a defect of this program" in result.stderr:
         return f"exit {result.code}: {result.stderr[-400:]}"
     says = result.stderr + (result.stdout if name in FAILS_ON_STDOUT else "")
@@ -237,46 +237,46 @@ def fault(name: str, server: OddServer, result: Result) -> str:
     return f"it asked {len(server.asked)} times" if len(server.asked) > 60 else ""
 
 
-def asks_a_server(name: str) -> bool:
-    """The others ask a database, which is not there, or the machine."""
+def sends_requests(name: str) -> bool:
+    """The other commands query a missing database, or the machine."""
     return name.split(maxsplit=1)[0] not in {"server", "stat", "reset-password"}
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
 async def test_ends_with_words(name: str, server: OddServer, home: Path) -> None:
-    odd = dict(ODD) if asks_a_server(name) else {"nothing": ODD["nothing"]}
+    odd = dict(ODD) if sends_requests(name) else {"nothing": ODD["nothing"]}
     described_ones = {}
-    if asks_a_server(name) and name not in OVER_THE_MESH:
+    if sends_requests(name) and name not in OVER_THE_MESH:
         described_ones = {f"{flaw}, {seed}": flawed(flaw, seed, name) for flaw in FLAWS for seed in range(3)}
-    wrong = {}
+    faults = {}
     for label, answer in (odd | described_ones).items():
         server.upgrades = label in described_ones
         result = await run(name, arguments(name), server, answer, home)
-        if what := fault(name, server, result):
-            wrong[label] = what
-    assert not wrong
+        if message := fault(name, server, result):
+            faults[label] = message
+    assert not faults
     assert server.failed is None
 
 
-READS = [name for name in COMMANDS if name not in NOT_RUN and name not in OVER_THE_MESH and asks_a_server(name)]
+READS = [name for name in COMMANDS if name not in NOT_RUN and name not in OVER_THE_MESH and sends_requests(name)]
 
 
 @pytest.mark.parametrize("name", [name for name in READS if any(forms(name))])
-async def test_ends_with_words_in_every_form(name: str, server: OddServer, home: Path) -> None:
-    wrong = {}
+async def test_every_output_form_ends_with_words(name: str, server: OddServer, home: Path) -> None:
+    faults = {}
     server.upgrades = True
     for more in forms(name):
         for flaw in FLAWS:
             result = await run(name, [*arguments(name), *more], server, flawed(flaw, 1, name), home)
-            if what := fault(name, server, result):
-                wrong[*more, flaw] = what
-    assert not wrong
+            if message := fault(name, server, result):
+                faults[*more, flaw] = message
+    assert not faults
     assert server.failed is None
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_a_whole_answer_is_enough(name: str, server: OddServer, home: Path) -> None:
-    """Else the flaws of the tests above are never reached: the first read ends the command."""
+async def test_whole_answer_suffices(name: str, server: OddServer, home: Path) -> None:
+    """Without this, the flaws of the other tests are never reached: the first read would end the command."""
     server.upgrades = True
     result = await run(name, arguments(name), server, flawed("whole", 0, name), home)
     if name in NOT_WHOLE:
@@ -286,52 +286,50 @@ async def test_a_whole_answer_is_enough(name: str, server: OddServer, home: Path
     assert server.failed is None
 
 
-def odd_lines(name: str) -> Iterator[list[str]]:
-    """The command with something odd in the place of each of its arguments and of each flag's value."""
-    words, place = arguments(name), len(name.split())
+def lines_with_odd_arguments(name: str) -> Iterator[list[str]]:
+    """Return the command with an odd text for each of its arguments and of its flags' values."""
+    words, count = arguments(name), len(name.split())
     for option in (*load(name).options, *(GLOBAL_OPTIONS if name == "whoami" else ())):
         if option.flag and option.kind != "bool":
-            yield from ([*words[:place], f"--{option.flag}={odd}", *words[place:]] for odd in ("[", "=\udcff"))
-    for at in range(place, len(words)):
+            yield from ([*words[:count], f"--{option.flag}={odd}", *words[count:]] for odd in ("[", "=\udcff"))
+    for at in range(count, len(words)):
         if not words[at].startswith("-"):
             yield from ([*words[:at], odd, *words[at + 1 :]] for odd in ("", "[", "=\udcff"))
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN and asks_a_server(name)])
-async def test_odd_words_are_no_defect_of_the_program_nor_of_the_answer(
-    name: str, server: OddServer, home: Path
-) -> None:
-    """Brackets, bytes that are no UTF-8, and nothing, as a script's variable that is not set leaves it."""
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN and sends_requests(name)])
+async def test_odd_arguments_are_no_defect(name: str, server: OddServer, home: Path) -> None:
+    """Odd texts: brackets, bytes that are not UTF-8, and the empty text of an unset variable."""
     not_found: Reply = lambda _method, _path: reply('{"message": "no"}', status="404 Not Found")  # noqa: E731
     answer = not_found if name in OVER_THE_MESH else flawed("whole", 0, name)
     server.upgrades = True
-    wrong = {}
-    for words in odd_lines(name):
+    faults = {}
+    for words in lines_with_odd_arguments(name):
         result = await run(name, words, server, answer, home)
-        said = fault(name, server, result)
-        if said or "is not what this program understands" in result.stderr:
-            wrong[ascii(words)] = said or result.stderr[-300:]
-    assert not wrong
+        output = fault(name, server, result)
+        if output or "is not what this program understands" in result.stderr:
+            faults[ascii(words)] = output or result.stderr[-300:]
+    assert not faults
 
 
 @pytest.mark.parametrize("name", sorted(OVER_THE_MESH))
-async def test_commands_over_the_mesh_survive_flaws(
+async def test_mesh_commands_survive_flaws(
     name: str, server: OddServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They go on to dial what the answer names, so each has until it waits for that; half a second at most."""
+    """They dial the agent of the answer, so each runs until it waits for that, at most half a second."""
     begin = trio.run
 
     def limited(main: Callable[..., Awaitable[Any]], *args: Any, **more: Any) -> Any:
-        async def for_a_moment() -> Any:
+        async def run_briefly() -> Any:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(end_soon, nursery.cancel_scope)
+                nursery.start_soon(cancel_soon, nursery.cancel_scope)
                 done = await main(*args)
                 nursery.cancel_scope.cancel()
                 return done
 
-        return begin(for_a_moment, **more)
+        return begin(run_briefly, **more)
 
-    async def end_soon(scope: trio.CancelScope) -> None:
+    async def cancel_soon(scope: trio.CancelScope) -> None:
         while not server.asked:
             await trio.sleep(0.01)
         with trio.move_on_after(0.5):
@@ -339,15 +337,15 @@ async def test_commands_over_the_mesh_survive_flaws(
         scope.cancel()
 
     monkeypatch.setattr(trio, "run", limited)
-    wrong = {}
-    asked = set()
+    faults = {}
+    requested = set()
     server.upgrades = False
     for flaw in FLAWS:
         for seed in range(2):
             result = await run(name, arguments(name), server, flawed(flaw, seed, name), home)
-            asked |= {path.partition("?")[0].rpartition("/")[2] for _, path in server.asked}
-            if what := fault(name, server, result):
-                wrong[flaw, seed] = what
-    assert not wrong
-    assert asked & {"connection", "coordinate", "pty"}, "no answer was good enough to go on to the mesh"
+            requested |= {path.partition("?")[0].rpartition("/")[2] for _, path in server.asked}
+            if message := fault(name, server, result):
+                faults[flaw, seed] = message
+    assert not faults
+    assert requested & {"connection", "coordinate", "pty"}, "no answer was good enough to go on to the mesh"
     assert server.failed is None

@@ -1,4 +1,4 @@
-"""What commands print: on a terminal a table's rows are rows, and JSON keeps its value."""
+"""Output of commands: on a terminal, each row is one line, and JSON keeps its value."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Screen(TerminalText):
 
 
 def opened(monkeypatch: pytest.MonkeyPatch) -> Screen:
-    """Standard output from now on."""
-    made = Screen()
-    monkeypatch.setattr(sys, "stdout", made)
-    return made
+    """Replace standard output."""
+    created = Screen()
+    monkeypatch.setattr(sys, "stdout", created)
+    return created
 
 
 def _cells(text: str) -> int:
@@ -52,7 +52,7 @@ def _cells(text: str) -> int:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_of_any_script_is_shown_whole_and_in_its_column(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_any_script_align(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = opened(monkeypatch)
     output.print_table(["name", "next"], [{"name": "x" * 30, "next": "|"}, {"name": name, "next": "|"}])
     _, first, second = screen.shown().splitlines()
@@ -70,30 +70,30 @@ def test_cells(text: str, cells: int) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 100, "名" * 100, "e\u0301" * 100, "a名" * 50])
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 40, 99, 100, 101, 200, 300])
-def test_what_is_cut_fits_and_has_as_much_as_fits(text: str, width: int) -> None:
-    found = cut(text, width)
+def test_cut_fills_width(text: str, width: int) -> None:
+    result = cut(text, width)
     if _cells(text) <= width:
-        assert found == text
+        assert result == text
         return
-    assert found[-1] == "…" and text.startswith(found[:-1])
-    assert _cells(found) <= max(width, 1)
-    assert _cells(found) >= width - 1
+    assert result[-1] == "…" and text.startswith(result[:-1])
+    assert _cells(result) <= max(width, 1)
+    assert _cells(result) >= width - 1
 
 
-def test_a_line_without_end_is_cut_without_being_read_to_its_end() -> None:
-    class Counted(str):
+def test_cut_of_endless_line() -> None:
+    class CountedText(str):
         read = 0
 
         def __iter__(self) -> Any:
             for char in super().__iter__():
-                Counted.read += 1
+                CountedText.read += 1
                 yield char
 
-    assert len(cut(Counted("名" * 100_000), 80)) == 40
-    assert Counted.read <= 81
+    assert len(cut(CountedText("名" * 100_000), 80)) == 40
+    assert CountedText.read <= 81
 
 
-def test_a_cell_is_no_second_row_and_colours_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cell_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = opened(monkeypatch)
     hostile = "mine\nadmin  owner\n\x1b[8m\tx\x1b[2J"
     output.print_table(["name", "role"], [{"name": hostile, "role": "member"}, {"name": "b", "role": "owner"}])
@@ -103,14 +103,14 @@ def test_a_cell_is_no_second_row_and_colours_nothing_else(monkeypatch: pytest.Mo
     assert "\x1b[8m" not in screen.shown()
 
 
-def test_a_pipe_gets_the_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pipe_gets_unchanged_cells(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_table(["name"], [{"name": "a\x1b[8m"}])
     output.print_json({"name": "\x9b2J"})
     shown = capsys.readouterr().out
     assert "a\x1b[8m" in shown and "\x9b2J" in shown
 
 
-def test_json_on_a_terminal_has_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_on_terminal_keeps_value(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = opened(monkeypatch)
     value = {"name": "a\x1b[2Jb\x9b\x7f\u202ec\u2066 名前 \n\t"}
     output.print_json(value)

@@ -1,4 +1,4 @@
-"""Other people's words on a person's terminal."""
+"""Text of other users on a terminal."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ SEQUENCES = {
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES.values(), ids=SEQUENCES)
-def test_nothing_commands_a_terminal(sequence: str) -> None:
-    found = cleaned(f"name{sequence}")
-    assert found.startswith("name")
-    assert "\x1b" not in found
-    assert not [char for char in found if unicodedata.category(char) == "Cc"]
+def test_control_sequences_are_removed(sequence: str) -> None:
+    result = cleaned(f"name{sequence}")
+    assert result.startswith("name")
+    assert "\x1b" not in result
+    assert not [char for char in result if unicodedata.category(char) == "Cc"]
     assert cleaned(f"a{sequence}\nb").endswith("\nb"), "what follows is shown"
 
 
-def test_of_the_control_characters_two_are_kept() -> None:
+def test_control_characters_are_removed() -> None:
     for number in (*range(0x20), *range(0x7F, 0xA0)):
         char = chr(number)
         assert cleaned(f"a{char}") == (f"a{char}" if char in KEPT else "a"), hex(number)
@@ -64,23 +64,23 @@ def test_text_and_colours_stay() -> None:
     assert cleaned("\x1b[31mred\x1b[0m\r\n", colours=False) == "red\n"
 
 
-def test_json_keeps_its_value_and_loses_nothing() -> None:
-    """Of all characters there are, those that a terminal is not shown are written in other letters."""
+def test_json_keeps_value() -> None:
+    """Characters that are unsafe on a terminal are escaped; all characters are checked."""
     for page in range(0, 0x110000, 0x100):
         if 0xD800 <= page < 0xE000:
             continue
         text = json.dumps([f"a{chr(number)}b" for number in range(page, page + 0x100)], indent=2, ensure_ascii=False)
-        shown = escaped(text)
-        assert cleaned(shown) == shown, hex(page)
-        assert shown == text or json.loads(shown) == json.loads(text), hex(page)
+        output = escaped(text)
+        assert cleaned(output) == output, hex(page)
+        assert output == text or json.loads(output) == json.loads(text), hex(page)
     assert escaped('"Größe ✔ 名前 \U0001f468\u200d\U0001f469"') == '"Größe ✔ 名前 \U0001f468\u200d\U0001f469"'
 
 
-def test_one_line_is_one() -> None:
+def test_one_line_stays_one() -> None:
     assert one_line("a\nb\tc\r\n\x1b[8mhidden\u2028x") == "a b c hidden\u2028x"
 
 
-def test_a_stream_of_words_and_its_own_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_filters_text_not_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     stream = TerminalText(raw, "utf-8", "strict", line_buffering=True)
     monkeypatch.setattr(sys, "stdout", stream)
@@ -96,17 +96,17 @@ def test_a_stream_of_words_and_its_own_drawing(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("to_terminal", [True, False])
-def test_a_command_guards_its_terminal_and_nothing_else(to_terminal: bool, tmp_path: Path) -> None:
+def test_command_filters_only_terminal(to_terminal: bool, tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "TERM": "xterm"}
     word = "nope\x1b]0;title\x07\x1b[2J"
     if to_terminal:
         terminal = Terminal([sys.executable, "-m", "coder", word], env)
         try:
-            shown = terminal.expect('unrecognized subcommand "nope"')
+            output = terminal.expect('unrecognized subcommand "nope"')
         finally:
             terminal.close()
-        assert b"\x1b]0" not in shown
-        assert b"\x1b[2J" not in shown
+        assert b"\x1b]0" not in output
+        assert b"\x1b[2J" not in output
     else:
         done = subprocess.run(
             [sys.executable, "-m", "coder", word], env=env, check=False, capture_output=True, text=True

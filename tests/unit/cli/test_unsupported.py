@@ -1,4 +1,4 @@
-"""Every setting of the agent and of the daemon is read by the program, or named with the reason why not."""
+"""Every setting of the agent and of the daemon is used, or listed with the reason why not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from coder.cli.agents.reaper import must_reap
 from coder.cli.command import Command, Invocation, parse
 from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
 from coder.cli.server.workspace_proxy_server import SERVER as PROXY
-from coder.cli.unsupported import AGENT, DAEMON, judge_settings, warn_of_unsupported
+from coder.cli.unsupported import AGENT, DAEMON, check_settings, warn_of_unsupported
 from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
@@ -32,7 +32,7 @@ COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
 
 
 def _read_by(words: str) -> set[str]:
-    """Options that the command's own code reads, and those of helpers it shares."""
+    """Return the options that the command's code reads, and those of shared helpers."""
     helpers = ("coder/cli/session.py", "coder/cli/agents/credentials.py")
     shared = {"org"}.union(*(READ.findall((ROOT / helper).read_text()) for helper in helpers))
     return set(READ.findall((ROOT / SOURCES[words]).read_text())) | shared
@@ -49,7 +49,7 @@ def _given(command: Command, option: Option) -> Invocation:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_every_setting_is_read_or_named(words: str) -> None:
+def test_every_setting_is_used_or_listed(words: str) -> None:
     names = {option.name for option in COMMANDS[words].options}
     assert names - _read_by(words) - REASONS[words].keys() == set()
     assert REASONS[words].keys() <= names
@@ -58,7 +58,7 @@ def test_every_setting_is_read_or_named(words: str) -> None:
 
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
-    """What is logged at level warn."""
+    """Collect the messages of level warn."""
     lines: list[str] = []
 
     def keep(level: log.Level, _at: datetime, _name: str, message: str, _fields: dict[str, Any]) -> None:
@@ -78,29 +78,29 @@ def logged() -> Iterator[list[str]]:
         if option.name in reasons
     ],
 )
-def test_flags_that_are_not_heeded_are_refused_and_variables_told(
+def test_unsupported_flags_fail_and_variables_warn(
     command: Command, reasons: dict[str, str], option: Option, logged: list[str]
 ) -> None:
     with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
-        judge_settings(_given(command, option), reasons, "role")
+        check_settings(_given(command, option), reasons, "role")
     assert option.env in caught.value.hint
-    judge_settings(parse(command, [], {}), reasons, "role")
+    check_settings(parse(command, [], {}), reasons, "role")
     assert not logged
-    judge_settings(parse(command, [], {option.env: _other(option)}), reasons, "role")  # a file shared with the server
+    check_settings(parse(command, [], {option.env: _other(option)}), reasons, "role")  # a file shared with the server
     assert logged == [f"--{option.flag} is not supported: {reasons[option.name]}"]
 
 
 @pytest.mark.parametrize(
     "option", [item for item in AGENT_COMMAND.options if item.name in AGENT], ids=lambda item: item.flag
 )
-def test_an_agent_says_in_its_log_what_it_does_not_do(option: Option, logged: list[str]) -> None:
+def test_agent_logs_unsupported_settings(option: Option, logged: list[str]) -> None:
     warn_of_unsupported(parse(AGENT_COMMAND, [], {}))
     assert not logged
     warn_of_unsupported(_given(AGENT_COMMAND, option))
     assert logged[0].startswith(f"--{option.flag} is not supported: ")
 
 
-def test_only_the_first_process_of_a_linux_container_reaps() -> None:
+def test_only_pid_one_reaps() -> None:
     assert must_reap(1, "linux", no_reap=False)
     assert not any((must_reap(1, "linux", no_reap=True), must_reap(7, "linux", no_reap=False)))
     assert not must_reap(1, "darwin", no_reap=False)
@@ -130,7 +130,7 @@ while True:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans go elsewhere on other systems")
-def test_orphans_are_collected_signals_are_passed_on_and_the_exit_code_is_the_agents() -> None:
+def test_reaper_handles_orphans_and_signals() -> None:
     process = subprocess.Popen([sys.executable, "-c", REAPED], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     orphan = int(process.stdout.readline())
@@ -143,7 +143,7 @@ def test_orphans_are_collected_signals_are_passed_on_and_the_exit_code_is_the_ag
 
 
 def _exists(pid: int) -> bool:
-    """A process that has ended and was not collected exists, too."""
+    """Return whether a process exists; a zombie exists too."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,6 +1,6 @@
-"""`coder ssh --forward-gpg`: in which order both sides are made ready, and which side is named when one is not.
+"""`coder ssh --forward-gpg`: the order of the preparation, and errors that name the unready side.
 
-GPG itself is played: a program on PATH here, a table of answers there.
+GPG is simulated: a program on PATH locally, a table of answers in the workspace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOCKET_HERE, SOCKET_THERE = "/run/user/1/S.gpg-agent.extra", "/run/user/2/S.gpg-
 
 @dataclass
 class Workspace:
-    """Answers every command; notes what was asked."""
+    """Workspace that answers every command and records it."""
 
     socket: str = SOCKET_THERE
     fails: str = ""
@@ -33,13 +33,13 @@ class Workspace:
             return Finished(2, b"", b"no such thing\n")
         return Finished(0, self.socket.encode() if name == "make room" else b"", b"")
 
-    async def forward_socket(self, there: str, here: str) -> None:
-        self.forwarded.append((there, here))
+    async def forward_socket(self, remote: str, local: str) -> None:
+        self.forwarded.append((remote, local))
 
 
 @pytest.fixture
-def gpg_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder of the programs: what each prints is a file beside it."""
+def local_gpg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of programs; the output of each is a file next to it."""
     for name in ("gpg", "gpgconf"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\nfor last; do :; done\nexec cat "{tmp_path}/answer$last"\n')
@@ -51,35 +51,35 @@ def gpg_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_keys_and_trust_arrive_before_the_socket_is_forwarded(gpg_here: Path) -> None:
+async def test_imports_keys_before_forwarding(local_gpg: Path) -> None:
     workspace = Workspace()
     await forward_gpg(workspace)
     assert workspace.asked == [
-        ("make room", b""),  # or gpg waits for an earlier session's socket
+        ("make room", b""),  # otherwise gpg waits for an earlier session's socket
         ("--import", b"public keys"),
         ("--import-ownertrust", b"trust"),
-        ("make room", b""),  # or the agent that importing started keeps the name
+        ("make room", b""),  # otherwise the agent that the import started keeps the path
     ]
     assert workspace.forwarded == [(SOCKET_THERE, SOCKET_HERE)]
 
 
-async def test_nothing_is_imported_when_there_is_nothing(gpg_here: Path) -> None:
-    (gpg_here / "answer--export").write_text("")
-    (gpg_here / "answer--export-ownertrust").write_text("")
+async def test_no_keys_imports_nothing(local_gpg: Path) -> None:
+    (local_gpg / "answer--export").write_text("")
+    (local_gpg / "answer--export-ownertrust").write_text("")
     workspace = Workspace()
     await forward_gpg(workspace)
     assert [name for name, _ in workspace.asked] == ["make room", "make room"] and workspace.forwarded
 
 
-async def test_a_side_that_is_not_ready_is_named(gpg_here: Path) -> None:
+async def test_error_names_unready_side(local_gpg: Path) -> None:
     with pytest.raises(CoderError, match="the workspace's GPG names no agent socket"):
         await forward_gpg(Workspace(socket=""))
     with pytest.raises(CoderError, match="gpg failed in the workspace: no such thing"):
         await forward_gpg(Workspace(fails="--import"))
-    (gpg_here / "answer--export").unlink()
+    (local_gpg / "answer--export").unlink()
     with pytest.raises(CoderError, match="gpg --armor --export failed"):
         await forward_gpg(Workspace())
-    (gpg_here / "answeragent-extra-socket").write_text("\n")
+    (local_gpg / "answeragent-extra-socket").write_text("\n")
     with pytest.raises(CoderError, match="the local GPG has no extra socket"):
         await forward_gpg(Workspace())
 

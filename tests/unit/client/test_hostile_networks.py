@@ -1,4 +1,4 @@
-"""A shell opens through every box that networks of companies put between people, agents and their server."""
+"""A shell works through every middlebox of company networks between users, agents and the server."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from tests.kit.stand_ins.certificates import Authority
 
 TERMINAL = 2
 NAME = "coder.test"
-"Not a loopback name: those are never reached through a proxy. Only the proxies here can resolve it."
+"Host name that only the test's proxies can resolve. Loopback names bypass proxies."
 
 
-async def shell_says(link: WorkspaceLink) -> str:
-    """What a terminal in the workspace prints for a sum."""
+async def output_of_shell(link: WorkspaceLink) -> str:
+    """Expected output of a terminal in the workspace for a sum."""
     await link.wait_reachable(15)
     async with await terminal(link, "echo sum=$((40+2)); sleep 0.2") as stream:
-        return (await hear(stream, b"sum=42")).decode()
+        return (await read_until(stream, b"sum=42")).decode()
 
 
 async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
-    """A terminal of the workspace with a command in it."""
+    """Open a workspace terminal with a command."""
     stream: trio.abc.Stream = await link.connect(TERMINAL)
     init = {
         "ID": str(uuid4()),
@@ -53,13 +53,13 @@ async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
     return stream
 
 
-async def hear(stream: trio.abc.Stream, words: bytes) -> bytes:
-    """What the terminal prints, until it says these words or ends."""
-    said = b""
-    while words not in said and (data := await stream.receive_some()):
-        said += data
-    assert words in said
-    return said
+async def read_until(stream: trio.abc.Stream, words: bytes) -> bytes:
+    """Return the terminal's output until this text or its end."""
+    output = b""
+    while words not in output and (data := await stream.receive_some()):
+        output += data
+    assert words in output
+    return output
 
 
 @asynccontextmanager
@@ -72,18 +72,18 @@ async def scene_of(tmp_path: Path) -> AsyncIterator[tuple[AgentWorld, Target, Pa
 async def through(
     view_context: AgentWorld, policy: DialPolicy, folder: Path, *, direct: bool = False
 ) -> tuple[str, Any]:
-    """An agent and a client with this policy; (what the shell said, the client's relay)."""
+    """Run an agent and a client with this policy; return (the shell's output, the client's relay)."""
     with trio.fail_after(60):
         async with running_agent(view_context, policy, folder):
             person = policy.with_token(Secret(view_context.world.token))
             async with open_link(person, view_context.agent_id, direct=direct) as link:
-                said = await shell_says(link)
-                return said, link.node.status().relays[0]
+                output = await output_of_shell(link)
+                return output, link.node.status().relays[0]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A box and what must be true behind it."""
+    """Middlebox and the expected properties behind it."""
 
     name: str
     make: Callable[[Target], Handler]
@@ -97,39 +97,38 @@ STRIPPERS = (
 )
 
 
-async def test_a_shell_opens_behind_every_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shell_behind_every_middlebox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         for case in STRIPPERS:
             port = await nursery.start(serve_box, case.make(target))
-            said, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
-            assert "sum=42" in said, case.name
+            output, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+            assert "sum=42" in output, case.name
             assert relay.transport == case.transport, case.name
             assert relay.forced_websocket, case.name
 
         proxy = AuthProxy(target, "ana", "p@ss")
         port = await nursery.start(serve_box, proxy)
         proxies = {"http": f"http://ana:p%40ss@127.0.0.1:{port}", "no": "elsewhere.test"}
-        said, relay = await through(view_context, DialPolicy(f"http://{NAME}:80", proxies=proxies), folder)
-        assert "sum=42" in said
+        output, relay = await through(view_context, DialPolicy(f"http://{NAME}:80", proxies=proxies), folder)
+        assert "sum=42" in output
         assert relay.transport == "upgrade"
         assert set(proxy.tunnels) == {f"{NAME}:80"}
         assert len(proxy.tunnels) >= 4, "API, RPC and relay of both sides"
         assert not proxy.refused
 
-        # Direct paths are wanted, and every datagram vanishes; silence of a second and a half costs a connection.
+        # Direct paths are enabled, but every datagram is dropped; a connection breaks after 1.5 idle seconds.
         monkeypatch.setattr(Pump, "udp", lambda *_: True)
         monkeypatch.setattr(Pump, "udp_batch", lambda *_: True)
         port = await nursery.start(serve_box, IdleCutter(target, 1.5))
-        said, _ = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
-        assert "sum=42" in said
+        output, _ = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
+        assert "sum=42" in output
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.soak  # real seconds; in simulated ones: tests/unit/mesh/drivers/test_derp.py
-async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a fortieth of the time: the box's minute, and the intervals at which relay and RPC connections speak."""
+async def test_shell_survives_idle_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are scaled to a fortieth: the middlebox's minute, and the keepalive intervals of relay and RPC
+    connections."""
     monkeypatch.setattr(keepalive, "FIRST", keepalive.FIRST / 40)
     monkeypatch.setattr(mux, "KEEPALIVE_INTERVAL", mux.KEEPALIVE_INTERVAL / 40)
     lost: list[str] = []
@@ -149,26 +148,26 @@ async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
             ):
                 await link.wait_reachable(15)
                 async with await terminal(link, "echo ready; read x; echo got:$x; sleep 0.2") as stream:
-                    await hear(stream, b"ready")
+                    await read_until(stream, b"ready")
                     await trio.sleep(150 / 40)
                     await stream.send_all(b'{"data": "words\\r"}')
-                    await hear(stream, b"got:words")
+                    await read_until(stream, b"got:words")
                 assert not lost
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.soak
-async def test_a_shell_opens_where_answers_are_held_back(tmp_path: Path) -> None:
+async def test_shell_with_buffered_answers(tmp_path: Path) -> None:
     async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         port = await nursery.start(serve_box, UpgradeStripper(target, "refuse", buffers=True))
-        said, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
-        assert "sum=42" in said
+        output, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+        assert "sum=42" in output
         assert relay.transport == "stream"
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.soak
-async def test_a_shell_opens_with_an_own_authority_client_certificates_and_a_proxy(tmp_path: Path) -> None:
+async def test_shell_with_custom_tls_and_proxy(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue(NAME)
     mine = authority.issue("ana")
@@ -191,8 +190,8 @@ async def test_a_shell_opens_with_an_own_authority_client_certificates_and_a_pro
             client_key=mine[1],
             proxies={"https": f"http://ana:secret@127.0.0.1:{port}"},
         )
-        said, relay = await through(view_context, policy, tmp_path / "agent")
-        assert "sum=42" in said
+        output, relay = await through(view_context, policy, tmp_path / "agent")
+        assert "sum=42" in output
         assert relay.transport == "upgrade"
         assert set(box.tunnels) == {f"{NAME}:443"}
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Commands of one person share a mesh node: what is lent, to whom, and until when."""
+"""Commands of a user share a mesh node: which streams are shared, with whom, and until when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Person:
     workspace: str = "dev"
 
     def becomes(self, token: str) -> None:
-        """Another person, for whom the workspace is somebody else's."""
+        """Return another user, who does not own the workspace."""
         (self.directory / "session").write_text(token)
         self.policy, self.workspace = self.policy.with_token(Secret(token)), "admin/dev"
 
@@ -50,12 +50,12 @@ class Person:
 
 @asynccontextmanager
 async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Person, World]]:
-    """Somebody signed in by a key of her own, with an overlay process and a running agent."""
+    """User with her own session key, an overlay process and a running agent."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="ov-") as folder:
-        place = Path(folder) / "overlay"
-        monkeypatch.setattr(shared_link, "_place", place)
+        path = Path(folder) / "overlay"
+        monkeypatch.setattr(shared_link, "_place", path)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listening.bind(str(place))
+        listening.bind(str(path))
         listening.listen()
         async with workspace_world() as view_context, trio.open_nursery() as nursery:
             world = view_context.world
@@ -75,31 +75,31 @@ async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 Loss = Callable[[], Awaitable[Any]]
 
 
-async def _signed_out(person: Person, world: World) -> Loss:
+async def _log_out(person: Person, world: World) -> Loss:
     token = person.policy.token
     assert token is not None
     return lambda: world.post("/api/v2/users/logout", token=token.reveal())
 
 
-async def _without_role(person: Person, world: World) -> Loss:
-    """Somebody who may enter because she owns the deployment."""
+async def _remove_role(person: Person, world: World) -> Loss:
+    """User with permission because she owns the deployment."""
     user, token = await world.member("olga", roles=["owner"])
     person.becomes(token)
     return lambda: world.put(f"/api/v2/users/{user}/roles", {"roles": []})
 
 
-async def _without_share(person: Person, world: World) -> Loss:
-    """Somebody the workspace was shared with."""
+async def _remove_share(person: Person, world: World) -> Loss:
+    """User that the workspace is shared with."""
     user, token = await world.member("bob")
     person.becomes(token)
-    found = (await world.get("/api/v2/users/me/workspace/dev")).json()
-    acl = f"/api/v2/workspaces/{found['id']}/acl"
+    result = (await world.get("/api/v2/users/me/workspace/dev")).json()
+    acl = f"/api/v2/workspaces/{result['id']}/acl"
     assert (await world.patch(acl, {"user_roles": {user: "use"}})).status_code == 204
     return lambda: world.patch(acl, {"user_roles": {user: ""}})
 
 
-@pytest.mark.parametrize("right", [_signed_out, _without_role, _without_share])
-async def test_streams_are_lent_and_cut_when_the_right_is_lost(
+@pytest.mark.parametrize("right", [_log_out, _remove_role, _remove_share])
+async def test_lost_permission_cuts_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: Callable[[Person, World], Awaitable[Loss]]
 ) -> None:
     async with _person(tmp_path, monkeypatch) as (person, world):
@@ -119,30 +119,30 @@ async def test_streams_are_lent_and_cut_when_the_right_is_lost(
         assert (await lose()).status_code in {200, 204}
         for stream in streams:
             async with stream:
-                while await _goes_on(stream):
+                while await _continues(stream):
                     pass
         assert not any(len(name) == 5 for name in person.process._kept)  # the tunnel
 
 
-async def _goes_on(stream: trio.SocketStream) -> bool:
+async def _continues(stream: trio.SocketStream) -> bool:
     try:
         return bool(await stream.receive_some())
     except trio.BrokenResourceError:
         return False
 
 
-@pytest.mark.parametrize("given", ["header", "proxy", "session"])
-async def test_what_was_given_to_one_command_is_not_lent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+@pytest.mark.parametrize("secret_option", ["header", "proxy", "session"])
+async def test_command_credentials_are_not_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret_option: str
 ) -> None:
     async with _person(tmp_path, monkeypatch) as (person, _):
         policy = {
             "header": replace(person.policy, headers=(("X-Key", "secret"),)),
             "proxy": replace(person.policy, proxies={"https": "http://me:secret@proxy.example"}),
             "session": person.policy,
-        }[given]
-        if given == "session":  # the directory has another one meanwhile
-            (tmp_path / "session").write_text("somebody-else")
+        }[secret_option]
+        if secret_option == "session":  # the directory has another token meanwhile
+            (tmp_path / "session").write_text("another-token")
         async with person.link(policy) as link:
             assert isinstance(link, WorkspaceLink)
             await link.wait_reachable()

@@ -1,4 +1,4 @@
-"""Which workspace and agent a name means."""
+"""Resolution of names to workspaces and agents."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_names(text: str, parts: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "/dev", "alice/", "a/b/c", ".main", "alice/.main"])
-def test_what_is_no_name(text: str) -> None:
+def test_invalid_names(text: str) -> None:
     with pytest.raises(CoderError, match="invalid workspace name"):
         split_target(text)
 
 
 def workspace(*resources: list[str]) -> Workspace:
-    """An agent called `name.parent` is one of a dev container."""
+    """Create agents; a name like `name.parent` is of a dev container's agent."""
     some_id = str(UUID(int=1))
     agents = [
         [
@@ -47,12 +47,12 @@ def workspace(*resources: list[str]) -> Workspace:
     return read_answer(json.dumps({"id": some_id, "name": "dev", "latest_build": build}).encode(), Workspace)
 
 
-def test_the_only_agent_needs_no_name() -> None:
+def test_only_agent_needs_no_name() -> None:
     assert choose_agent(workspace(["main"]), "").name == "main"
     assert choose_agent(workspace(["main"], ["gpu"]), "gpu").name == "gpu"
 
 
-def test_agents_of_dev_containers_are_asked_for_by_name() -> None:
+def test_dev_container_agents_require_name() -> None:
     family = workspace(["api.main", "main", "ui.main"])
     assert choose_agent(family, "").name == "main"
     assert choose_agent(family, "api").name == "api"
@@ -61,7 +61,7 @@ def test_agents_of_dev_containers_are_asked_for_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resources", "name", "said"),
+    ("resources", "name", "message"),
     [
         ([], "", '"dev" has no agents'),
         ([[]], "main", '"dev" has no agents'),
@@ -69,7 +69,7 @@ def test_agents_of_dev_containers_are_asked_for_by_name() -> None:
         ([["main"], ["gpu"]], "", "multiple agents found, please specify the agent name, available agents: [main gpu]"),
     ],
 )
-def test_which_agents_there_are_is_said(resources: list[list[str]], name: str, said: str) -> None:
+def test_error_lists_agents(resources: list[list[str]], name: str, message: str) -> None:
     with pytest.raises(CoderError) as refused:
         choose_agent(workspace(*resources), name)
-    assert said in refused.value.message
+    assert message in refused.value.message

@@ -31,8 +31,8 @@ from tests.kit.network.overlay_pair import Pair, node_pair
 
 
 @dataclass
-class _Known:
-    """What a link asks its controller here."""
+class _KnownPeers:
+    """Controller for the links of these tests."""
 
     pair: Pair
 
@@ -43,8 +43,9 @@ class _Known:
         return await self.pair.one.wait_reachable(self.pair.addresses[1])
 
 
-def link_to_two(pair: Pair) -> WorkspaceLink:
-    return WorkspaceLink(pair.one, cast("Any", _Known(pair)), uuid4(), pair.addresses[1], {999: "Coder Embedded Relay"})  # type: ignore[arg-type]
+def link_of_pair(pair: Pair) -> WorkspaceLink:
+    controller: Any = _KnownPeers(pair)
+    return WorkspaceLink(pair.one, controller, uuid4(), cast("Any", pair.addresses[1]), {999: "Coder Embedded Relay"})
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
@@ -52,27 +53,27 @@ async def test_speedtest_against_the_agent(direction: Any) -> None:
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, serve_speedtest, [pair.two.tcp_listen(3)])
-            *parts, whole = await run_speedtest(await link_to_two(pair).connect(3), direction, 0.2)
-            assert whole.size > 0 and whole.mbits > 0 and whole.start == 0
-            assert sum(part.size for part in parts) == whole.size
+            *parts, total = await run_speedtest(await link_of_pair(pair).connect(3), direction, 0.2)
+            assert total.size > 0 and total.mbits > 0 and total.start == 0
+            assert sum(part.size for part in parts) == total.size
             nursery.cancel_scope.cancel()
 
 
-async def test_speedtest_says_why_it_was_refused() -> None:
-    ours, theirs = trio.testing.memory_stream_pair()
+async def test_speedtest_rejection_reason() -> None:
+    client_end, server_end = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
 
         async def refuse() -> None:
-            request = json.loads(await theirs.receive_some(4096))
+            request = json.loads(await server_end.receive_some(4096))
             assert request == {"version": 2, "time": 5_000_000_000, "direction": 0}
-            await theirs.send_all(b'{"error":"not today"}\n')
+            await server_end.send_all(b'{"error":"not today"}\n')
 
         nursery.start_soon(refuse)
         with pytest.raises(CoderError, match="not today"):
-            await run_speedtest(ours, "down", 5)
+            await run_speedtest(client_end, "down", 5)
 
 
-async def test_udp_is_forwarded_both_ways_and_senders_are_kept_apart() -> None:
+async def test_udp_forward_separates_senders() -> None:
     with trio.fail_after(60):
         with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
             await echo.bind(("127.0.0.1", 0))
@@ -87,19 +88,19 @@ async def test_udp_is_forwarded_both_ways_and_senders_are_kept_apart() -> None:
                 pair.two.set_udp_forward(relay_datagrams)
                 nursery.start_soon(answer)
                 local = open_udp("127.0.0.1", 0)
-                here = local.getsockname()
-                nursery.start_soon(forward_udp, link_to_two(pair), local, port)
+                sender_address = local.getsockname()
+                nursery.start_soon(forward_udp, link_of_pair(pair), local, port)
                 for text in (b"abc", b"x" * 3000):
                     with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as person:
-                        await person.sendto(text, here)
+                        await person.sendto(text, sender_address)
                         assert await person.recv(65_535) == text[::-1]
                 nursery.cancel_scope.cancel()
 
 
-async def test_connection_information_has_the_fields_editors_read(tmp_path: Path) -> None:
+async def test_network_info_fields(tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
-            nursery.start_soon(write_network_info, link_to_two(pair), str(tmp_path / "new"), 1.0)
+            nursery.start_soon(write_network_info, link_of_pair(pair), str(tmp_path / "new"), 1.0)
             path = tmp_path / "new" / f"{os.getppid()}.json"
             while not path.exists():
                 await trio.sleep(0.01)
@@ -112,18 +113,18 @@ async def test_connection_information_has_the_fields_editors_read(tmp_path: Path
     assert list(tmp_path.glob("new/.*")) == []
 
 
-def test_rates_are_per_second_of_the_time_between_looks() -> None:
+def test_rates_per_second() -> None:
     rates = Rates(10.0)
     assert rates.since_last(1000, 500, 12.0) == (500, 250)
     assert rates.since_last(1000, 800, 13.0) == (0, 300)
     assert rates.since_last(1000, 900, 13.0) == (0, 0)
 
 
-def test_the_application_a_session_counts_for() -> None:
+def test_usage_app_of_session() -> None:
     assert [usage_app(text) for text in ("", "vscode", "disable", "emacs")] == ["ssh", "vscode", "", "ssh"]
 
 
-async def test_trace_tells_how_the_peer_was_reached() -> None:
+async def test_trace_reports_path() -> None:
     trace = Trace()
     with trio.fail_after(60):
         async with node_pair(trace=trace) as pair:
@@ -134,26 +135,26 @@ async def test_trace_tells_how_the_peer_was_reached() -> None:
     assert trace.find("path", state="on the moon") is None
 
 
-async def test_capture_holds_both_directions_without_padding() -> None:
-    out = io.BytesIO()
+async def test_capture_has_both_directions() -> None:
+    file = io.BytesIO()
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair:
-            pair.one.endpoint.tap = PcapWriter(out, lambda: 1_700_000_000.25)
+            pair.one.endpoint.tap = PcapWriter(file, lambda: 1_700_000_000.25)
             await pair.one.wait_reachable(pair.addresses[1])
-    data = out.getvalue()
+    data = file.getvalue()
     assert struct.unpack_from("!IHHiIII", data) == (0xA1B2C3D4, 2, 4, 0, 0, 65_535, 101)
     packets, at = [], 24
     while at < len(data):
-        seconds, micros, size, whole = struct.unpack_from("!IIII", data, at)
-        assert (seconds, micros, whole) == (1_700_000_000, 250_000, size)
+        seconds, micros, size, total = struct.unpack_from("!IIII", data, at)
+        assert (seconds, micros, total) == (1_700_000_000, 250_000, size)
         packets.append(data[at + 16 : at + 16 + size])
         at += 16 + size
-    one, two = (address.packed for address in pair.addresses)
-    assert {(packet[8:24], packet[24:40]) for packet in packets} == {(one, two), (two, one)}
+    first, two = (address.packed for address in pair.addresses)
+    assert {(packet[8:24], packet[24:40]) for packet in packets} == {(first, two), (two, first)}
     assert all(len(packet) == 40 + int.from_bytes(packet[4:6], "big") for packet in packets)
 
 
-async def test_a_lost_ping_leaves_the_file_alone(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+async def test_lost_ping_keeps_file(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     class Silent:
         node: Any = None
         pings = 0

@@ -1,4 +1,4 @@
-"""The log of a connection: where it lies, under which name, and that debug messages are in it."""
+"""Log of a connection: its path, its name, and its debug messages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from coder.base.errors import CoderError
 from coder.client.tracing import log_to_directory
 
 NAME = re.compile(r"coder-ssh-(\d{8}-\d{6})-([0-9a-f]+)-(\d+)\.log")
-"""What editors look for: when, something that is never the same twice, and the process that started the command."""
+"""Pattern of editors for the name: time, a unique part, and the parent's pid."""
 
 
-def test_editors_find_the_log_of_their_connection(tmp_path: Path) -> None:
+def test_log_name_for_editors(tmp_path: Path) -> None:
     folder = tmp_path / "logs" / "deep"
     with log_to_directory(str(folder)) as first:
         log.get_logger("mesh").debug("a packet went out", to="there")
@@ -32,7 +32,7 @@ def test_editors_find_the_log_of_their_connection(tmp_path: Path) -> None:
     assert second.read_text() == ""
 
 
-def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+def test_unwritable_directory_is_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CoderError, match="cannot write a log"), log_to_directory(str(tmp_path / "file")):
         pass

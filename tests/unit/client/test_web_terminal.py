@@ -1,4 +1,4 @@
-"""A terminal over the deployment's WebSocket, and a bundle for those who help, from a process of their own."""
+"""Web terminal and support bundle, from separate processes."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
                     capture_stdout=True,
                     stderr=subprocess.STDOUT,
                 )
-            said: str = done.stdout.decode()
-            assert done.returncode == code, said
-            return said
+            output: str = done.stdout.decode()
+            assert done.returncode == code, output
+            return output
 
         async with running_agent(view_context, DialPolicy(world.url), tmp_path / "agent"):
-            said = await coder("exp", "rpty", "dev", "--", "echo", "sum=$((40+2))")
-            assert "sum=42" in said
-            assert "--reconnect" in said
+            output = await coder("exp", "rpty", "dev", "--", "echo", "sum=$((40+2))")
+            assert "sum=42" in output
+            assert "--reconnect" in output
             assert "no UUID" in await coder("exp", "rpty", "-r", "mine", "dev", code=1)
             await coder("support", "bundle", "dev", "-y", "-O", str(tmp_path / "bundle.zip"))
         assert "EOF" in await coder("support", "bundle", code=1)
@@ -55,8 +55,8 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
         names = set(bundle.namelist())
         everything = "".join(bundle.read(name).decode(errors="replace") for name in names)
         agent = json.loads(bundle.read("agent/main/agent.json"))
-    wanted = {"deployment/buildinfo.json", "deployment/config.json", "deployment/health.json", "manifest.json"}
-    assert names >= wanted | {"workspace/workspace.json", "workspace/build_logs.json", "cli_logs.txt"}
+    expected = {"deployment/buildinfo.json", "deployment/config.json", "deployment/health.json", "manifest.json"}
+    assert names >= expected | {"workspace/workspace.json", "workspace/build_logs.json", "cli_logs.txt"}
     assert agent["environment_variables"] == {"STAGE": "***"}
     for secret in (world.token, view_context.token, "do not tell"):
         assert secret not in everything

@@ -1,4 +1,4 @@
-"""Every setting a proxy shares with the server is read by what a proxy runs, or named with the reason why not."""
+"""Every setting that a proxy shares with the server is used, or listed with the reason why not."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RUN = (
     ROOT / "coder/appproxy/http/client_address.py",
 )
 BY_THE_COMMAND = {"verbose", "write_config", "address"}
-"""Of every command; of the server, which has a file of settings; a former name."""
+"""Global options, options of the server's configuration file, and former names."""
 
 
-def test_every_shared_setting_is_read() -> None:
+def test_every_shared_setting_is_used() -> None:
     text = "\n".join(path.read_text() for path in RUN if path.name != "config.py")
     read = set(re.findall(r"(?:config|server|shared)\.(?=(\w+))", text))
     assert SHARED - read == set()
 
 
-def test_every_option_of_external_proxies_is_shared_or_named() -> None:
+def test_every_proxy_option_is_known() -> None:
     meant = {option.name for option in OPTIONS if "external_workspace_proxies" in dict(option.annotations)}
     assert meant - SHARED - WITHOUT_EFFECT.keys() == BY_THE_COMMAND
     assert not SHARED & WITHOUT_EFFECT.keys() and all(WITHOUT_EFFECT.values())
@@ -38,7 +38,7 @@ def test_every_option_of_external_proxies_is_shared_or_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flag", "given", "name", "value"),
+    ("flag", "value_text", "name", "value"),
     [
         ("api-rate-limit", "7", "api_rate_limit", 7),
         (
@@ -50,7 +50,7 @@ def test_every_option_of_external_proxies_is_shared_or_named() -> None:
         ("prometheus-address", "127.0.0.1:7", "prometheus_address", "127.0.0.1:7"),
     ],
 )
-def test_what_is_given_arrives(flag: str, given: str, name: str, value: object) -> None:
+def test_option_reaches_configuration(flag: str, value_text: str, name: str, value: object) -> None:
     token = "2f3c0a1e-0000-4000-8000-000000000001:secret"
     own = {"primary-access-url": "https://coder.example", "proxy-session-token": token}
-    assert getattr(proxy_config(Inputs(flags={**own, flag: given})).server, name) == value
+    assert getattr(proxy_config(Inputs(flags={**own, flag: value_text})).server, name) == value

@@ -1,4 +1,4 @@
-"""A server, a workspace proxy and an agent: people reach a workspace through the proxy."""
+"""Server, workspace proxy and agent: users reach a workspace through the proxy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Scene:
         return DialPolicy(self.url, token=Secret(self.world.token))
 
     async def get(self, path: str, *, token: str | None = None, **rest: Any) -> httpx.Response:
-        """A request to the proxy."""
+        """Send a request to the proxy."""
         self.browser.cookies.clear()
         use = self.world.token if token is None else token
         headers = {**({"Coder-Session-Token": use} if use else {}), **rest.pop("headers", {})}
@@ -107,23 +107,23 @@ async def view_context(folder: Path) -> AsyncIterator[Scene]:
 
 async def test_a_workspace_through_a_proxy(tmp_path: Path) -> None:
     async with view_context(tmp_path) as s:
-        await _becomes_well(s)
+        await _becomes_healthy(s)
         await _path_application(s)
-        await _own_host(s)
-        await _refusals(s)
+        await _app_host(s)
+        await _rejections(s)
         await _websocket(s)
         await _terminal(s)
         await _relay(s)
         await all_is_measured(s.proxy)
-        await _elsewhere(s)
-        await _use_is_reported(s)
-        await _who_may_stay(s)
+        await _other_paths(s)
+        await _usage_is_reported(s)
+        await _open_stream_checks(s)
 
 
-async def _becomes_well(s: Scene) -> None:
+async def _becomes_healthy(s: Scene) -> None:
     async def ok() -> bool:
-        found = (await s.world.get(f"{PROXIES}/sydney")).json()
-        return bool(found["status"]["status"] == "ok")
+        result = (await s.world.get(f"{PROXIES}/sydney")).json()
+        return bool(result["status"]["status"] == "ok")
 
     await eventually(ok)
     report = (await s.get("/healthz-report")).json()
@@ -136,12 +136,12 @@ async def _becomes_well(s: Scene) -> None:
     assert regions[1]["path_app_url"] == s.url
     policy = (await s.world.get("/workspaces")).headers["content-security-policy"]
     sources = {part.split()[0]: part.split()[1:] for part in policy.split("; ")}
-    assert {s.url, s.url.replace("http", "ws", 1)} <= set(sources["connect-src"])  # its distance, its terminals
+    assert {s.url, s.url.replace("http", "ws", 1)} <= set(sources["connect-src"])  # its latency, its terminals
     assert {urlsplit(s.url).netloc, "*.proxy.test"} <= set(sources["frame-src"])
 
 
 async def _path_application(s: Scene) -> None:
-    """Nobody is signed in at the proxy: the server hands a session over, and the ticket opens without it."""
+    """Without a session at the proxy, the server transfers one, and the ticket works without it."""
     away = await s.get(f"{WEB}/echo?a=1", token="")
     assert away.status_code == 303, away.text
     address = urlsplit(away.headers["location"])
@@ -171,14 +171,14 @@ async def _path_application(s: Scene) -> None:
     assert (await s.world.get("/api/v2/users/me", token=key)).status_code in {403, 404}
 
 
-async def _own_host(s: Scene) -> None:
+async def _app_host(s: Scene) -> None:
     away = await s.host("all--dev--admin", "/deep?a=1")
     assert away.status_code == 303
     address = urlsplit(away.headers["location"])
     back = await s.world.get(f"{address.path}?{address.query}")
-    place = urlsplit(back.headers["location"])
-    assert (place.scheme, place.netloc) == ("http", "all--dev--admin.proxy.test")
-    landed = await s.host("all--dev--admin", f"{place.path}?{place.query}")
+    location = urlsplit(back.headers["location"])
+    assert (location.scheme, location.netloc) == ("http", "all--dev--admin.proxy.test")
+    landed = await s.host("all--dev--admin", f"{location.path}?{location.query}")
     assert (landed.status_code, landed.headers["location"]) == (303, "/deep?a=1")
     cookie = landed.headers["set-cookie"].partition(";")[0]
     assert (await s.host("all--dev--admin", headers={"Cookie": cookie})).status_code == 200
@@ -189,12 +189,12 @@ async def _own_host(s: Scene) -> None:
     port = f"{s.app.port}--main--dev--admin"
     assert (await s.host(port, token=s.world.token)).status_code == 200
     ask = {"Origin": "https://evil.test", "Access-Control-Request-Method": "PUT"}
-    asked = await s.host("all--dev--admin", method="OPTIONS", headers=ask)
-    assert (asked.status_code, asked.headers.get("access-control-allow-origin")) == (204, None)
+    preflight = await s.host("all--dev--admin", method="OPTIONS", headers=ask)
+    assert (preflight.status_code, preflight.headers.get("access-control-allow-origin")) == (204, None)
 
 
-async def _refusals(s: Scene) -> None:
-    """The server's reasons, in the words the server would have used."""
+async def _rejections(s: Scene) -> None:
+    """The proxy gives the server's reasons in the server's words."""
     for path, status, words in (
         ("/@admin/dev/apps/none/", 404, "404 - Application Not Found"),
         ("/@admin/dev/apps/8080/", 500, "Ports cannot be opened under a path."),
@@ -227,7 +227,7 @@ async def _terminal(s: Scene) -> None:
         with pytest.raises(HttpError) as refused:
             await connect_websocket(plain, attempt)
         assert refused.value.status == 401
-    with pytest.raises(HttpError):  # another site's page, with our visitor's cookies
+    with pytest.raises(HttpError):  # a page of another site, with the visitor's cookies
         cookie = [("Cookie", f"coder_session_token={s.world.token}"), ("Origin", "https://evil.test")]
         await connect_websocket(plain, f"{path}?{query}", headers=cookie)
     for policy, address, headers in ((plain, signed + ticket, dashboard), (s.policy, f"{path}?{query}", [])):
@@ -253,14 +253,14 @@ async def _relay(s: Scene) -> None:
 
 
 async def _client_of(proxy: RunningProxy) -> DerpTransport:
-    """A connection to a proxy's relay."""
+    """Connect to a proxy's relay."""
     port = urlsplit(proxy.world.access_url).port or 0
     node = DerpNode("a", 10_001, "127.0.0.1", derp_port=port, force_http=True)
     dialer = RelayDialer(DialPolicy(proxy.world.access_url))
     return await dialer(DerpRegion(10_001, "sydney", "Sydney", (node,)), node)
 
 
-async def _elsewhere(s: Scene) -> None:
+async def _other_paths(s: Scene) -> None:
     page = await s.get("/templates/a%20b?x=1")
     assert (page.status_code, page.headers["location"]) == (307, f"{s.world.url}/templates/a%20b?x=1")
     missing = await s.get("/api/v2/users/me")
@@ -271,7 +271,7 @@ async def _elsewhere(s: Scene) -> None:
     assert (await s.get("/healthz")).text == "OK"
 
 
-async def _use_is_reported(s: Scene) -> None:
+async def _usage_is_reported(s: Scene) -> None:
     await s.proxy.authorizer.report()
     hour = s.world.ctx.clock.now().replace(minute=0, second=0, microsecond=0)
     used = await s.world.ctx.db.read(insights.app_usage, hour - timedelta(days=1), hour + timedelta(hours=2), [])
@@ -281,8 +281,8 @@ async def _use_is_reported(s: Scene) -> None:
     assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
 
 
-async def _who_may_stay(s: Scene) -> None:
-    """What is open is judged anew: whoever is signed out is cut off, whoever is not stays."""
+async def _open_stream_checks(s: Scene) -> None:
+    """Open streams are checked again: those of logged-out users are closed, others stay open."""
     _, token = await s.world.member("dana")
     shared = DialPolicy(f"http://all--dev--admin.proxy.test:{urlsplit(s.url).port}", address="127.0.0.1")
     hers = await connect_websocket(replace(shared, token=Secret(token)), "/ws")
@@ -298,12 +298,12 @@ async def _who_may_stay(s: Scene) -> None:
     await mine.send_message("still")
     assert await mine.receive_message() == "still"
     await mine.aclose()
-    await _by_tickets_alone(s)
+    await _ticket_only_checks(s)
 
 
-async def _by_tickets_alone(s: Scene) -> None:
-    """Whoever shows no session is judged by whom the ticket was for: at terminals, as the dashboard opens them, and in
-    applications. What carries the name of another workspace meanwhile keeps nobody."""
+async def _ticket_only_checks(s: Scene) -> None:
+    """Without a session, the ticket's user is checked: at terminals, as the dashboard opens them, and in applications.
+    A stream is closed if its workspace's name now belongs to another workspace."""
     eve, token = await s.world.member("eve")
     workspace = f"/api/v2/workspaces/{s.agent.workspace['id']}"
     assert (await s.world.patch(f"{workspace}/acl", {"user_roles": {eve: "use"}})).status_code == 204
@@ -321,23 +321,23 @@ async def _by_tickets_alone(s: Scene) -> None:
     await s.proxy.authorizer.judge()
     await application.send_message("still")
     assert await application.receive_message() == "still"
-    await terminal.send_message(b'{"data": "still"}')  # a terminal repeats what is typed
+    await terminal.send_message(b'{"data": "still"}')  # a terminal echoes its input
     await _shows(terminal, b"still")
-    await _names_keep_nobody(s, UUID(eve), token, cookie.partition("=")[2])
+    await _reused_name_is_rejected(s, UUID(eve), token, cookie.partition("=")[2])
     assert (await s.world.patch(f"{workspace}/acl", {"user_roles": {eve: ""}})).status_code == 204
     await s.proxy.authorizer.judge()
-    await _gone(terminal)
-    await _gone(application)
+    await _wait_until_gone(terminal)
+    await _wait_until_gone(application)
 
 
-async def _names_keep_nobody(s: Scene, eve: UUID, token: str, signed: str) -> None:
-    """Of two who came in under the same names, one came into a workspace that was called so before."""
+async def _reused_name_is_rejected(s: Scene, eve: UUID, token: str, signed: str) -> None:
+    """Of two visitors with the same names, one connected to the former workspace of that name."""
     authorizer, visits = s.proxy.authorizer, s.world.ctx.part(OpenVisits)
     now = await app_tokens.read_ticket_untrusted(s.world.ctx, signed)
     before = replace(now, workspace_id=uuid4())
     for visitor in (Visitor(Credentials(), eve), Visitor(Credentials(token), eve)):
         with authorizer.watched(visitor, now) as stays, authorizer.watched(visitor, before) as leaves:
-            with trio.CancelScope(shield=True):  # who is cut off is this task: it would end with the block unseen
+            with trio.CancelScope(shield=True):  # the cancelled task is this one: it would end without the checks
                 await authorizer.judge()
             assert (stays.cancel_called, leaves.cancel_called) == (False, True), visitor
         with visits.in_app(visitor, now) as stays, visits.in_app(visitor, before) as leaves:
@@ -346,7 +346,7 @@ async def _names_keep_nobody(s: Scene, eve: UUID, token: str, signed: str) -> No
             assert (stays.cancel_called, leaves.cancel_called) == (False, True), visitor
 
 
-async def _gone(socket: WebSocketStream) -> None:
+async def _wait_until_gone(socket: WebSocketStream) -> None:
     with trio.fail_after(60):
         try:
             while await socket.receive_message() is not None:
@@ -356,7 +356,7 @@ async def _gone(socket: WebSocketStream) -> None:
     await socket.aclose()
 
 
-async def test_a_deleted_proxy_is_cut_off_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deleted_proxy_exits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
@@ -376,39 +376,39 @@ async def test_a_deleted_proxy_is_cut_off_and_ends(monkeypatch: pytest.MonkeyPat
         assert mine.agent_dialer is None
 
 
-async def test_relays_of_one_proxy_know_each_other() -> None:
-    """Two processes of one proxy: a client of one reaches a client of the other."""
+async def test_replica_relays_are_connected() -> None:
+    """A client of one process of a proxy reaches a client of another process."""
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
-        one, two = [await proxy_config(world, token, derp_only=True) for _ in range(2)]
-        one, two = [
+        first_config, two = [await proxy_config(world, token, derp_only=True) for _ in range(2)]
+        first_config, two = [
             replace(config, server=replace(config.server, derp_server_relay_url=config.server.access_url))
-            for config in (one, two)
+            for config in (first_config, two)
         ]
-        async with open_proxy(one) as first, open_proxy(two) as second:
+        async with open_proxy(first_config) as first, open_proxy(two) as second:
             await first.world.registration.registered.wait()
             await second.world.registration.registered.wait()
-            first.world.registration.doubt()  # it registers again, and hears of the second
+            first.world.registration.doubt()  # it registers again and learns of the second
 
-            here, there = _Client(await _client_of(first)), _Client(await _client_of(second))
+            first_client, second_client = _Client(await _client_of(first)), _Client(await _client_of(second))
             relay = first.world.relay
             assert relay is not None
 
-            async def heard_of() -> bool:
+            async def knows_peer() -> bool:
                 return bool(relay._elsewhere)
 
-            async with here.stream, there.stream:
-                await here.log_in()
-                await there.log_in()
-                await eventually(heard_of)
-                await here.stream.send_all(derp.encode_send_packet(there.private.public, b"hello"))
+            async with first_client.stream, second_client.stream:
+                await first_client.log_in()
+                await second_client.log_in()
+                await eventually(knows_peer)
+                await first_client.stream.send_all(derp.encode_send_packet(second_client.private.public, b"hello"))
                 with trio.fail_after(60):
-                    while not isinstance(frame := await there.inbox.frame(), derp.RecvPacket):
+                    while not isinstance(frame := await second_client.inbox.frame(), derp.RecvPacket):
                         pass
                 assert frame.packet == b"hello"
 
 
-async def test_a_wrong_token_says_so() -> None:
+async def test_wrong_token_error() -> None:
     async with running_coderd(first_user=True) as world:
         config = await proxy_config(world, f"{uuid4()}:wrong")
         with pytest.raises(CoderError) as refused:
@@ -419,7 +419,7 @@ async def test_a_wrong_token_says_so() -> None:
         assert "wrong" not in str(refused.value)
 
 
-async def test_a_proxy_that_only_relays() -> None:
+async def test_relay_only_proxy() -> None:
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
         async with running_proxy(world, token, derp_only=True) as proxy, http_client() as browser:
@@ -454,17 +454,17 @@ async def test_the_command() -> None:
                 assert process.stdout is not None
                 return process.stdout.readline()
 
-            said = b""
+            output = b""
             with trio.fail_after(60):
-                while b"Registered with" not in said:
+                while b"Registered with" not in output:
                     line = await trio.to_thread.run_sync(heard)
-                    assert line, said
-                    said += line
+                    assert line, output
+                    output += line
             process.send_signal(signal.SIGTERM)
             rest, _ = await trio.to_thread.run_sync(process.communicate)
             assert process.returncode == 0, rest
             assert b"Shut down cleanly." in rest
-        assert config.token.reveal().encode() not in said + rest
+        assert config.token.reveal().encode() not in output + rest
         row = await world.ctx.db.read(store.find_proxy, "sydney")
         assert row is not None
         assert not await world.ctx.db.read(store.list_replicas, row.id, world.ctx.clock.now() - timedelta(days=1))

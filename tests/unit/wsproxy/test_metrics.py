@@ -1,4 +1,4 @@
-"""What a proxy's scrape says, and what may become a series of it. Requests that are served: `test_end_to_end.py`."""
+"""Metrics of a proxy and their series. `test_end_to_end.py` covers served requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _scrape(metrics: ProxyMetrics, *, is_registered: bool = True, relay: DerpSer
     return metrics.exposition(sessions=2, streams=3, is_registered=is_registered, relay=relay).splitlines()
 
 
-def test_every_family_is_there_and_moves_with_its_cause() -> None:
+def test_every_family_counts() -> None:
     metrics = ProxyMetrics()
     lines = _scrape(metrics)
     for name, kind, _, _ in FAMILIES:
@@ -31,7 +31,7 @@ def test_every_family_is_there_and_moves_with_its_cause() -> None:
     assert not any("concurrent_websockets{" in line for line in _scrape(metrics))
 
 
-def test_methods_that_are_made_up_are_one_series() -> None:
+def test_unknown_methods_share_series() -> None:
     metrics = ProxyMetrics()
     for number in range(100):
         metrics.count(404, f"M{number}", "/*")

@@ -1,4 +1,4 @@
-"""Parts of a workspace proxy by themselves: settings, registration, keys, refusals that travel."""
+"""Parts of a workspace proxy: settings, registration, keys, transported rejections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from coder.domain.access.credentials import Credentials
 from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, sign
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.net.errors import HttpError, NetError
-from coder.wsproxy.authorizer import JUDGED_AT_ONCE, RemoteAppAuthorizer
+from coder.wsproxy.authorizer import MAX_CONCURRENT_CHECKS, RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig, proxy_config
 from coder.wsproxy.keys import KeyRing
 from coder.wsproxy.primary import TIMEOUT
@@ -66,26 +66,26 @@ GIVEN = {
         ({"wildcard-access-url": "apps.test"}, "--wildcard-access-url"),
     ],
 )
-def test_what_is_wrong_with_settings_is_said(changed: dict[str, str], words: str) -> None:
+def test_invalid_settings(changed: dict[str, str], words: str) -> None:
     with pytest.raises(CoderError) as refused:
         proxy_config(Inputs(flags={**GIVEN, **changed}))
     assert words in refused.value.message
     assert "s3cret" not in str(refused.value)
 
 
-def test_without_an_address_it_is_reached_where_it_listens() -> None:
+def test_default_access_url() -> None:
     config = proxy_config(Inputs(flags={**GIVEN, "access-url": ""}))
     assert with_address(config, ["http://127.0.0.1:81", "https://[::1]:82"]).server.access_url == "http://127.0.0.1:81"
     given = proxy_config(Inputs(flags=GIVEN))
     assert with_address(given, ["http://127.0.0.1:81"]) is given
 
 
-def test_settings_come_from_the_servers_options() -> None:
+def test_settings_of_server_options() -> None:
     env = {"CODER_WILDCARD_ACCESS_URL": "*.apps.test", "CODER_TLS_ADDRESS": ":444", "CODER_TRACE_ENABLE": "true"}
     config = proxy_config(Inputs(flags=GIVEN, env=env))
     assert (config.primary_access_url, config.server.wildcard_access_url) == ("https://coder.test", "*.apps.test")
     assert config.server.tls_address == ":444"
-    assert not config.server.trace, "what is without effect here is not handed down"
+    assert not config.server.trace, "settings without effect are not passed on"
     assert config.token.reveal() not in repr(config)
 
 
@@ -93,7 +93,7 @@ def test_settings_come_from_the_servers_options() -> None:
 
 
 class FakePrimary:
-    """Answers what the test queued; the last answer again and again."""
+    """Server with queued answers; the last one repeats."""
 
     url = "https://coder.test"
 
@@ -107,8 +107,8 @@ class FakePrimary:
             "BuildInfoResponse", type("Info", (), {"workspace_proxy": self.is_proxy, "dashboard_url": "https://up"})
         )
 
-    async def register(self, said: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
-        self.said.append((trio.current_time(), said))
+    async def register(self, body: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
+        self.said.append((trio.current_time(), body))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer is not None:
             raise answer
@@ -123,23 +123,23 @@ def _registration(primary: FakePrimary) -> Registration:
 AWAY = NetError("unreachable", "cannot connect")
 
 
-async def test_a_server_that_is_away_is_asked_again(autojump_clock: Any) -> None:
+async def test_unreachable_server_is_retried(autojump_clock: Any) -> None:
     primary = FakePrimary(AWAY, AWAY, AWAY, None, AWAY)
     registration = _registration(primary)
-    assert "has just started" in registration.explain_unwell()
+    assert "has just started" in registration.unhealthy_reason()
     with trio.move_on_after(20):
         await registration.keep(lambda _told: None)
     times = [at for at, _ in primary.said]
     assert len(times) == 4
     assert times[1] - times[0] < times[2] - times[1] < times[3] - times[2] < EVERY
-    assert (registration.problem, registration.explain_unwell()) == ("", "")
+    assert (registration.problem, registration.unhealthy_reason()) == ("", "")
     assert primary.said[0][1].access_url == "https://sydney.test"
     with trio.move_on_after(SILENCE + EVERY):
         await registration.keep(lambda _told: None)
-    assert "cannot connect" in registration.explain_unwell()
+    assert "cannot connect" in registration.unhealthy_reason()
 
 
-async def test_a_living_proxy_says_so_every_half_minute_and_at_once_when_in_doubt(autojump_clock: Any) -> None:
+async def test_registers_periodically_and_on_doubt(autojump_clock: Any) -> None:
     primary = FakePrimary(None)
     registration = _registration(primary)
     async with trio.open_nursery() as nursery:
@@ -165,7 +165,7 @@ async def test_a_living_proxy_says_so_every_half_minute_and_at_once_when_in_doub
         (None, True, "primary_is_proxy"),
     ],
 )
-async def test_what_waiting_cannot_help_ends(answer: Exception | None, is_proxy: bool, code: str) -> None:
+async def test_final_errors_end_wait(answer: Exception | None, is_proxy: bool, code: str) -> None:
     with pytest.raises(CoderError) as ended:
         await _registration(FakePrimary(answer, is_proxy=is_proxy)).keep(lambda _told: None)
     assert ended.value.code == code
@@ -184,29 +184,29 @@ def _ticket(number: int, agent_id: UUID) -> str:
     return sign(SigningKey(str(number), bytes([number] * 64)), ticket_claims(ticket, NOW + timedelta(minutes=1)))
 
 
-async def test_keys_are_fetched_when_a_younger_one_is_named(autojump_clock: Any) -> None:
-    keys, asked, agent_id = [_key(1)], list[str](), uuid4()
+async def test_unknown_key_triggers_fetch(autojump_clock: Any) -> None:
+    keys, fetches, agent_id = [_key(1)], list[str](), uuid4()
 
     async def fetch(feature: str) -> list[CryptoKey]:
-        asked.append(feature)
+        fetches.append(feature)
         return list(keys)
 
     ring = KeyRing(fetch, lambda: NOW)
     assert (await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id)))[0].agent_id == agent_id
     await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id))
-    assert len(asked) == 1
+    assert len(fetches) == 1
     keys[:] = [_key(2), _key(1, NOW + timedelta(hours=1))]
-    for _ in range(50):  # anybody may invent names of keys
+    for _ in range(50):  # visitors can invent key names
         with pytest.raises(TokenRefused):
             await read_ticket_untrusted(ring, NOW, _ticket(2, agent_id))
-    assert len(asked) == 1
+    assert len(fetches) == 1
     await trio.sleep(5)
     for number in (2, 1):
         await read_ticket_untrusted(ring, NOW, _ticket(number, agent_id))
-    assert len(asked) == 2
+    assert len(fetches) == 2
 
 
-async def test_who_comes_while_the_first_keys_are_on_their_way_waits_for_them(autojump_clock: Any) -> None:
+async def test_waits_for_first_keys(autojump_clock: Any) -> None:
     async def fetch(_feature: str) -> list[CryptoKey]:
         await trio.sleep(1)
         return [_key(1)]
@@ -219,7 +219,7 @@ async def test_who_comes_while_the_first_keys_are_on_their_way_waits_for_them(au
         nursery.cancel_scope.cancel()
 
 
-async def test_a_key_past_its_end_opens_nothing(autojump_clock: Any) -> None:
+async def test_expired_key_decrypts_nothing(autojump_clock: Any) -> None:
     async def fetch(_feature: str) -> list[CryptoKey]:
         return [_key(2), _key(1, NOW - timedelta(seconds=1))]
 
@@ -227,7 +227,7 @@ async def test_a_key_past_its_end_opens_nothing(autojump_clock: Any) -> None:
         await read_ticket_untrusted(KeyRing(fetch, lambda: NOW), NOW, _ticket(1, uuid4()))
 
 
-async def test_without_any_key_a_token_is_refused(autojump_clock: Any) -> None:
+async def test_no_keys_rejects_token(autojump_clock: Any) -> None:
     async def fetch(_feature: str) -> list[CryptoKey]:
         raise AWAY
 
@@ -240,14 +240,14 @@ async def test_without_any_key_a_token_is_refused(autojump_clock: Any) -> None:
 
 @pytest.mark.parametrize("reason", get_args(Reason))
 @pytest.mark.parametrize("spot", [None, AppSpot("admin", "dev"), AppSpot("admin", "dev", "main", "https://x.test")])
-def test_a_refusal_survives_the_way(reason: Reason, spot: AppSpot | None) -> None:
+def test_rejection_survives_transport(reason: Reason, spot: AppSpot | None) -> None:
     refused = AppRefusedError(reason, "stopped", spot)
     arrived = from_fields(dict(to_fields(refused)))
     assert arrived is not None
     assert pages.refused(arrived, "https://coder.test") == pages.refused(refused, "https://coder.test")
 
 
-def test_fields_that_say_nothing_are_no_refusal() -> None:
+def test_unknown_fields_are_no_rejection() -> None:
     assert from_fields({}) is from_fields({"reason": "because"}) is None
 
 
@@ -260,12 +260,12 @@ def test_fields_that_say_nothing_are_no_refusal() -> None:
         (HttpError(401, "Invalid external proxy token"), "primary_away"),
         (HttpError(403, "", is_enveloped=True), "not_found"),
         (HttpError(404, "", is_enveloped=True), "not_found"),
-        (HttpError(404, "somebody between us"), "primary_away"),
+        (HttpError(404, "a proxy in between"), "primary_away"),
         (HttpError(500, ""), "primary_away"),
         (HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}]), "agent_offline"),
     ],
 )
-def test_what_a_server_says_becomes_a_reason(error: CoderError, reason: str) -> None:
+def test_server_answer_becomes_reason(error: CoderError, reason: str) -> None:
     doubts: list[int] = []
     registration = type("Registration", (), {"doubt": lambda self: doubts.append(1)})()
     world = type("World", (), {"settings": None, "stopping": None, "pool": None, "registration": registration})()
@@ -274,28 +274,28 @@ def test_what_a_server_says_becomes_a_reason(error: CoderError, reason: str) -> 
     assert bool(doubts) == ("proxy token" in error.message)
 
 
-# ---- who stays
+# ---- open streams
 
 
 class SlowPrimary:
-    """Answers each question a second later: nobody whose id is not among `stay` may. Silent ones are waited for."""
+    """Answer each request after a second: only ids in `stay` have permission. Requests for silent ids never return."""
 
     def __init__(self, stay: set[UUID], silent: set[UUID]) -> None:
         self.stay, self.silent = stay, silent
         self.most = self.now = self.asked = 0
 
-    async def may_stay(self, said: MayStayRequest) -> bool:
+    async def may_stay(self, body: MayStayRequest) -> bool:
         self.asked += 1
         self.now += 1
         self.most = max(self.most, self.now)
         try:
-            return await self._answer(said.user_id)
+            return await self._answer(body.user_id)
         finally:
             self.now -= 1
 
-    async def issue_ticket(self, said: IssueTokenRequest) -> str:
-        user_id = UUID(said.session_token)
-        if await self.may_stay(MayStayRequest(said.app_request, user_id, user_id, user_id)):
+    async def issue_ticket(self, body: IssueTokenRequest) -> str:
+        user_id = UUID(body.session_token)
+        if await self.may_stay(MayStayRequest(body.app_request, user_id, user_id, user_id)):
             raise HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}])
         raise HttpError(401, "You are signed out")
 
@@ -311,25 +311,25 @@ class SlowPrimary:
 async def streams(
     authorizer: RemoteAppAuthorizer, people: list[UUID], *, by_ticket: bool = True
 ) -> AsyncIterator[dict[UUID, trio.CancelScope]]:
-    """One of each, in this order, and in a task of its own: one that is cut off must not end the test."""
+    """Open one stream per ticket, in this order, in separate tasks: a cancelled one must not end the test."""
     scopes: dict[UUID, trio.CancelScope] = {}
 
-    async def hold(one: UUID, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        visitor = Visitor(Credentials("" if by_ticket else str(one)), one)
-        ticket = Ticket(terminal_request(UUID(int=1)), UUID(int=2), UUID(int=1), "", one)
-        with authorizer.watched(visitor, ticket) as scopes[one]:
+    async def hold(user_id: UUID, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        visitor = Visitor(Credentials("" if by_ticket else str(user_id)), user_id)
+        ticket = Ticket(terminal_request(UUID(int=1)), UUID(int=2), UUID(int=1), "", user_id)
+        with authorizer.watched(visitor, ticket) as scopes[user_id]:
             task_status.started()
             await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        for one in people:
-            await nursery.start(hold, one)
+        for user_id in people:
+            await nursery.start(hold, user_id)
         yield scopes
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("by_ticket", [True, False])
-async def test_many_are_judged_at_once_and_a_silent_server_ends_the_look(by_ticket: bool, autojump_clock: Any) -> None:
+async def test_concurrent_checks_stop_without_server(by_ticket: bool, autojump_clock: Any) -> None:
     people = [uuid4() for _ in range(40)]
     primary = SlowPrimary(set(people[::2]), silent=set(people))
     authorizer = RemoteAppAuthorizer(_world_of(primary))
@@ -339,21 +339,21 @@ async def test_many_are_judged_at_once_and_a_silent_server_ends_the_look(by_tick
         assert not any(scope.cancel_called for scope in scopes.values())
         primary.silent, began = set(), trio.current_time()
         await authorizer.judge()
-        assert trio.current_time() - began <= len(people) / JUDGED_AT_ONCE
-        assert {one for one in people if scopes[one].cancel_called} == set(people) - primary.stay
-        assert primary.most <= JUDGED_AT_ONCE
+        assert trio.current_time() - began <= len(people) / MAX_CONCURRENT_CHECKS
+        assert {person for person in people if scopes[person].cancel_called} == set(people) - primary.stay
+        assert primary.most <= MAX_CONCURRENT_CHECKS
 
 
-async def test_who_cannot_be_judged_goes_last_in_the_very_next_look(autojump_clock: Any) -> None:
-    """However many they are, and in whatever order tasks begin."""
-    people = [uuid4() for _ in range(4 * JUDGED_AT_ONCE)]
-    silent = people[: 2 * JUDGED_AT_ONCE - 1]
+async def test_failed_check_moves_last(autojump_clock: Any) -> None:
+    """The order holds for any number of streams and any task order."""
+    people = [uuid4() for _ in range(4 * MAX_CONCURRENT_CHECKS)]
+    silent = people[: 2 * MAX_CONCURRENT_CHECKS - 1]
     authorizer = RemoteAppAuthorizer(_world_of(SlowPrimary(set(), silent=set(silent))))
     for _ in range(10):
         async with streams(authorizer, people) as scopes:
             for _ in range(2):
                 await authorizer.judge()
-            assert {one for one in people if scopes[one].cancel_called} == set(people) - set(silent)
+            assert {person for person in people if scopes[person].cancel_called} == set(people) - set(silent)
 
 
 def _world_of(primary: Any) -> Any:

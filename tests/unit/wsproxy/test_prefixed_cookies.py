@@ -1,4 +1,4 @@
-"""`--host-prefix-cookie` at a workspace proxy: sessions of its visitors are kept and believed under `__Host-` alone."""
+"""`--host-prefix-cookie` at a workspace proxy: its sessions use only cookies with the prefix `__Host-`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_setting_has_an_effect() -> None:
     assert config.server.host_prefix_cookie
 
 
-async def test_a_planted_session_is_none() -> None:
+async def test_planted_session_is_rejected() -> None:
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
         async with running_proxy(world, token, host_prefix_cookie=True) as proxy, http_client() as browser:
@@ -37,7 +37,7 @@ async def test_a_planted_session_is_none() -> None:
                 answer = await browser.get(proxy.world.access_url + APP, headers={"Cookie": cookie})
                 return answer.status_code
 
-            # Signed in, there is no such workspace; signed out, one is asked to sign in.
+            # With a login, the workspace does not exist; without one, the proxy requires a login.
             assert await status(f"__Host-{PATH_SESSION_COOKIE}={world.token}") == 404
             assert await status(f"__Host-{SESSION_COOKIE}={world.token}") == 404
             for planted in (PATH_SESSION_COOKIE, SESSION_COOKIE):

@@ -1,4 +1,4 @@
-"""`coder agent install`: what it shows, what it writes, what it says when it cannot."""
+"""`coder agent install`: its dry run, its files and its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLAGS = ["--agent-url", "https://c.example", "--agent-token", TOKEN]
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Service managers that write down how they were called."""
+    """Service managers that record their command lines."""
     folder = tmp_path / "programs"
     folder.mkdir()
     for name in ("systemctl", "loginctl"):
@@ -31,7 +31,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_a_dry_run_shows_all_and_does_nothing(programs: Path) -> None:
+async def test_dry_run_changes_nothing(programs: Path) -> None:
     done = await run_cli(["agent", "install", "--dry-run", *FLAGS], home=programs)
     assert done.code == 0, done.stderr
     assert "mode 600" in done.stdout and "run systemctl --user daemon-reload" in done.stdout
@@ -39,7 +39,7 @@ async def test_a_dry_run_shows_all_and_does_nothing(programs: Path) -> None:
     assert not (programs / "calls").exists() and not (programs / ".config/coder-agent").exists()
 
 
-async def test_it_is_installed_twice_and_removed(programs: Path) -> None:
+async def test_install_twice_then_uninstall(programs: Path) -> None:
     path = programs / ".config/coder-agent/token"
     for token in (TOKEN, TOKEN.replace("1", "9")):
         done = await run_cli(["agent", "install", *FLAGS[:3], token], home=programs)
@@ -57,7 +57,7 @@ async def test_it_is_installed_twice_and_removed(programs: Path) -> None:
     assert not unit.exists() and not path.exists()
 
 
-async def test_what_fails_is_said(programs: Path) -> None:
+async def test_failure_is_reported(programs: Path) -> None:
     (programs / "systemctl-fails").write_text("1")
     failed = await run_cli(["agent", "install", *FLAGS], home=programs)
     assert failed.code == 1 and "systemctl --user daemon-reload failed" in failed.stderr

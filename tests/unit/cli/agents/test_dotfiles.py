@@ -1,4 +1,4 @@
-"""`coder dotfiles` on real Git repositories: what becomes of what is already in the home, each time run twice."""
+"""`coder dotfiles` on real Git repositories: conflicts with files of the home; every case runs twice."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 @dataclass(frozen=True)
 class LinkTo:
-    """A symbolic link of the repository."""
+    """Symbolic link in the repository."""
 
     target: str
 
 
 @dataclass
 class Dotfiles:
-    """A home with this program's configuration in it, and a repository beside."""
+    """Create a home with this program's configuration, and a repository."""
 
     home: Path
     repository: Path
@@ -52,7 +52,7 @@ class Dotfiles:
         return await run_cli(["dotfiles", str(self.repository), "-y", *words], home=self.home, env=GIT)
 
     async def link(self, *words: str) -> Result:
-        """Runs it twice: the second run must change nothing, and move nothing. Returns what the first one said."""
+        """Run it twice: the second run must change nothing. Return the output of the first."""
         first = await self.run(*words)
         after = self.state()
         second = await self.run(*words)
@@ -62,7 +62,7 @@ class Dotfiles:
         return first
 
     def state(self) -> dict[str, str]:
-        """Everything in the home but Git's own, by path: what a file holds, where a link leads."""
+        """Return the home's files by path, without Git's own: contents of files, targets of links."""
         found: dict[str, str] = {}
         for folder, directories, files in os.walk(self.home):
             directories[:] = [name for name in directories if name != ".git"]
@@ -87,7 +87,7 @@ def dotfiles(tmp_path: Path) -> Dotfiles:
     return made
 
 
-async def test_files_are_linked_into_real_directories(dotfiles: Dotfiles) -> None:
+async def test_links_files_into_directories(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".bashrc": "b", ".vim/colors/x.vim": "v", "README.md": "r", "bin/tool": "t"})
     result = await dotfiles.link()
     assert result.code == 0 and result.stdout.endswith(DONE) and "Skipped" not in result.stderr
@@ -97,8 +97,8 @@ async def test_files_are_linked_into_real_directories(dotfiles: Dotfiles) -> Non
     assert sorted(path.name for path in dotfiles.home.iterdir()) == [".bashrc", ".config", ".vim"]
 
 
-async def test_config_keeps_the_clone_and_the_session(dotfiles: Dotfiles) -> None:
-    """Most repositories have a `.config`, and the clone lies in the home's."""
+async def test_config_keeps_clone_and_session(dotfiles: Dotfiles) -> None:
+    """Most repositories have a `.config`, and the clone is in that of the home."""
     (dotfiles.home / ".config/other.conf").write_text("mine")
     dotfiles.commit({".config/foo": "a", ".config/nvim/init.lua": "n"})
     result = await dotfiles.link()
@@ -109,7 +109,7 @@ async def test_config_keeps_the_clone_and_the_session(dotfiles: Dotfiles) -> Non
     assert (dotfiles.home / ".config/coderv2/session").read_text() == "the session"
 
 
-async def test_config_directory_is_left_alone(dotfiles: Dotfiles) -> None:
+async def test_config_directory_is_kept(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".config/coderv2/session": "theirs", ".config/coderv2/dotfiles/x": "x", ".config/foo": "a"})
     result = await dotfiles.link()
     config = dotfiles.home / ".config/coderv2"
@@ -118,7 +118,7 @@ async def test_config_directory_is_left_alone(dotfiles: Dotfiles) -> None:
     assert (config / "session").read_text() == "the session"
 
 
-async def test_a_clone_outside_of_the_config_directory_is_left_alone(dotfiles: Dotfiles) -> None:
+async def test_clone_outside_config_is_unchanged(dotfiles: Dotfiles) -> None:
     clone = dotfiles.home / ".dots"
     dotfiles.commit({".dots/x": "x", ".bashrc": "b"})
     result = await dotfiles.link("--repo-dir", str(clone))
@@ -127,14 +127,14 @@ async def test_a_clone_outside_of_the_config_directory_is_left_alone(dotfiles: D
     assert (clone / ".dots/x").read_text() == "x" and not (clone / "x").exists()
 
 
-async def test_links_into_the_clone_itself_are_not_made(dotfiles: Dotfiles) -> None:
+async def test_skips_links_into_clone(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".bashrc": "b", ".vim/x": "v"})
     result = await dotfiles.link("--symlink-dir", str(dotfiles.clone))
     assert result.code == 0 and result.stderr.count("it belongs to the clone of the repository") == 2
     assert (dotfiles.clone / ".bashrc").read_text() == "b" and not (dotfiles.clone / ".bashrc").is_symlink()
 
 
-async def test_ssh_keeps_what_else_is_in_it(dotfiles: Dotfiles) -> None:
+async def test_ssh_keeps_other_files(dotfiles: Dotfiles) -> None:
     ssh = dotfiles.home / ".ssh"
     ssh.mkdir(0o700)
     (ssh / "id_ed25519").write_text("my key")
@@ -144,38 +144,38 @@ async def test_ssh_keeps_what_else_is_in_it(dotfiles: Dotfiles) -> None:
     assert result.code == 0 and not ssh.is_symlink()
     assert (ssh / "id_ed25519").read_text() == "my key"
     assert dotfiles.leads_to_clone(".ssh/authorized_keys") and dotfiles.leads_to_clone(".ssh/config.d/work")
-    (kept,) = ssh.glob("authorized_keys.bak-*")
-    assert kept.read_text() == "who may come in"
-    assert f"Moved {ssh / 'authorized_keys'} to {kept}\n" in result.stdout
+    (backup,) = ssh.glob("authorized_keys.bak-*")
+    assert backup.read_text() == "who may come in"
+    assert f"Moved {ssh / 'authorized_keys'} to {backup}\n" in result.stdout
 
 
-async def test_a_file_in_the_way_is_kept(dotfiles: Dotfiles) -> None:
-    """In the place of a file, and in that of a directory."""
+async def test_conflicting_file_is_backed_up(dotfiles: Dotfiles) -> None:
+    """A file and a directory conflict."""
     for name in (".bashrc", ".vim"):
         (dotfiles.home / name).write_text(f"old {name}")
     dotfiles.commit({".bashrc": "new", ".vim/x": "v"})
     result = await dotfiles.link()
     assert result.code == 0 and dotfiles.leads_to_clone(".bashrc") and dotfiles.leads_to_clone(".vim/x")
     for name in (".bashrc", ".vim"):
-        (kept,) = dotfiles.home.glob(f"{name}.bak-*")
-        assert kept.read_text() == f"old {name}"
-        assert f"Moved {dotfiles.home / name} to {kept}\n" in result.stdout
+        (backup,) = dotfiles.home.glob(f"{name}.bak-*")
+        assert backup.read_text() == f"old {name}"
+        assert f"Moved {dotfiles.home / name} to {backup}\n" in result.stdout
 
 
-async def test_a_directory_in_the_place_of_a_file_is_left_alone(dotfiles: Dotfiles) -> None:
+async def test_conflicting_directory_is_kept(dotfiles: Dotfiles) -> None:
     (dotfiles.home / ".tool").mkdir()
     (dotfiles.home / ".tool/data").write_text("mine")
     dotfiles.commit({".tool": "t", ".config": "a file", ".zshrc": "z"})
     result = await dotfiles.link()
     assert result.code == 0 and dotfiles.leads_to_clone(".zshrc")
     for name in (".tool", ".config"):
-        said = f"Skipped {dotfiles.home / name}: a directory is there, where the repository has a file\n"
-        assert said in result.stderr
+        message = f"Skipped {dotfiles.home / name}: a directory is there, where the repository has a file\n"
+        assert message in result.stderr
     assert (dotfiles.home / ".tool/data").read_text() == "mine"
 
 
 async def test_a_linked_directory_is_followed(dotfiles: Dotfiles, tmp_path: Path) -> None:
-    """As where a home's directories lie on another disk."""
+    """Directories of a home can be on another disk."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk/mine").write_text("mine")
     (dotfiles.home / ".local").symlink_to(tmp_path / "disk")
@@ -187,7 +187,7 @@ async def test_a_linked_directory_is_followed(dotfiles: Dotfiles, tmp_path: Path
     assert (tmp_path / "disk/share/x").readlink() == dotfiles.clone / ".local/share/x"
 
 
-async def test_a_config_on_another_disk_is_followed(dotfiles: Dotfiles, tmp_path: Path) -> None:
+async def test_follows_config_on_another_disk(dotfiles: Dotfiles, tmp_path: Path) -> None:
     (dotfiles.home / ".config").rename(tmp_path / "disk")
     (dotfiles.home / ".config").symlink_to(tmp_path / "disk")
     dotfiles.commit({".config/foo": "a", ".config/coderv2/url": "theirs"})
@@ -197,18 +197,18 @@ async def test_a_config_on_another_disk_is_followed(dotfiles: Dotfiles, tmp_path
     assert not (tmp_path / "disk/coderv2/url").exists()
 
 
-async def test_a_link_on_the_way_to_the_clone_stays(dotfiles: Dotfiles, tmp_path: Path) -> None:
+async def test_keeps_link_to_clone(dotfiles: Dotfiles, tmp_path: Path) -> None:
     (dotfiles.home / ".config").rename(tmp_path / "disk")
     (dotfiles.home / ".config").symlink_to(tmp_path / "disk")
     dotfiles.commit({".config": "a file"})
     result = await dotfiles.link()
-    said = f"Skipped {dotfiles.home / '.config'}: it is a link that leads to the clone of the repository\n"
-    assert result.code == 0 and said in result.stderr
+    message = f"Skipped {dotfiles.home / '.config'}: it is a link that leads to the clone of the repository\n"
+    assert result.code == 0 and message in result.stderr
     assert (dotfiles.home / ".config").readlink() == tmp_path / "disk"
 
 
-async def test_a_directory_linked_whole_stays_so(dotfiles: Dotfiles) -> None:
-    """As former versions made them."""
+async def test_keeps_whole_directory_link(dotfiles: Dotfiles) -> None:
+    """Former versions linked whole directories."""
     (dotfiles.home / ".vim").symlink_to(dotfiles.clone / ".vim")
     dotfiles.commit({".vim/x": "v"})
     result = await dotfiles.link()
@@ -217,7 +217,7 @@ async def test_a_directory_linked_whole_stays_so(dotfiles: Dotfiles) -> None:
 
 @pytest.mark.parametrize("led_to", ["/nowhere", "old-file"])
 async def test_another_link_is_replaced(led_to: str, dotfiles: Dotfiles) -> None:
-    """In the place of a file, and in that of a directory."""
+    """A file and a directory conflict."""
     (dotfiles.home / "old-file").write_text("old")
     for name in (".bashrc", ".vim"):
         (dotfiles.home / name).symlink_to(led_to)
@@ -229,8 +229,8 @@ async def test_another_link_is_replaced(led_to: str, dotfiles: Dotfiles) -> None
     assert (dotfiles.home / "old-file").read_text() == "old"
 
 
-async def test_links_of_the_repository_are_linked(dotfiles: Dotfiles) -> None:
-    """To a file, to a directory, to nothing, and outside of it: none is followed."""
+async def test_links_repository_links(dotfiles: Dotfiles) -> None:
+    """Links to a file, to a directory, to nothing, and outside the repository are not followed."""
     links = {".rc": "shared/rc", ".dir": "shared", ".gone": "nothing", ".out": "/etc", ".self": ".self", ".up": "."}
     dotfiles.commit({"shared/rc": "r", ".deep/link": LinkTo("../shared")})
     dotfiles.commit({name: LinkTo(target) for name, target in links.items()})
@@ -240,18 +240,18 @@ async def test_links_of_the_repository_are_linked(dotfiles: Dotfiles) -> None:
     assert (dotfiles.home / ".rc").read_text() == (dotfiles.home / ".deep/link/rc").read_text() == "r"
 
 
-async def test_a_link_of_the_repository_back_to_its_place_is_skipped(dotfiles: Dotfiles) -> None:
+async def test_skips_repository_link_to_its_target(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".mine": LinkTo(str(dotfiles.home / ".mine")), ".rc": "r"})
     result = await dotfiles.link()
     assert f"Skipped {dotfiles.home / '.mine'}: the repository has a link to this place itself\n" in result.stderr
     assert result.code == 0 and dotfiles.leads_to_clone(".rc") and not (dotfiles.home / ".mine").is_symlink()
 
 
-async def test_a_link_of_the_repository_moves_no_directory(dotfiles: Dotfiles) -> None:
+async def test_repository_link_moves_no_directory(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".config": LinkTo("config"), "config/foo": "a"})
     result = await dotfiles.link()
-    said = f"Skipped {dotfiles.home / '.config'}: a directory is there, where the repository has a link\n"
-    assert result.code == 0 and said in result.stderr
+    message = f"Skipped {dotfiles.home / '.config'}: a directory is there, where the repository has a link\n"
+    assert result.code == 0 and message in result.stderr
     assert (dotfiles.home / ".config/coderv2/session").read_text() == "the session"
 
 
@@ -262,8 +262,8 @@ async def test_deep_directories_are_linked(dotfiles: Dotfiles) -> None:
     assert result.code == 0 and dotfiles.leads_to_clone(deep)
 
 
-async def test_a_read_only_place_is_named_and_the_rest_linked(dotfiles: Dotfiles) -> None:
-    """A directory of the kernel's: not even root may write there."""
+async def test_read_only_target_is_reported(dotfiles: Dotfiles) -> None:
+    """Even root cannot write to this directory of the kernel."""
     (dotfiles.home / ".fixed").symlink_to("/proc/sys")
     dotfiles.commit({".fixed/a": "a", ".fixed/b/c": "c", ".zshrc": "z"})
     result = await dotfiles.run()
@@ -273,14 +273,14 @@ async def test_a_read_only_place_is_named_and_the_rest_linked(dotfiles: Dotfiles
     assert "2 of the dot-files could not be linked" in result.stderr and DONE not in result.stdout
 
 
-async def test_files_of_git_are_not_linked(dotfiles: Dotfiles) -> None:
+async def test_git_files_are_skipped(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".gitconfig": "[user]", ".gitignore": "x", ".github/ci.yml": "c", ".gitmodules": ""})
     result = await dotfiles.link()
     assert result.code == 0
     assert sorted(path.name for path in dotfiles.home.iterdir()) == [".config", ".gitconfig"]
 
 
-async def test_new_files_are_linked_by_the_next_run(dotfiles: Dotfiles) -> None:
+async def test_next_run_links_new_files(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".config/one": "1"})
     await dotfiles.link()
     dotfiles.commit({".config/two": "2", ".config/one": "changed"})

@@ -1,4 +1,4 @@
-"""Steps of making an agent a service: on every platform, for machine and user; the token in one file only."""
+"""Steps that install an agent as a service: for every platform, machine and user; the token is in one file only."""
 
 from __future__ import annotations
 
@@ -39,26 +39,30 @@ def spec(platform: Any = "linux", *, system: bool = False, **rest: Any) -> Insta
 EVERY = [spec(platform, system=system) for platform, system in product(("linux", "darwin"), (True, False))]
 
 
-@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
-def test_the_token_is_in_one_file_that_only_its_owner_reads(one: InstallSpec) -> None:
-    files = [step for step in install_steps(one) if isinstance(step, WriteFile)]
+@pytest.mark.parametrize(
+    "install_spec", EVERY, ids=lambda install_spec: f"{install_spec.platform}-{install_spec.system}"
+)
+def test_token_file_is_private(install_spec: InstallSpec) -> None:
+    files = [step for step in install_steps(install_spec) if isinstance(step, WriteFile)]
     token = [step for step in files if step.text is None]
-    assert [(step.mode, step.owner) for step in token] == [(0o600, "dev" if one.system else "")]
+    assert [(step.mode, step.owner) for step in token] == [(0o600, "dev" if install_spec.system else "")]
     assert all(token[0].path in (step.text or "") for step in files if step.text is not None)
 
 
-@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
-def test_what_was_installed_is_removed(one: InstallSpec) -> None:
-    made = {step.path for step in install_steps(one) if isinstance(step, WriteFile | CopyFile)}
-    assert {step.path for step in uninstall_steps(one) if isinstance(step, RemoveFile)} == made
-    assert all(step.may_fail for step in uninstall_steps(one) if isinstance(step, RunCommand))
+@pytest.mark.parametrize(
+    "install_spec", EVERY, ids=lambda install_spec: f"{install_spec.platform}-{install_spec.system}"
+)
+def test_uninstall_removes_installed(install_spec: InstallSpec) -> None:
+    paths = {step.path for step in install_steps(install_spec) if isinstance(step, WriteFile | CopyFile)}
+    assert {step.path for step in uninstall_steps(install_spec) if isinstance(step, RemoveFile)} == paths
+    assert all(step.may_fail for step in uninstall_steps(install_spec) if isinstance(step, RunCommand))
 
 
-def _text(one: InstallSpec) -> str:
-    return next(step.text for step in install_steps(one) if isinstance(step, WriteFile) and step.text)
+def _text(install_spec: InstallSpec) -> str:
+    return next(step.text for step in install_steps(install_spec) if isinstance(step, WriteFile) and step.text)
 
 
-def test_the_systemd_unit_starts_exactly_this_command() -> None:
+def test_systemd_unit_command() -> None:
     for system in (True, False):
         lines = _text(spec(system=system)).splitlines()
         start = next(line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart="))
@@ -71,18 +75,18 @@ def test_the_systemd_unit_starts_exactly_this_command() -> None:
     assert lingers in [step.argv for step in install_steps(spec()) if isinstance(step, RunCommand)]
 
 
-def test_the_launchd_definition_is_a_property_list() -> None:
-    found = plistlib.loads(_text(spec("darwin")).encode())
-    assert found["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
-    assert found["KeepAlive"] is True and "UserName" not in found
+def test_launchd_property_list() -> None:
+    result = plistlib.loads(_text(spec("darwin")).encode())
+    assert result["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
+    assert result["KeepAlive"] is True and "UserName" not in result
     assert plistlib.loads(_text(spec("darwin", system=True)).encode())["UserName"] == "dev"
 
 
-def test_words_are_quoted_as_each_reader_takes_them() -> None:
+def test_words_are_quoted() -> None:
     assert systemd_word(r'a "b" \c %h $X') == r'"a \"b\" \\c %%h $$X"'
 
 
-def test_a_program_that_stays_where_it_is_is_not_copied() -> None:
+def test_installed_program_is_not_copied() -> None:
     steps = install_steps(spec(copies_program=False, program="/usr/bin/coder"))
     assert not [step for step in steps if isinstance(step, CopyFile)]
     assert 'ExecStart="/usr/bin/coder"' in _text(spec(copies_program=False, program="/usr/bin/coder"))

@@ -1,4 +1,4 @@
-"""The command server's own process: when it ends, and whom it answers."""
+"""Process of the command server: when it exits, and which users it serves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kit.paths import ROOT
 from tests.kit.programs.single_binary import Launcher
 
 PATIENCE = 60.0
-SOMEBODY = 65534
+OTHER_UID = 65534
 SERVER = """
 import os, sys
 from pathlib import Path
@@ -37,50 +37,50 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anot
 
 @contextmanager
 def listening(idle: float) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A listener in a process of its own, whose workers say one word; it has its lock as descriptor 3."""
+    """Listener in a separate process, whose workers print one word; descriptor 3 is its lock."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="ls-") as folder:
-        place = Path(folder) / "sock"
-        argv = ["sh", "-c", 'exec "$@" 3>"$0"', f"{folder}/lock", sys.executable, "-c", SERVER, str(place), str(idle)]
+        path = Path(folder) / "sock"
+        argv = ["sh", "-c", 'exec "$@" 3>"$0"', f"{folder}/lock", sys.executable, "-c", SERVER, str(path), str(idle)]
         with subprocess.Popen(argv, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE) as server:
             try:
                 assert server.stdout is not None
                 assert server.stdout.readline() == b"listening\n"
-                yield server, place
+                yield server, path
             finally:
                 server.kill()
 
 
-def said_to(place: Path) -> bytes:
+def send_request(path: Path) -> bytes:
     with socket.socket(socket.AF_UNIX) as channel:
         channel.settimeout(PATIENCE)
-        channel.connect(str(place))
+        channel.connect(str(path))
         try:
             return channel.recv(100)
         except ConnectionResetError:
             return b""
 
 
-def test_an_idle_server_ends_and_takes_its_socket_along() -> None:
+def test_idle_server_removes_socket() -> None:
     assert IDLE_SECONDS == 10 * 60
-    with listening(idle=0.2) as (server, place):
+    with listening(idle=0.2) as (server, path):
         assert server.wait(PATIENCE) == 0
-        assert not place.exists()
+        assert not path.exists()
 
 
-def test_a_server_that_is_asked_stays() -> None:
-    with listening(idle=IDLE_SECONDS) as (server, place):
-        assert [said_to(place) for _ in range(3)] == [b"served"] * 3
+def test_requests_keep_server_alive() -> None:
+    with listening(idle=IDLE_SECONDS) as (server, path):
+        assert [send_request(path) for _ in range(3)] == [b"served"] * 3
         assert server.poll() is None
 
 
-def test_the_environment_says_how_long_a_server_may_be_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_time_from_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from coder.cli.command_server import listener
 
-    asked: list[float] = []
+    idle_times: list[float] = []
 
-    class Asked:
+    class AskedListener:
         def __init__(self, _path: Path, _identity: str, idle: float, _overlay: object) -> None:
-            asked.append(idle)
+            idle_times.append(idle)
 
         def serve(self, *_: object) -> None:
             pass
@@ -89,44 +89,44 @@ def test_the_environment_says_how_long_a_server_may_be_idle(tmp_path: Path, monk
         def __init__(self, path: Path) -> None:
             pass
 
-    monkeypatch.setattr(listener, "Listener", Asked)
+    monkeypatch.setattr(listener, "Listener", AskedListener)
     monkeypatch.setattr(listener, "OverlayChild", Overlay)
-    monkeypatch.setattr("coder.cli.command_server.preload.load_everything", lambda places: None)
+    monkeypatch.setattr("coder.cli.command_server.preload.load_everything", lambda modules: None)
     monkeypatch.setattr(os, "set_inheritable", lambda *_: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(gc, "freeze", lambda: None)
     place = {"CODER_COMMAND_SERVER_SOCKET": str(tmp_path / "s"), "CODER_COMMAND_SERVER_IDENTITY": "i"}
     for env in ({}, {"CODER_COMMAND_SERVER_IDLE": "1.5"}):
         assert listener.serve({**place, **env}, {}, lambda _: 0, lambda _: None) == 0
-    assert asked == [IDLE_SECONDS, 1.5]
+    assert idle_times == [IDLE_SECONDS, 1.5]
 
 
 @NEEDS_ROOT
-def test_another_user_is_not_served() -> None:
-    with listening(idle=IDLE_SECONDS) as (_, place):
-        place.chmod(0o666)
-        place.parent.chmod(0o755)
-        os.seteuid(SOMEBODY)  # a connection is its maker's of this moment
+def test_other_user_is_rejected() -> None:
+    with listening(idle=IDLE_SECONDS) as (_, path):
+        path.chmod(0o666)
+        path.parent.chmod(0o755)
+        os.seteuid(OTHER_UID)  # a connection has the credentials of the moment of connect
         try:
-            assert said_to(place) == b""
+            assert send_request(path) == b""
         finally:
             os.seteuid(0)
-        assert said_to(place) == b"served"
+        assert send_request(path) == b"served"
 
 
 @NEEDS_ROOT
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
-def test_a_launcher_tells_nothing_to_another_users_server() -> None:
-    """Arguments and environment hold tokens: who listens is asked before anything is sent."""
+def test_launcher_checks_socket_owner() -> None:
+    """Arguments and environment contain tokens, so the launcher checks the listener's owner before sending."""
     launcher = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
     try:
         launcher.start_server()
-        (place,) = launcher.sockets()
+        (path,) = launcher.sockets()
         with socket.socket(socket.AF_UNIX) as impostor:
             impostor.settimeout(PATIENCE)
-            place.unlink()
-            impostor.bind(str(place))
-            os.seteuid(SOMEBODY)  # whose socket it is the kernel writes down now
+            path.unlink()
+            impostor.bind(str(path))
+            os.seteuid(OTHER_UID)  # the kernel records the socket's owner now
             try:
                 impostor.listen()
             finally:

@@ -1,4 +1,4 @@
-"""A forked process of the command server, and the launcher it works for (played here)."""
+"""Worker of the command server, and its launcher (simulated here)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ os._exit(worker.run(socket.socket(fileno=int(sys.argv[1])), "identity", main, la
 
 
 @dataclass
-class Played:
-    """The launcher's ends. `told` are the worker's standard input and output, at the launcher's numbers 0 and 1."""
+class SimulatedLauncher:
+    """Launcher side of a worker. `told` are the worker's standard input and output, the launcher's descriptors 0 and
+    1."""
 
     worker: subprocess.Popen[bytes]
     channel: socket.socket
@@ -51,44 +52,44 @@ class Played:
 
 
 @contextmanager
-def played(number_of_error: int = 2) -> Iterator[Played]:
-    """A worker that was sent a request."""
+def simulated_worker(number_of_error: int = 2) -> Iterator[SimulatedLauncher]:
+    """Start a worker and send it a request."""
     channel, theirs = socket.socketpair()
     channel.settimeout(PATIENCE)
     with subprocess.Popen(
         [sys.executable, "-c", WORKER, str(theirs.fileno())], env={"PYTHONPATH": str(ROOT)}, pass_fds=[theirs.fileno()]
     ) as worker:
         theirs.close()
-        watched, life = os.pipe()
+        watched, life_pipe = os.pipe()
         keyboard, written = os.pipe()
-        said, screen = os.pipe()
+        output, screen = os.pipe()
         folder = os.open("/", os.O_PATH | os.O_DIRECTORY)
-        given = {0: keyboard, 1: screen, number_of_error: 2}
-        body = b"identity\0" + array.array("I", given).tobytes() + b"coder\0probe\0"
-        head = HEADER.pack(MAGIC, len(body), 0o22, len(given), 2, 0, 0, 0, 0)
+        descriptors = {0: keyboard, 1: screen, number_of_error: 2}
+        body = b"identity\0" + array.array("I", descriptors).tobytes() + b"coder\0probe\0"
+        head = HEADER.pack(MAGIC, len(body), 0o22, len(descriptors), 2, 0, 0, 0, 0)
         try:
-            socket.send_fds(channel, [head], [*given.values(), folder, watched])
+            socket.send_fds(channel, [head], [*descriptors.values(), folder, watched])
             for descriptor in (keyboard, screen, folder, watched):
                 os.close(descriptor)
             channel.sendall(body)
-            launcher = Played(worker, channel, life, written, said)
+            launcher = SimulatedLauncher(worker, channel, life_pipe, written, output)
             yield launcher
             if launcher.life >= 0:
                 launcher.die()
         finally:
             worker.kill()
-            for descriptor in (written, said):
+            for descriptor in (written, output):
                 os.close(descriptor)
             channel.close()
 
 
-def test_what_arrives_on_the_channel_kills_nobody() -> None:
-    """The kernel tells of the launcher's last word when it is in the queue: by then it may have been read."""
-    with played() as launcher:
+def test_channel_data_does_not_kill() -> None:
+    """The kernel signals the launcher's last message when it is queued, possibly after it was read."""
+    with simulated_worker() as launcher:
         assert launcher.report() == (b"R", launcher.worker.pid)
         launcher.channel.sendall(b"G")
         assert os.read(launcher.said, 100) == b"begun\n"
-        launcher.channel.sendall(b"?")  # its notice, late
+        launcher.channel.sendall(b"?")  # the delayed signal
         os.write(launcher.written, b"all\n")
         assert launcher.report() == (b"X", 7)
         assert os.read(launcher.said, 100) == b"got all\n"
@@ -96,9 +97,9 @@ def test_what_arrives_on_the_channel_kills_nobody() -> None:
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
-def test_it_ends_with_its_launcher(has_begun: bool) -> None:
-    """From the moment it is ready: there is none at which a launcher that is killed leaves it behind."""
-    with played() as launcher:
+def test_exits_with_launcher(has_begun: bool) -> None:
+    """The worker exits with a killed launcher from the moment it is ready."""
+    with simulated_worker() as launcher:
         assert launcher.report()[0] == b"R"
         if has_begun:
             launcher.channel.sendall(b"G")
@@ -107,7 +108,7 @@ def test_it_ends_with_its_launcher(has_begun: bool) -> None:
         assert launcher.worker.wait(PATIENCE) == -signal.SIGKILL
 
 
-def test_files_with_numbers_of_its_own_make_a_command_run_cold() -> None:
-    with played(number_of_error=HIGH) as launcher:
+def test_high_descriptors_run_cold() -> None:
+    with simulated_worker(number_of_error=HIGH) as launcher:
         assert launcher.report() == (b"", 0)
         assert launcher.worker.wait(PATIENCE) == 0

@@ -1,4 +1,4 @@
-"""`coder config-ssh`: what is written, what is remembered, what goes to which stream."""
+"""`coder config-ssh`: the written section, the stored options and the output streams."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ async def config_ssh(server: OddServer, home: Path, *words: str) -> Result:
 
 
 async def test_previous_options_are_all_kept(server: OddServer, tmp_path: Path) -> None:
-    given = ["--ssh-host-prefix", "my.", "--hostname-suffix", "mine", "--wait", "no", "--disable-autostart"]
-    given += ["-o", "ForwardAgent yes", "-o", "Compression=yes"]
-    assert (await config_ssh(server, tmp_path, "-y", *given)).code == 0
+    values = ["--ssh-host-prefix", "my.", "--hostname-suffix", "mine", "--wait", "no", "--disable-autostart"]
+    values += ["-o", "ForwardAgent yes", "-o", "Compression=yes"]
+    assert (await config_ssh(server, tmp_path, "-y", *values)).code == 0
     written = (tmp_path / "config").read_text()
     assert "ssh --stdio --wait=no --disable-autostart=true --ssh-host-prefix my. %h" in written
     assert "Host *.mine" in written
@@ -59,7 +59,7 @@ async def test_previous_options_are_all_kept(server: OddServer, tmp_path: Path) 
     assert (tmp_path / "config").read_text() == written
 
 
-async def test_a_dry_run_has_the_difference_alone_on_stdout(server: OddServer, tmp_path: Path) -> None:
+async def test_dry_run_prints_diff_to_stdout(server: OddServer, tmp_path: Path) -> None:
     result = await config_ssh(server, tmp_path, "--dry-run")
     assert result.code == 0
     assert result.stdout.startswith(f"--- {tmp_path}/config\n+++ ")
@@ -68,7 +68,7 @@ async def test_a_dry_run_has_the_difference_alone_on_stdout(server: OddServer, t
     assert not (tmp_path / "config").exists()
 
 
-async def test_without_wildcard_each_workspace_has_its_hosts(server: OddServer, tmp_path: Path) -> None:
+async def test_no_wildcard_lists_hosts(server: OddServer, tmp_path: Path) -> None:
     assert (await config_ssh(server, tmp_path, "-y", "--no-wildcard")).code == 0
     written = (tmp_path / "config").read_text()
     assert "Host coder.bare coder.one coder.two coder.two.gpu coder.two.main\n" in written
@@ -81,10 +81,8 @@ OLD = "# ------------START-CODER-----------\nHost coder.*\n\tUser old\n# -------
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
-async def test_what_stands_outside_the_section_stays_byte_for_byte(
-    line_end: str, server: OddServer, tmp_path: Path
-) -> None:
-    """Comments in another encoding and lines of another system's editor included."""
+async def test_text_outside_section_is_unchanged(line_end: str, server: OddServer, tmp_path: Path) -> None:
+    """This includes comments in another encoding and CRLF lines."""
     path = tmp_path / "config"
     head = f"# caf\udce9{line_end}Host a{line_end}\tUser b{line_end}{line_end}".encode(errors="surrogateescape")
     tail = f"{line_end}Host z{line_end}".encode()
@@ -98,19 +96,19 @@ async def test_what_stands_outside_the_section_stays_byte_for_byte(
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-async def test_the_difference_is_of_the_section_alone(server: OddServer, tmp_path: Path) -> None:
+async def test_diff_covers_only_section(server: OddServer, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_bytes(b"# caf\xe9\nHost a\n\tUser b\n" + OLD.encode() + b"Host z\n")
-    said = (await config_ssh(server, tmp_path, "--dry-run")).stdout.splitlines()
-    taken, given = ([line[1:] for line in said[2:] if line[0] == sign] for sign in "-+")
-    assert taken == ["\tUser old"]
-    assert given[0].startswith("# Written by `coder config-ssh`") and "Host *.coder" in given
-    assert not {"Host a", "Host z", *OLD.splitlines()[:2]} & {*taken, *given}
-    asked = await config_ssh(server, tmp_path)  # nobody is there to say yes
-    assert asked.code == 1 and "-\tUser old" in asked.stderr and b"User old" in path.read_bytes()
+    output = (await config_ssh(server, tmp_path, "--dry-run")).stdout.splitlines()
+    removed, added = ([line[1:] for line in output[2:] if line[0] == sign] for sign in "-+")
+    assert removed == ["\tUser old"]
+    assert added[0].startswith("# Written by `coder config-ssh`") and "Host *.coder" in added
+    assert not {"Host a", "Host z", *OLD.splitlines()[:2]} & {*removed, *added}
+    prompted = await config_ssh(server, tmp_path)  # there is no terminal to confirm
+    assert prompted.code == 1 and "-\tUser old" in prompted.stderr and b"User old" in path.read_bytes()
 
 
-async def test_a_link_stays_one_and_damaged_marks_are_left_alone(server: OddServer, tmp_path: Path) -> None:
+async def test_keeps_link_and_damaged_marks(server: OddServer, tmp_path: Path) -> None:
     (tmp_path / "dotfiles").mkdir()
     real = tmp_path / "dotfiles/config"
     real.write_text("Host a\n")
@@ -126,10 +124,8 @@ async def test_a_link_stays_one_and_damaged_marks_are_left_alone(server: OddServ
 
 
 @pytest.mark.parametrize("option", ["", "=", "ForwardAgent", "User=x\nHost *"])
-async def test_what_is_no_setting_is_refused_wherever_it_comes_from(
-    option: str, server: OddServer, tmp_path: Path
-) -> None:
-    if option:  # an empty one is none
+async def test_invalid_setting_is_rejected(option: str, server: OddServer, tmp_path: Path) -> None:
+    if option:  # an empty value counts as unset
         refused = await config_ssh(server, tmp_path, "-y", "-o", option)
         assert refused.code == 1 and "--ssh-option: " in refused.stderr
         assert "is no setting of an SSH client" in refused.stderr
@@ -143,15 +139,13 @@ async def test_what_is_no_setting_is_refused_wherever_it_comes_from(
 
 
 def _says(server: OddServer, settings: dict[str, str]) -> None:
-    given = {**SERVER, "ssh_config_options": settings}
-    server.answer = lambda _method, path: reply(json.dumps(given if path.endswith("/deployment/ssh") else WORKSPACES))
+    values = {**SERVER, "ssh_config_options": settings}
+    server.answer = lambda _method, path: reply(json.dumps(values if path.endswith("/deployment/ssh") else WORKSPACES))
 
 
 @pytest.mark.parametrize("value", ["", " ", "\t", "\n"])
-async def test_a_setting_of_the_server_without_a_value_is_left_out(
-    value: str, server: OddServer, tmp_path: Path
-) -> None:
-    """OpenSSH refuses a keyword without one, and everything else with it."""
+async def test_server_setting_without_value_is_skipped(value: str, server: OddServer, tmp_path: Path) -> None:
+    """OpenSSH rejects a keyword without a value, and the whole file with it."""
     _says(server, {"ForwardAgent": value, "ServerAliveInterval": "30"})
     done = await config_ssh(server, tmp_path, "-y")
     assert done.code == 0, done.stderr

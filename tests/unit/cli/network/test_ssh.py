@@ -1,4 +1,4 @@
-"""How `coder ssh` starts."""
+"""Start of `coder ssh`."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ print(len(seen), gc.isenabled())
 """
 
 
-def test_the_garbage_collector_leaves_the_imports_of_a_session_alone() -> None:
-    found = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
-    assert found.stdout.split() == ["0", "True"]  # 130 with Python's own thresholds
+def test_imports_without_garbage_collection() -> None:
+    result = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
+    assert result.stdout.split() == ["0", "True"]  # 130 with Python's own thresholds
 
 
-class _Chosen(Exception):  # noqa: N818 - ends the session where its link would be opened
+class _ChosenTarget(Exception):  # noqa: N818 - ends the session where its link would be opened
     pass
 
 
@@ -59,32 +59,32 @@ class _Chosen(Exception):  # noqa: N818 - ends the session where its link would 
         (["--log-dir=/nowhere"], {}, "own"),
     ],
 )
-async def test_whose_tunnel_a_session_takes(
+async def test_session_selects_tunnel(
     argv: list[str], env: dict[str, str], link: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opening(name: str) -> Any:
         @asynccontextmanager
-        async def open_it(*_: Any, **__: Any) -> Any:
-            raise _Chosen(name)
+        async def open_connection(*_: Any, **__: Any) -> Any:
+            raise _ChosenTarget(name)
             yield
 
-        return open_it
+        return open_connection
 
     monkeypatch.setattr("coder.client.link.open_link", opening("own"))
     monkeypatch.setattr("coder.client.shared_link.open_link_for_command", opening("shared"))
     monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
-    with pytest.raises(_Chosen, match=link):
+    with pytest.raises(_ChosenTarget, match=link):
         await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
 
 
-async def test_words_and_variables_go_as_they_were_typed() -> None:
-    """A file's name may be in any encoding."""
-    given: list[Any] = []
+async def test_undecodable_words_are_passed_unchanged() -> None:
+    """A file name can have any encoding."""
+    commands: list[Any] = []
 
     class Connection:
         async def create_process(self, command: object, **options: Any) -> None:
-            given.append((command, options["env"]))
+            commands.append((command, options["env"]))
             raise asyncssh.ChannelOpenError(1, "no")
 
     words = [
@@ -93,11 +93,11 @@ async def test_words_and_variables_go_as_they_were_typed() -> None:
     async with trio_asyncio.open_loop():
         with pytest.raises(CoderError, match="refused"):
             await shell._session(cast("Any", Connection()), ssh._request(parse(ssh.SSH, words, {})))
-    assert given == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
+    assert commands == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "message"),
     [
         ("--env=A", "needs the form name=value"),
         ("--remote-forward=x", "invalid"),
@@ -107,13 +107,11 @@ async def test_words_and_variables_go_as_they_were_typed() -> None:
         ("--remote-forward=/a.sock", "invalid"),
     ],
 )
-async def test_a_wrong_flag_is_refused_before_a_workspace_is_started_for_it(
-    flag: str, said: str, tmp_path: Path
-) -> None:
+async def test_invalid_flag_starts_no_workspace(flag: str, message: str, tmp_path: Path) -> None:
     with odd_server() as server:
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
         result = await run_cli(["ssh", flag, "dev", "true"], home=tmp_path, env=env)
-    assert result.code == 1 and said in result.stderr and not server.asked
+    assert result.code == 1 and message in result.stderr and not server.asked
 
 
 SILENT = """
@@ -132,7 +130,7 @@ os.write(2, b"read" if trio.run(main) else b"unread")
 """
 
 
-def test_a_command_that_says_nothing_ends_with_the_reader_of_its_output() -> None:
+def test_closed_output_ends_silent_command() -> None:
     with subprocess.Popen([sys.executable, "-c", SILENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as session:
         assert session.stdout is not None and session.stderr is not None
         assert session.stdout.readline() == b"ready\n"
@@ -141,7 +139,7 @@ def test_a_command_that_says_nothing_ends_with_the_reader_of_its_output() -> Non
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "file"])
-async def test_who_can_still_read_is_not_taken_for_gone(kind: str, tmp_path: Path) -> None:
+async def test_open_reader_is_detected(kind: str, tmp_path: Path) -> None:
     if kind == "file":
         near = far = os.open(tmp_path / "x", os.O_RDWR | os.O_CREAT)
     elif kind == "pipe":

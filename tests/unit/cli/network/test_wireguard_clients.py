@@ -1,4 +1,4 @@
-"""`coder wireguard add`: the configuration printed, and what is found out before a client is made."""
+"""`coder wireguard add`: the printed configuration, and the checks before a client is created."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def names(world: World) -> list[str]:
     return [item["name"] for item in (await world.get("/api/v2/users/me/wireguard-clients")).json()]
 
 
-async def test_the_configuration_is_one_for_wg_quick(tmp_path: Path) -> None:
+async def test_wg_quick_configuration(tmp_path: Path) -> None:
     endpoint = "[2001:db8::1]:51820"
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0", wireguard_endpoint=endpoint) as world:
         done = await add(world, tmp_path, "phone")
@@ -37,7 +37,7 @@ async def test_the_configuration_is_one_for_wg_quick(tmp_path: Path) -> None:
         assert [str(network) for network in peer.allowed_ips] == server["allowed_ips"]
 
 
-async def test_no_client_is_made_where_its_configuration_could_not_be(tmp_path: Path) -> None:
+async def test_unwritable_configuration_creates_no_client(tmp_path: Path) -> None:
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
         gateway = gateway_of(world.ctx)
         assert gateway is not None
@@ -50,7 +50,7 @@ async def test_no_client_is_made_where_its_configuration_could_not_be(tmp_path: 
         assert await names(world) == ["phone"]
 
 
-async def test_where_no_clients_are_served_the_server_says_so(tmp_path: Path) -> None:
+async def test_disabled_server_error(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world:
         done = await add(world, tmp_path, "phone")
         assert done.code == 1 and "serves no plain WireGuard clients" in done.stderr

@@ -1,4 +1,4 @@
-"""Load on a deployment: bounded, measured, and taken away exactly."""
+"""Load on a deployment: bounded, measured, and cleaned up exactly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio.testing
 
 from coder.base.errors import CoderError
 from coder.cli.scaletest.ledger import FILE, Ledger, new_names
-from coder.cli.scaletest.runs import ScaletestRun, chosen_range, run_all, spread
+from coder.cli.scaletest.runs import ScaletestRun, chosen_range, percentiles, run_all
 from coder.net.policy import DialPolicy
 from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
@@ -29,13 +29,13 @@ async def scaletest(world: World, home: Path, words: str, code: int = 0) -> Resu
 
 
 async def names_of(world: World) -> tuple[set[str], set[str]]:
-    """Workspaces and users there are."""
+    """Return the existing workspaces and users."""
     workspaces = (await world.get("/api/v2/workspaces")).json()["workspaces"]
     users = (await world.get("/api/v2/users")).json()["users"]
-    return {one["name"] for one in workspaces}, {one["username"] for one in users}
+    return {workspace["name"] for workspace in workspaces}, {user["username"] for user in users}
 
 
-async def test_what_is_made_is_timed_and_exactly_that_is_taken_away(tmp_path: Path) -> None:
+async def test_cleanup_deletes_exactly_what_was_created(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         template = world.extra["template"]
         body = {"template_id": template["id"], "name": "scaletest-mine"}
@@ -43,23 +43,23 @@ async def test_what_is_made_is_timed_and_exactly_that_is_taken_away(tmp_path: Pa
         before = await names_of(world)
         out = tmp_path / "out.json"
         make = f"create-workspaces -t {template['name']} -c 3 --concurrency 2 --no-wait-for-agents --no-cleanup"
-        said = await scaletest(world, tmp_path, f"{make} --output text,json:{out}")
-        assert "create-workspaces: 3 runs, 0 failed" in said.stdout
-        found = json.loads(out.read_text())
-        assert (found["total_runs"], found["total_pass"], found["total_fail"]) == (3, 3, 0)
-        assert set(found["durations"]) == {"p50_ms", "p95_ms", "p99_ms", "max_ms"}
-        assert all(run["error"] is None and run["metrics"]["build_ms"] > 0 for run in found["runs"].values())
+        output = await scaletest(world, tmp_path, f"{make} --output text,json:{out}")
+        assert "create-workspaces: 3 runs, 0 failed" in output.stdout
+        result = json.loads(out.read_text())
+        assert (result["total_runs"], result["total_pass"], result["total_fail"]) == (3, 3, 0)
+        assert set(result["durations"]) == {"p50_ms", "p95_ms", "p99_ms", "max_ms"}
+        assert all(run["error"] is None and run["metrics"]["build_ms"] > 0 for run in result["runs"].values())
         workspaces, users = await names_of(world)
-        made = set(found["runs"])
-        assert workspaces == before[0] | made and users == before[1] | made, "each has a user of its own"
+        names = set(result["runs"])
+        assert workspaces == before[0] | names and users == before[1] | names, "each has its own user"
         assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
-        kept = await scaletest(world, tmp_path, "cleanup --template other")
-        assert "0 removed" in kept.stderr
-        gone = await scaletest(world, tmp_path, "cleanup --cleanup-concurrency 3")
-        assert "6 removed, 0 could not be" in gone.stderr
+        other_template = await scaletest(world, tmp_path, "cleanup --template other")
+        assert "0 removed" in other_template.stderr
+        cleaned_up = await scaletest(world, tmp_path, "cleanup --cleanup-concurrency 3")
+        assert "6 removed, 0 could not be" in cleaned_up.stderr
         assert await names_of(world) == before
         assert "0 removed" in (await scaletest(world, tmp_path, "cleanup")).stderr
-        # By itself, at the end; and with one's own login nobody is made.
+        # Cleaned up at the end; and with --use-host-login no user is created.
         await scaletest(
             world, tmp_path, f"create-workspaces -t {template['name']} --use-host-login --no-wait-for-agents"
         )
@@ -72,14 +72,14 @@ async def test_traffic_through_a_terminal(tmp_path: Path) -> None:
         world = view.world
         renamed = await world.patch(f"/api/v2/workspaces/{view.workspace['id']}", {"name": name})
         assert renamed.status_code == 204, renamed.text
-        Ledger(tmp_path, world.url).intend("workspace", "admin", name)
-        Ledger(tmp_path, "http://other.example").intend("workspace", "admin", name)
+        Ledger(tmp_path, world.url).record("workspace", "admin", name)
+        Ledger(tmp_path, "http://other.example").record("workspace", "admin", name)
         async with running_agent(view, DialPolicy(world.url), tmp_path / "agent"):
-            Ledger(tmp_path, world.url).intend("workspace", "somebody", new_names(1)[0])
+            Ledger(tmp_path, world.url).record("workspace", "alice", new_names(1)[0])
             words = "workspace-traffic --use-host-login --job-timeout 2s --output json"
             words += " --bytes-per-tick 100 --tick-interval 50ms"
-            found = json.loads((await scaletest(world, tmp_path, words)).stdout)
-    (run,) = found["runs"].values()
+            result = json.loads((await scaletest(world, tmp_path, words)).stdout)
+    (run,) = result["runs"].values()
     figures = run["metrics"]
     assert figures["ticks"] > 1 and figures["bytes_read"] >= figures["ticks"] * 100
     assert figures["echo"]["p50_ms"] > 0
@@ -89,20 +89,20 @@ async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         words = "dashboard --target-users 0:3 --concurrency 3 --job-timeout 2s --output json"
         words += " --interval 400ms --jitter 200ms"
-        found = json.loads((await scaletest(world, tmp_path, words)).stdout)
-    assert set(found["runs"]) == {"visitor-0", "visitor-1", "visitor-2"} and found["total_fail"] == 0
-    for run in found["runs"].values():
+        result = json.loads((await scaletest(world, tmp_path, words)).stdout)
+    assert set(result["runs"]) == {"visitor-0", "visitor-1", "visitor-2"} and result["total_fail"] == 0
+    for run in result["runs"].values():
         assert sum(page["count"] for page in run["metrics"]["pages"].values()) > 1
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("create-workspaces", "--template is required"),
         ("create-workspaces -t x -c 0", "--count must be"),
         ("create-workspaces -t x --trace", "--trace is not supported"),
         ("workspace-traffic --ssh", "--ssh is not supported"),
-        ("dashboard --cleanup-timeout 1m", "makes nothing that is taken away"),
+        ("dashboard --cleanup-timeout 1m", "creates nothing to delete"),
         ("workspace-traffic --bytes-per-tick 100000", "bytes a tick"),
         ("dashboard --output csv", "neither text nor json"),
         ("dashboard --target-users three", "no range"),
@@ -110,19 +110,19 @@ async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
         ("dashboard --jitter 20s", "--jitter below it"),
     ],
 )
-async def test_what_is_not_done_is_refused_before_anything_is(words: str, said: str, tmp_path: Path) -> None:
+async def test_unsupported_options_are_rejected_first(words: str, message: str, tmp_path: Path) -> None:
     env = {"CODER_URL": "http://127.0.0.1:9", "CODER_SESSION_TOKEN": "x"}
     result = await run_cli(["exp", "scaletest", *words.split()], home=tmp_path, env=env)
-    assert result.code == 1 and said in result.stderr
+    assert result.code == 1 and message in result.stderr
 
 
-async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_clock: trio.testing.MockClock) -> None:
-    running, most = 0, 0
+async def test_concurrency_and_timeouts(autojump_clock: trio.testing.MockClock) -> None:
+    running, peak = 0, 0
 
     async def work(seconds: float, _run: ScaletestRun) -> None:
-        nonlocal running, most
+        nonlocal running, peak
         running += 1
-        most = max(most, running)
+        peak = max(peak, running)
         try:
             await trio.sleep(seconds)
             if seconds == 2:
@@ -136,8 +136,8 @@ async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_c
 
         return f"run-{number}", do
 
-    runs = await run_all([job(number) for number in (1, 2, 3, 50)], at_once=2, timeout=100, job_timeout=10)
-    assert most == 2
+    runs = await run_all([job(number) for number in (1, 2, 3, 50)], concurrency=2, timeout=100, job_timeout=10)
+    assert peak == 2
     assert [(run.name, run.seconds, run.error) for run in runs] == [
         ("run-1", 1, ""),
         ("run-2", 2, "two is odd"),
@@ -146,13 +146,13 @@ async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_c
     ]
 
 
-def test_percentiles_are_of_what_was_measured() -> None:
-    assert spread([]) == {}
-    assert spread([0.004, 0.001, 0.003, 0.002]) == {"p50_ms": 2, "p95_ms": 4, "p99_ms": 4, "max_ms": 4}
+def test_percentiles_use_nearest_rank() -> None:
+    assert percentiles([]) == {}
+    assert percentiles([0.004, 0.001, 0.003, 0.002]) == {"p50_ms": 2, "p95_ms": 4, "p99_ms": 4, "max_ms": 4}
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("", [0, 1, 2]), ("1:", [1, 2]), (":2", [0, 1]), ("2:99", [2]), ("9:", [])]
+    ("text", "expected"), [("", [0, 1, 2]), ("1:", [1, 2]), (":2", [0, 1]), ("2:99", [2]), ("9:", [])]
 )
-def test_ranges(text: str, found: list[int]) -> None:
-    assert list(chosen_range(text, "x", 3)) == found
+def test_ranges(text: str, expected: list[int]) -> None:
+    assert list(chosen_range(text, "x", 3)) == expected

@@ -1,4 +1,4 @@
-"""What scale tests made is taken away, all of it and nothing else, whatever was cut short or done at the same time."""
+"""Cleanup deletes exactly what scale tests created, also after crashes and with concurrent tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from coder.cli.command import parse
 from coder.cli.main import load
 from coder.cli.scaletest import create_workspaces
 from coder.cli.scaletest.create_workspaces import _ask_for
-from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, Made, new_names
-from coder.cli.scaletest.runs import MOST_JOBS
+from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, LedgerEntry, new_names
+from coder.cli.scaletest.runs import MAX_JOBS
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -30,7 +30,7 @@ from tests.unit.cli.scaletest.test_scaletest import names_of, scaletest
 MAKE = "create-workspaces -t full --no-wait-for-agents"
 
 
-async def test_a_test_takes_away_its_own_and_leaves_what_is_kept(tmp_path: Path) -> None:
+async def test_cleanup_leaves_kept_resources(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         before = await names_of(world)
         await scaletest(world, tmp_path, f"{MAKE} --no-cleanup")
@@ -42,7 +42,7 @@ async def test_a_test_takes_away_its_own_and_leaves_what_is_kept(tmp_path: Path)
     assert (tmp_path / FILE).read_text() == ""
 
 
-async def test_a_delete_that_failed_is_asked_for_again(tmp_path: Path) -> None:
+async def test_failed_delete_is_retried(tmp_path: Path) -> None:
     broken = [True]
 
     def build(job: Any) -> Any:
@@ -53,26 +53,26 @@ async def test_a_delete_that_failed_is_asked_for_again(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
         before = await names_of(world)
         answers.build = build
-        said = await scaletest(world, tmp_path, f"{MAKE} --use-host-login", code=1)
-        assert "its delete build has failed: the cloud said no" in said.stderr and await names_of(world) != before
+        output = await scaletest(world, tmp_path, f"{MAKE} --use-host-login", code=1)
+        assert "its delete build has failed: the cloud said no" in output.stderr and await names_of(world) != before
         broken[0] = False
         assert "1 removed, 0 could not be" in (await scaletest(world, tmp_path, "cleanup")).stderr
         assert await names_of(world) == before
 
 
-async def test_a_build_that_runs_is_waited_for(tmp_path: Path) -> None:
+async def test_waits_for_running_build(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         await without_daemon(world)
         words = f"{MAKE} --use-host-login --job-timeout 1s --cleanup-job-timeout 1s"
-        said = await scaletest(world, tmp_path, words, code=1)
-        assert "already active" not in said.stderr and "it took too long" in said.stderr
+        output = await scaletest(world, tmp_path, words, code=1)
+        assert "already active" not in output.stderr and "it took too long" in output.stderr
         assert len(Ledger(tmp_path, world.url).of("workspace")) == 1
 
 
 @pytest.mark.parametrize("kind", ["workspace", "user"])
 @pytest.mark.parametrize("sees", [True, False, None])
 @pytest.mark.parametrize(
-    ("owner", "by", "ago", "answered", "said"),
+    ("owner", "by", "ago", "answered", "message"),
     [
         ("owner", "admin", 0, False, "it may still come"),
         ("owner", "admin", UNANSWERED_FOR, False, ""),
@@ -84,10 +84,10 @@ async def test_a_build_that_runs_is_waited_for(tmp_path: Path) -> None:
         ("me", "admin", 0, True, ""),
     ],
 )
-async def test_what_is_not_shown_is_forgotten_when_it_cannot_be_there(
-    kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
+async def test_hidden_resource_is_kept_in_ledger(
+    kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, message: str, tmp_path: Path
 ) -> None:
-    """`sees`: what the server says of things of others; None where it does not say."""
+    """`sees`: the server's answer about resources of other users; None without an answer."""
     refused = reply('{"message": "no"}', status="404 No")
 
     def answer(_method: str, path: str) -> bytes:
@@ -98,15 +98,15 @@ async def test_what_is_not_shown_is_forgotten_when_it_cannot_be_there(
     with odd_server() as server:
         server.answer = answer
         ledger = Ledger(tmp_path, server.url, lambda: time.time() - ago)
-        made = ledger.intend(kind, owner, new_names(1)[0], by)
+        entry = ledger.record(kind, owner, new_names(1)[0], by)
         if answered:
-            ledger.answered(made)
+            ledger.answered(entry)
         result = await cleaned(server.url, tmp_path)
     is_own = owner == "admin" or (owner, by) == ("me", "admin")
     if not sees and not is_own:
-        said = f"things of {owner} are not shown to admin"
-    assert (said in result.stderr, result.code) == (True, 1 if said else 0), result.stderr
-    assert len(ledger.of(kind)) == bool(said)
+        message = f"things of {owner} are not shown to admin"
+    assert (message in result.stderr, result.code) == (True, 1 if message else 0), result.stderr
+    assert len(ledger.of(kind)) == bool(message)
 
 
 async def cleaned(url: str, home: Path, token: str = "", words: str = "") -> Result:
@@ -114,36 +114,36 @@ async def cleaned(url: str, home: Path, token: str = "", words: str = "") -> Res
     return await run_cli(["exp", "scaletest", "cleanup", *words.split()], home=home, env=env)
 
 
-async def test_who_lost_the_right_to_see_things_writes_none_off(tmp_path: Path) -> None:
+async def test_lost_permission_keeps_ledger(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         _, token = await world.member("before", roles=["owner"])
         world.token, admin = token, world.token
         await scaletest(world, tmp_path, f"{MAKE} --no-cleanup")
-        there = await names_of(world)
+        before = await names_of(world)
         world.token = admin
         demoted = await world.put("/api/v2/users/before/roles", {"roles": []})
         assert demoted.status_code == 200, demoted.text
         result = await cleaned(world.url, tmp_path, token)
         assert result.code == 1 and "not shown to before; before made it" in result.stderr, result.stderr
-        assert await names_of(world) == there
+        assert await names_of(world) == before
         assert "2 removed, 0 could not be" in (await cleaned(world.url, tmp_path, admin)).stderr
 
 
-async def test_what_was_made_at_another_address_is_named(tmp_path: Path) -> None:
+async def test_resources_of_other_deployments_are_listed(tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"username": "admin"}')
         for url in ("http://other", "http://other", "http://third"):
-            Ledger(tmp_path, url).intend("workspace", "admin", new_names(1)[0])
+            Ledger(tmp_path, url).record("workspace", "admin", new_names(1)[0])
         result = await cleaned(server.url, tmp_path)
     assert result.code == 0 and "0 removed" in result.stderr
     assert "2 more were made at http://other:" in result.stderr and "1 more were made at http://third" in result.stderr
 
 
-# ---- whatever ends a test
+# ---- ends of a test
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("--output json:/nowhere/x", "--output json:/nowhere/x cannot be written"),
         ("--output text,json:{tmp}", "cannot be written: Is a directory"),
@@ -154,33 +154,33 @@ async def test_what_was_made_at_another_address_is_named(tmp_path: Path) -> None
         ("--count 0", "--count must be from 1 to 2000"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_before_anything_is_asked(words: str, said: str, tmp_path: Path) -> None:
+async def test_impossible_options_are_rejected_first(words: str, message: str, tmp_path: Path) -> None:
     with odd_server() as server:
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
-        given = ["exp", "scaletest", *MAKE.split(), *words.format(tmp=tmp_path).split()]
-        result = await run_cli(given, home=tmp_path, env=env)
-    assert result.code == 1 and said in result.stderr and not server.asked
+        words_given = ["exp", "scaletest", *MAKE.split(), *words.format(tmp=tmp_path).split()]
+        result = await run_cli(words_given, home=tmp_path, env=env)
+    assert result.code == 1 and message in result.stderr and not server.asked
 
 
-async def test_cleanup_alone_refuses_such_numbers_too(tmp_path: Path) -> None:
+async def test_cleanup_rejects_concurrency(tmp_path: Path) -> None:
     result = await cleaned("http://127.0.0.1:9", tmp_path, words="--cleanup-concurrency 0")
     assert result.code == 1 and "--cleanup-concurrency 0 is not from 1" in result.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
-async def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_unwritable_report_still_cleans_up(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         before = await names_of(world)
-        said = await scaletest(world, tmp_path, f"{MAKE} --output json:/dev/full,text", code=1)
-        assert "2 removed" in said.stderr and "/dev/full" in said.stderr
-        assert "1 runs, 0 failed" in said.stdout, "the other place has it"
+        output = await scaletest(world, tmp_path, f"{MAKE} --output json:/dev/full,text", code=1)
+        assert "2 removed" in output.stderr and "/dev/full" in output.stderr
+        assert "1 runs, 0 failed" in output.stdout, "the other place has it"
         assert await names_of(world) == before
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-@pytest.mark.parametrize("kept", [True, False])
-async def test_whatever_ends_the_runs_they_are_taken_away(
-    error: type[BaseException], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_any_end_of_runs_cleans_up(
+    error: type[BaseException], is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed = list[Any]()
 
@@ -195,12 +195,12 @@ async def test_whatever_ends_the_runs_they_are_taken_away(
     monkeypatch.setattr(create_workspaces, "remove_all", remove)
     monkeypatch.setattr(create_workspaces, "_template", lambda *_: trio.sleep(0))
     monkeypatch.setattr(create_workspaces, "username", lambda *_: trio.sleep(0))
-    words = ["--template", "full", "--count", "3", *(["--no-cleanup"] if kept else [])]
+    words = ["--template", "full", "--count", "3", *(["--no-cleanup"] if is_kept else [])]
     invocation = parse(load("exp scaletest create-workspaces"), words, {"CODER_CONFIG_DIR": str(tmp_path)})
     async with HttpClient(DialPolicy("http://127.0.0.1:9")) as http:
         with pytest.raises(error):
             await create_workspaces._test(invocation, http)
-    assert [len(names) for names in removed] == ([] if kept else [3])
+    assert [len(names) for names in removed] == ([] if is_kept else [3])
 
 
 @pytest.mark.parametrize(
@@ -213,78 +213,78 @@ async def test_whatever_ends_the_runs_they_are_taken_away(
         (b"", ["intended"]),
     ],
 )
-async def test_the_ledger_knows_what_the_server_answered(answer: bytes, states: list[str], tmp_path: Path) -> None:
+async def test_ledger_records_answers(answer: bytes, states: list[str], tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: answer
         ledger = Ledger(tmp_path, server.url)
-        made = ledger.intend("user", "a", new_names(1)[0])
+        entry = ledger.record("user", "a", new_names(1)[0])
         async with HttpClient(DialPolicy(server.url)) as http:
             with nullcontext() if states == ["made"] else pytest.raises((HttpError, NetError)):
-                await _ask_for(http, ledger, made, "/api/v2/users", {})
-    assert [one.state for one in ledger.of("user")] == states
+                await _ask_for(http, ledger, entry, "/api/v2/users", {})
+    assert [item.state for item in ledger.of("user")] == states
 
 
-async def test_more_may_be_taken_away_than_one_test_makes(tmp_path: Path) -> None:
+async def test_cleanup_of_several_tests(tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply('{"username": "admin"}')
-        names = [f"scaletest-00000000-{number}" for number in range(MOST_JOBS + 1)]
+        names = [f"scaletest-00000000-{number}" for number in range(MAX_JOBS + 1)]
         lines = [{"url": server.url, "kind": "user", "owner": name, "name": name} for name in names]
         (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
         words = ["exp", "scaletest", "cleanup", "--cleanup-timeout", "0s"]
         result = await run_cli(words, home=tmp_path, env=env)
-    assert f"{MOST_JOBS + 1} could not be" in result.stderr
+    assert f"{MAX_JOBS + 1} could not be" in result.stderr
 
 
-def test_a_ledger_with_foreign_lines_names_only_its_own(tmp_path: Path) -> None:
+def test_ledger_ignores_foreign_lines(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "http://a/", lambda: 7.0)
     (name,) = new_names(1)
-    ledger.intend("workspace", "me", name)
+    ledger.record("workspace", "me", name)
     rest = '{"url": "http://a", "kind": "workspace", "owner": "me", "name": "production"}\n{"cut\n[]\n{"name": 1}\n'
     with (tmp_path / FILE).open("a") as file:
         file.write(rest)
-    assert ledger.of("workspace") == [Made("http://a", "workspace", "me", name, at=7.0)]
+    assert ledger.of("workspace") == [LedgerEntry("http://a", "workspace", "me", name, at=7.0)]
     assert ledger.of("workspace", ["other"]) == []
     ledger.forget(ledger.of("workspace")[0])
     assert ledger.of("workspace") == []
 
 
 @pytest.mark.parametrize("half", ['{"url": "http://a", "ki', '{"url": "http://a"}', "\n", ""])
-def test_a_line_that_was_cut_swallows_no_other(half: str, tmp_path: Path) -> None:
+def test_cut_line_loses_no_other(half: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(half)
     ledger = Ledger(tmp_path, "http://a")
     names = new_names(2)
     for name in names:
-        ledger.intend("user", name, name)
-    assert [one.name for one in ledger.of("user")] == names
+        ledger.record("user", name, name)
+    assert [item.name for item in ledger.of("user")] == names
 
 
-def test_lines_of_older_versions_are_of_long_ago(tmp_path: Path) -> None:
+def test_old_version_lines_are_old(tmp_path: Path) -> None:
     (name,) = new_names(1)
     (tmp_path / FILE).write_text(json.dumps({"url": "http://a", "kind": "user", "owner": name, "name": name}) + "\n")
     ledger = Ledger(tmp_path, "http://a")
-    (one,) = ledger.of("user")
-    assert not ledger.may_still_come(one) and one.by == ""
+    (entry,) = ledger.of("user")
+    assert not ledger.may_be_pending(entry) and entry.by == ""
 
 
-def test_nothing_is_lost_when_several_write(tmp_path: Path) -> None:
-    gone, stay = new_names(100), new_names(100)
-    for name in gone:
-        Ledger(tmp_path, "http://a").intend("user", name, name)
+def test_concurrent_writes_are_kept(tmp_path: Path) -> None:
+    deleted, stay = new_names(100), new_names(100)
+    for name in deleted:
+        Ledger(tmp_path, "http://a").record("user", name, name)
 
     def forget() -> None:
         ledger = Ledger(tmp_path, "http://a")
-        for one in ledger.of("user", gone):
-            ledger.forget(one)
+        for entry in ledger.of("user", deleted):
+            ledger.forget(entry)
             ledger.compact()
 
-    def intend() -> None:
+    def record() -> None:
         for name in stay:
-            Ledger(tmp_path, "http://a").intend("user", name, name)
+            Ledger(tmp_path, "http://a").record("user", name, name)
 
-    threads = [threading.Thread(target=work) for work in (forget, intend)]
+    threads = [threading.Thread(target=work) for work in (forget, record)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [one.name for one in Ledger(tmp_path, "http://a").of("user")] == stay
+    assert [item.name for item in Ledger(tmp_path, "http://a").of("user")] == stay

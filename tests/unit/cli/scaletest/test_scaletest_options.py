@@ -1,4 +1,4 @@
-"""Options of scale tests: each is read by its command, or refused with a reason."""
+"""Options of scale tests: each is used by its command, or rejected with a reason."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from coder.cli.unsupported import unsupported
 
 WORDS = [words for words in COMMANDS if words.startswith("exp scaletest ")]
 PACKAGE = "coder.cli.scaletest"
-CASES = [pytest.param(words, one, id=f"{words} --{one.flag}") for words in WORDS for one in load(words).options]
+CASES = [
+    pytest.param(words, option, id=f"{words} --{option.flag}") for words in WORDS for option in load(words).options
+]
 
 
-def another_value(option: Option) -> str:
-    """Which the option takes, and is not its default."""
+def non_default_value(option: Option) -> str:
+    """Return a valid value of the option that is not its default."""
     if option.choices:
         return next(choice for choice in option.choices if choice != option.default)
     if isinstance(option.default, timedelta):
@@ -31,38 +33,38 @@ def another_value(option: Option) -> str:
     return {"bool": str(not option.default).lower(), "int": "7"}.get(option.kind, "other")
 
 
-def options_read(module: ModuleType, name: str, seen: set[tuple[str, str]]) -> set[str]:
-    """Options that the function reads, and those it calls in this package."""
+def options_read_by(module: ModuleType, name: str, seen: set[tuple[str, str]]) -> set[str]:
+    """Return the options that the function and its callees in this package read."""
     if (module.__name__, name) in seen:
         return set()
     seen.add((module.__name__, name))
-    found: set[str] = set()
+    options: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(getattr(module, name)))):
         match node:
             case ast.Subscript(value=ast.Name(id="invocation"), slice=ast.Constant(value=str(option))):
-                found.add(option)
+                options.add(option)
             case ast.Name(id=other) if inspect.isfunction(value := getattr(module, other, None)):
                 if value.__module__.startswith(PACKAGE):
-                    found |= options_read(importlib.import_module(value.__module__), other, seen)
-    return found
+                    options |= options_read_by(importlib.import_module(value.__module__), other, seen)
+    return options
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_options_are_read_or_refused_and_only_those_that_are_read_are_shown(words: str) -> None:
+def test_options_are_used_or_rejected(words: str) -> None:
     command = load(words)
     assert command.run is not None
-    read = options_read(importlib.import_module(command.run.__module__), command.run.__name__, set())
+    read = options_read_by(importlib.import_module(command.run.__module__), command.run.__name__, set())
     assert {option.name for option in command.options if not option.hidden} == read
     assert {option.name for option in command.options if option.hidden} <= set(UNSUPPORTED)
 
 
 @pytest.mark.parametrize(("words", "option"), CASES)
-def test_what_is_refused_is_hidden_and_the_other_way_round(words: str, option: Option) -> None:
-    invocation = parse(load(words), [f"--{option.flag}={another_value(option)}"], {})
+def test_rejected_options_are_hidden(words: str, option: Option) -> None:
+    invocation = parse(load(words), [f"--{option.flag}={non_default_value(option)}"], {})
     assert bool(list(unsupported(invocation, UNSUPPORTED))) == option.hidden
 
 
 @pytest.mark.parametrize("words", [words for words in WORDS if words != "exp scaletest cleanup"])
-def test_variables_for_the_commands_that_clean_up_stop_no_other(words: str) -> None:
-    env = {option.env: another_value(option) for option in CLEANUP_OPTIONS}
+def test_cleanup_variables_affect_only_cleanup(words: str) -> None:
+    env = {option.env: non_default_value(option) for option in CLEANUP_OPTIONS}
     check_outputs(parse(load(words), [], env))

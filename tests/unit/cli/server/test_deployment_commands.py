@@ -29,8 +29,8 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         assert rows[1].startswith("npm")
         assert "s3cret" not in rows[1]
         await coder("secret", "update", "npm", "--file", "~/.npm", "--enabled=false")
-        shown = json.loads(await coder("secret", "ls", "npm", "-o", "json"))[0]
-        assert (shown["file_path"], shown["env_name"], shown["enabled"]) == ("~/.npm", "NPM_TOKEN", False)
+        output = json.loads(await coder("secret", "ls", "npm", "-o", "json"))[0]
+        assert (output["file_path"], output["env_name"], output["enabled"]) == ("~/.npm", "NPM_TOKEN", False)
         (tmp_path / "more.env").write_text("A_KEY=1\nB_KEY='2'\n")
         assert await coder("secret", "import", "more.env") == "Imported 2 secrets.\n"
         assert "--input-format" in await coder("secret", "import", "--help")
@@ -38,7 +38,7 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         await coder("secret", "import", "-", "--input-format", "json", stdin='{"C_KEY": "3"}')
         assert "canceled" in await coder("secret", "delete", "npm", stdin="no\n", code=1)
         await coder("secret", "rm", "npm", "-y")
-        assert {one["name"] for one in json.loads(await coder("secret", "list", "-o", "json"))} == {
+        assert {load["name"] for load in json.loads(await coder("secret", "list", "-o", "json"))} == {
             "A_KEY",
             "B_KEY",
             "C_KEY",
@@ -67,7 +67,7 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         assert "holds no JSON" in await coder("org", "settings", "set", "organization-sync", stdin="no", code=1)
 
 
-def test_a_license_of_a_server_that_has_some() -> None:
+def test_license_of_upstream_server() -> None:
     claims = {"features": {"scim": 1, "audit_log": 1}, "license_expires": 1_800_000_000, "trial": True}
     at = datetime(2026, 1, 2, tzinfo=UTC)
     row = _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=claims))

@@ -1,4 +1,4 @@
-"""Commands that work on a deployment's database: where there is none they say so, and make nothing."""
+"""Commands on a deployment's database: without one they fail and create nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DIRECT: dict[str, tuple[str, ...]] = {
     "server regenerate-vapid-keypair": ("-y",),
     "server restore": (str(KEPT), "-y"),
 }
-"""Every command that touches a database or a data directory, but for the server itself, and a way to call it."""
+"""Command lines of every command that uses a database or a data directory, except for the server itself."""
 each = pytest.mark.parametrize("words", DIRECT)
 
 
@@ -42,25 +42,23 @@ def _files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_the_table_has_every_direct_command() -> None:
-    def touches(words: str) -> bool:
+def test_table_has_every_direct_command() -> None:
+    def uses_database(words: str) -> bool:
         options: tuple[Option, ...] = load(words).options
         return "builtin" in words or any(option.flag == "postgres-url" for option in options)
 
-    assert {words for words in COMMANDS if words != "server" and touches(words)} == DIRECT.keys()
+    assert {words for words in COMMANDS if words != "server" and uses_database(words)} == DIRECT.keys()
 
 
-def test_only_the_server_may_make_a_database() -> None:
-    """`run_postgres` makes one where there is none: commands reach it through what looks first."""
+def test_only_server_creates_database() -> None:
+    """`run_postgres` creates a missing database, so commands reach it only after a check."""
     sources = Path(direct_database.__file__).parents[1].rglob("*.py")
     callers = {path.name for path in sources if "run_postgres(" in path.read_text()}
     assert callers == {"direct_database.py", "backup.py", "server_database.py"}
 
 
 @each
-async def test_an_empty_home_is_refused_and_left_empty(
-    words: str, open_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_empty_home_is_rejected(words: str, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_database, "_UNITS", ())
     monkeypatch.setattr(direct_database, "_SERVICE_DATA", open_path / "no service")
     done = await run_cli([*words.split(), *DIRECT[words]], home=open_path)
@@ -71,7 +69,7 @@ async def test_an_empty_home_is_refused_and_left_empty(
 
 
 @pytest.mark.parametrize("words", sorted(DIRECT.keys() - {"server restore"}))
-async def test_a_named_empty_directory_is_refused(words: str, open_path: Path) -> None:
+async def test_named_empty_directory_is_rejected(words: str, open_path: Path) -> None:
     (open_path / "data").mkdir()
     done = await run_cli(["--global-config", str(open_path / "data"), *words.split(), *DIRECT[words]], home=open_path)
     assert done.code == 1 and f"there is no database in {open_path}/data" in done.stderr
@@ -81,7 +79,7 @@ async def test_a_named_empty_directory_is_refused(words: str, open_path: Path) -
 @pytest.mark.parametrize(
     "words", sorted(words for words in DIRECT if "builtin" not in words and words != "server restore")
 )
-async def test_an_external_database_without_tables_is_refused(words: str, open_path: Path) -> None:
+async def test_empty_external_database_is_rejected(words: str, open_path: Path) -> None:
     async with fresh_database(migrated=False) as url:
         env = {"CODER_PG_CONNECTION_URL": url, "CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL": url}
         typed = "SomeSecure123!\nSomeSecure123!\n"
@@ -92,7 +90,7 @@ async def test_an_external_database_without_tables_is_refused(words: str, open_p
             await migrate(database)
 
 
-async def test_the_place_of_the_service_is_named(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_error_names_service_directory(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = open_path / "coder.service"
     unit.write_text("[Service]\nEnvironment=CODER_CONFIG_DIR=/srv/coder CODER_CACHE_DIRECTORY=/var/cache/coder\n")
     monkeypatch.setattr(direct_database, "_UNITS", (open_path / "none", unit))
@@ -116,29 +114,29 @@ async def test_a_directory_of_another_user(open_path: Path, monkeypatch: pytest.
             find_cluster(open_path, Account(os.getuid(), os.getgid(), "", False))
 
 
-def test_a_half_made_database_is_none(open_path: Path) -> None:
-    """A first start that was killed leaves files, and a mark beside them."""
+def test_incomplete_database_is_rejected(open_path: Path) -> None:
+    """A killed first start leaves files and a marker."""
     account = Account(os.geteuid(), os.getegid(), "", False)
     assert find_cluster(open_path, account) is None
-    made = cluster_of(open_path, account)
-    made.data.mkdir()
-    (made.data / "PG_VERSION").write_text("18\n")
-    assert find_cluster(open_path, account) == made
-    (made.root / "initialising").touch()
+    created = cluster_of(open_path, account)
+    created.data.mkdir()
+    (created.data / "PG_VERSION").write_text("18\n")
+    assert find_cluster(open_path, account) == created
+    (created.root / "initialising").touch()
     assert find_cluster(open_path, account) is None
 
 
-async def test_restoring_into_a_new_place_that_is_named(open_path: Path) -> None:
-    """After the loss of a machine: a backup and an empty directory."""
-    place = open_path / "new"
+async def test_restore_into_new_directory(open_path: Path) -> None:
+    """After the loss of a machine, only a backup and an empty directory exist."""
+    path = open_path / "new"
     done = await run_cli(["server", "restore", str(KEPT), "-y"], home=open_path)
     assert done.code == 1 and "To restore into a new place, name it with --global-config" in done.stderr
-    done = await run_cli(["--global-config", str(place), "server", "restore", str(KEPT), "-y"], home=open_path)
+    done = await run_cli(["--global-config", str(path), "server", "restore", str(KEPT), "-y"], home=open_path)
     assert done.code == 0, done.stderr
-    assert f"Restored into the database of {place}" in done.stdout and "What was there before" not in done.stdout
-    async with run_postgres(place, durable=False):
-        done = await run_cli(["--global-config", str(place), "server", "backup", "-o", "again"], home=open_path)
+    assert f"Restored into the database of {path}" in done.stdout and "What was there before" not in done.stdout
+    async with run_postgres(path, durable=False):
+        done = await run_cli(["--global-config", str(path), "server", "backup", "-o", "again"], home=open_path)
     assert done.code == 0 and (open_path / "again").is_file(), done.stderr
     for words in ("postgres-builtin-url", "fix-oidc-links --force-reset-all --dry-run"):
-        done = await run_cli(["--global-config", str(place), "server", *words.split()], home=open_path)
+        done = await run_cli(["--global-config", str(path), "server", *words.split()], home=open_path)
         assert done.code == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Commands on a deployment's database: administrators and the keys of what is sealed."""
+"""Commands on a deployment's database: administrators and encryption keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2)
 
 
 async def stored(world: World) -> tuple[str, str]:
-    """A secret's value and an SSH key as they lie in the database."""
+    """Return a secret's value and an SSH key as stored in the database."""
 
     async def read(tx: object) -> tuple[str, str]:
         value = (await tx.execute(user_secrets.select())).one().value  # type: ignore[attr-defined]
@@ -37,7 +37,7 @@ def key_id(key: str) -> str:
     return hashlib.sha256(base64.b64decode(key)).hexdigest()[:8]
 
 
-async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
+async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
     async with running_coderd(first_user=True, external_token_encryption_keys=(OLD, NEW)) as world:
         url = world.ctx.config.postgres_url.reveal()
         env = {"CODER_PG_CONNECTION_URL": url, "CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL": url}
@@ -47,8 +47,8 @@ async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
             assert done.code == code, done.stderr
             return done.stdout if not code else done.stderr
 
-        made = await world.post("/api/v2/users/me/secrets", {"name": "a", "value": "s3cret", "env_name": "A"})
-        assert made.status_code == 201
+        created = await world.post("/api/v2/users/me/secrets", {"name": "a", "value": "s3cret", "env_name": "A"})
+        assert created.status_code == 201
         assert all(text.startswith(f"sealed:1:{key_id(OLD)}:") for text in await stored(world))
         keys: dict[str, Any] = {
             "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY": NEW,
@@ -80,9 +80,9 @@ async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
         assert "not supported" in refused
         await _push_keys(world)
         assert "EOF" in await coder("server", "regenerate-vapid-keypair", code=1)
-        assert (await _push_keys(world))[1] == 1, "nobody has confirmed it"
+        assert (await _push_keys(world))[1] == 1, "it was not confirmed"
         assert (await coder("server", "regenerate-vapid-keypair", "-y")).startswith("1 subscriptions were deleted")
-        assert await world.ctx.db.read(_kept_push_keys) == (None, 0)
+        assert await world.ctx.db.read(_read_push_keys) == (None, 0)
         await _links(world)
         links = ("server", "fix-oidc-links", "--issuer-url", "https://new.example.com")
         assert await coder(*links, "-n") == "1 accounts are tied to people of another issuer.\n"
@@ -92,27 +92,27 @@ async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
         assert "1 accounts were untied" in await coder("server", "fix-oidc-links", "--force-reset-all", "-y")
 
 
-async def _kept_push_keys(tx: Any) -> tuple[str | None, int]:
-    """The site's key pair, and how many browsers have subscribed under it."""
+async def _read_push_keys(tx: Any) -> tuple[str | None, int]:
+    """Return the site's key pair, and the number of browser subscriptions for it."""
     key = (await tx.execute(site_configs.select().where(site_configs.c.key == web_push.VAPID_KEYS))).one_or_none()
     return key and key.value, len((await tx.execute(webpush_subscriptions.select())).all())
 
 
 async def _push_keys(world: World) -> tuple[str | None, int]:
-    """A key pair and a browser, where there are none yet."""
+    """Insert a key pair and a subscription."""
 
     async def write(tx: Any) -> tuple[str | None, int]:
-        if (await _kept_push_keys(tx))[0] is None:
+        if (await _read_push_keys(tx))[0] is None:
             await tx.execute(site_configs.insert().values(key=web_push.VAPID_KEYS, value="pair"))
         row = SubscriptionRow(UUID(int=1), UUID(world.user_id), datetime.now(UTC), "https://push.example", "p", "a")
         await web_push.put_subscription(tx, row, 5)
-        return await _kept_push_keys(tx)
+        return await _read_push_keys(tx)
 
     return await world.ctx.db.run(write)
 
 
 async def _links(world: World) -> None:
-    """Two accounts at OpenID providers, one of them a former one."""
+    """Insert two accounts of OpenID providers, one of them a former provider."""
 
     async def write(tx: object) -> None:
         for owner, issuer in ((world.user_id, "https://old.example.com"), (user_id, "https://new.example.com")):

@@ -1,4 +1,4 @@
-"""How a task's app is, from what the model says and what its AgentAPI shows."""
+"""Status of a task's app, from the model's reports and its AgentAPI's events."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def person(ident: int) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("before", "events", "told"),
+    ("before", "events", "reports"),
     [
         ([], [RUNNING, STABLE], ["working", "idle"]),
         ([], [STABLE, RUNNING, RUNNING, STABLE], ["idle", "working", "idle"]),
-        ([WORKING], [RUNNING, STABLE, STABLE], ["idle"]),  # it forgot to say that it waits
-        ([DONE], [RUNNING, STABLE], []),  # its last drawing is no work
+        ([WORKING], [RUNNING, STABLE, STABLE], ["idle"]),  # it forgot to report that it waits
+        ([DONE], [RUNNING, STABLE], []),  # its last redraw is not work
         ([IDLE], [RUNNING], []),
         ([DONE], [person(3), STABLE], ["working", "idle"]),
         ([], [person(0), person(0), STABLE, person(0), person(1)], ["working", "idle", "working"]),
@@ -36,22 +36,22 @@ def person(ident: int) -> tuple[str, Any]:
         ([], [("message_update", {"id": "x", "role": "user"}), ("status_change", {})], []),
     ],
 )
-def test_what_is_told(before: list[Report], events: list[tuple[str, Any]], told: list[str]) -> None:
+def test_reported_states(before: list[Report], events: list[tuple[str, Any]], reports: list[str]) -> None:
     status = AppStatus()
     for report in before:
         assert status.reported(report) is report
-    found = [one for event in events if (one := status.seen(*event)) is not None]
-    assert [one.state for one in found] == told
-    assert all((one.summary, one.link) == (("s", "l") if before else ("", "")) for one in found)
+    results = [one for event in events if (one := status.seen(*event)) is not None]
+    assert [item.state for item in results] == reports
+    assert all((item.summary, item.link) == (("s", "l") if before else ("", "")) for item in results)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_events_come_in_any_pieces(size: int) -> None:
+def test_events_split_anywhere(size: int) -> None:
     text = b': hi\r\nevent: a\r\ndata: {"x":\r\ndata: 1}\r\n\r\nevent: b\ndata: [2]\n\nevent: c\n\ndata: 3'
-    stream, found = EventStream(), []
+    stream, events = EventStream(), []
     for start in range(0, len(text), size):
-        found += stream.feed(text[start : start + size])
-    assert found == [("a", {"x": 1}), ("b", [2])]
+        events += stream.feed(text[start : start + size])
+    assert events == [("a", {"x": 1}), ("b", [2])]
     with pytest.raises(ValueError, match="no end"):
         stream.feed(b"x" * (MAX_LINE + 1))
     with pytest.raises(ValueError, match="Expecting"):
@@ -62,9 +62,7 @@ def events(*pairs: tuple[str, Any]) -> str:
     return "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in pairs)
 
 
-async def test_agentapi_is_asked_until_it_answers_and_again_when_it_ends(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_agentapi_is_retried(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(agentapi, "AGAIN", 0.0)
     answers = iter(
         [
@@ -75,26 +73,26 @@ async def test_agentapi_is_asked_until_it_answers_and_again_when_it_ends(
             reply(events(person(0), STABLE, person(1)), kind="text/event-stream"),
         ]
     )
-    told: list[str] = []
+    reports: list[str] = []
     done = trio.Event()
     token = trio.lowlevel.current_trio_token()
 
-    def tell(report: Report) -> None:
-        told.append(report.state)
-        if len(told) == 2:
+    def send_event(report: Report) -> None:
+        reports.append(report.state)
+        if len(reports) == 2:
             raise CoderError("x", "not now")
-        if len(told) == 3:
+        if len(reports) == 3:
             trio.from_thread.run_sync(done.set, trio_token=token)
 
     with odd_server() as server:
         server.answer = lambda _method, _path: next(answers, b"")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(agentapi._watch, DialPolicy(server.url), AppStatusReporter(tell))
+            nursery.start_soon(agentapi._watch, DialPolicy(server.url), AppStatusReporter(send_event))
             with trio.fail_after(60):
                 await done.wait()
             nursery.cancel_scope.cancel()
-    assert told == ["working", "idle", "working"]
+    assert reports == ["working", "idle", "working"]
     assert set(server.asked) == {("GET", "/events")}
-    said = capsys.readouterr().err
-    assert said.count("AgentAPI is not watched (it answers /events with 503)") == 1
-    assert "AgentAPI's state was not told: not now" in said
+    output = capsys.readouterr().err
+    assert output.count("AgentAPI is not watched (it answers /events with 503)") == 1
+    assert "AgentAPI's state was not reported: not now" in output

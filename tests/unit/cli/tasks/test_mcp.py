@@ -1,4 +1,4 @@
-"""The deployment as tools for a model."""
+"""MCP server of a deployment."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ECHO = Tool(
 
 def answer(message: Any) -> Any:
     line = message if isinstance(message, str) else json.dumps(message)
-    found = McpServer("v1", [ECHO], "Be kind.").answer_line(line)
-    return None if found is None else json.loads(found)
+    result = McpServer("v1", [ECHO], "Be kind.").answer_line(line)
+    return None if result is None else json.loads(result)
 
 
 def call(ident: int, name: str, **arguments: Any) -> dict[str, Any]:
@@ -35,8 +35,8 @@ def call(ident: int, name: str, **arguments: Any) -> dict[str, Any]:
 
 def test_a_conversation() -> None:
     hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    found = answer({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})["result"]
-    assert (found["protocolVersion"], found["instructions"]) == ("2024-11-05", "Be kind.")
+    result = answer({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})["result"]
+    assert (result["protocolVersion"], result["instructions"]) == ("2024-11-05", "Be kind.")
     newer = answer({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {"protocolVersion": "2099-01-01"}})
     assert (newer["id"], newer["result"]["protocolVersion"]) == ("a", "2025-06-18")
     assert answer({"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
@@ -44,8 +44,8 @@ def test_a_conversation() -> None:
     assert answer({"jsonrpc": "2.0", "id": 2, "method": "ping"})["result"] == {}
     (tool,) = answer({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]
     assert tool["inputSchema"]["required"] == ["text"] and tool["inputSchema"]["properties"]["n"]["type"] == "integer"
-    said = answer(call(3, "echo", text="hi"))
-    assert said["result"] == {"content": [{"type": "text", "text": "hi"}], "isError": False}
+    output = answer(call(3, "echo", text="hi"))
+    assert output["result"] == {"content": [{"type": "text", "text": "hi"}], "isError": False}
 
 
 @pytest.mark.parametrize(
@@ -64,35 +64,35 @@ def test_a_conversation() -> None:
         (call(1, "echo", text="a", more=1), -32602),
     ],
 )
-def test_odd_messages_are_told_so(message: Any, code: int) -> None:
+def test_invalid_messages_get_errors(message: Any, code: int) -> None:
     if message == {"id": 1, "method": "tools/call", "params": []}:
         message["params"] = ["x"]
     assert answer(message)["error"]["code"] == code
 
 
-def test_an_odd_answer_of_the_server_is_told_to_the_model() -> None:
+def test_invalid_server_answer_reaches_model() -> None:
     def odd(_: Any) -> Any:
         raise ValueError("Expected `object`, got `array`")
 
     line = json.dumps(call(1, "odd"))
-    found = json.loads(McpServer("v1", [Tool("odd", "", odd, {})], "").answer_line(line) or "")["result"]
-    assert found["isError"] and "Expected `object`" in found["content"][0]["text"]
+    result = json.loads(McpServer("v1", [Tool("odd", "", odd, {})], "").answer_line(line) or "")["result"]
+    assert result["isError"] and "Expected `object`" in result["content"][0]["text"]
 
 
 async def served(world: World, home: Path, *messages: dict[str, Any], words: str = "", **env: str) -> list[Any]:
-    given = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, **env}
+    environment = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, **env}
     lines = "".join(json.dumps(message) + "\n" for message in messages)
-    result: Result = await run_cli(["exp", "mcp", "server", *words.split()], home=home, env=given, stdin=lines)
+    result: Result = await run_cli(["exp", "mcp", "server", *words.split()], home=home, env=environment, stdin=lines)
     assert result.code == 0, result.stderr
     return [json.loads(line)["result"] for line in result.stdout.splitlines()]
 
 
-async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
+async def test_tools_use_permissions_of_user(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
         workspace = (await world.get(f"/api/v2/workspaces/{task['workspace_id']}")).json()
         build = workspace["latest_build"]
-        found = await served(
+        result = await served(
             world,
             tmp_path,
             call(1, "coder_get_authenticated_user"),
@@ -100,13 +100,13 @@ async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
             call(3, "coder_get_workspace", workspace=workspace["name"]),
             call(4, "coder_list_templates"),
             call(5, "coder_get_workspace_build_logs", workspace_build_id=build["id"]),
-            call(6, "coder_get_workspace", workspace="nobody/none"),
+            call(6, "coder_get_workspace", workspace="alice/missing"),
             call(7, "coder_create_workspace_build", workspace_id=workspace["id"], transition="stop"),
         )
-        assert [one["isError"] for one in found] == [False] * 5 + [True, False]
-        texts = [one["content"][0]["text"] for one in found]
+        assert [item["isError"] for item in result] == [False] * 5 + [True, False]
+        texts = [item["content"][0]["text"] for item in result]
         assert json.loads(texts[0])["username"] == "admin"
-        assert [one["id"] for one in json.loads(texts[1])] == [workspace["id"]]
+        assert [load["id"] for load in json.loads(texts[1])] == [workspace["id"]]
         assert json.loads(texts[2])["id"] == workspace["id"]
         assert json.loads(texts[3])[0]["active_version_id"] == build["template_version_id"]
         assert "a workspace_build" in texts[4]
@@ -114,13 +114,13 @@ async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
         assert (await settled(world, workspace["id"]))["latest_build"]["transition"] == "stop"
 
 
-async def test_a_task_is_reported_with_the_agents_token(tmp_path: Path) -> None:
+async def test_task_report_uses_agent_token(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
         env = {"CODER_AGENT_TOKEN": TASK_TOKEN, "CODER_AGENT_URL": world.url, "CODER_SESSION_TOKEN": ""}
         message = call(1, "coder_report_task", summary="half done", state="working", link="https://example.com/1")
-        (said,) = await served(world, tmp_path, message, words="--app-status-slug chat", **env)
-        assert not said["isError"]
+        (output,) = await served(world, tmp_path, message, words="--app-status-slug chat", **env)
+        assert not output["isError"]
         state = (await world.get(f"/api/v2/tasks/me/{task['id']}")).json()["current_state"]
         assert (state["state"], state["message"]) == ("working", "half done")
 
@@ -136,16 +136,16 @@ async def test_only_allowed_tools_are_served(tmp_path: Path) -> None:
     assert refused.code == 1 and "there is no tool to serve" in refused.stderr
 
 
-async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) -> None:
+async def test_configure_keeps_other_entries(tmp_path: Path) -> None:
     cursor = tmp_path / ".cursor/mcp.json"
     cursor.parent.mkdir()
     cursor.write_text('{"mcpServers": {"other": {}}, "more": 1}')
     claude = tmp_path / ".claude.json"
     for words in (["cursor"], ["claude-code", "/work"], ["claude-desktop"]):
         assert (await run_cli(["exp", "mcp", "configure", *words], home=tmp_path)).code == 0
-    found = json.loads(cursor.read_text())
-    assert set(found["mcpServers"]) == {"other", "coder"} and found["more"] == 1
-    assert found["mcpServers"]["coder"]["args"] == ["exp", "mcp", "server"]
+    result = json.loads(cursor.read_text())
+    assert set(result["mcpServers"]) == {"other", "coder"} and result["more"] == 1
+    assert result["mcpServers"]["coder"]["args"] == ["exp", "mcp", "server"]
     assert "coder" in json.loads(claude.read_text())["projects"]["/work"]["mcpServers"]
     assert list(tmp_path.rglob("claude_desktop_config.json"))
     words = ["claude-code", "--ai-agentapi-url", "http://localhost:3284", "--claude-app-status-slug", "chat"]
@@ -160,14 +160,14 @@ async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) ->
     assert cursor.read_text() == "[]"
 
 
-async def test_prompts_and_a_key_are_written_once_and_ones_own_words_stay(tmp_path: Path) -> None:
-    told = tmp_path / ".claude" / "CLAUDE.md"
-    told.parent.mkdir()
-    told.write_bytes(b"Mine, caf\xe9.\r\n")
+async def test_configure_keeps_text_of_user(tmp_path: Path) -> None:
+    memory_file = tmp_path / ".claude" / "CLAUDE.md"
+    memory_file.parent.mkdir()
+    memory_file.write_bytes(b"Mine, caf\xe9.\r\n")
     words = ["exp", "mcp", "configure", "claude-code", "--claude-api-key", "k", "--claude-coder-prompt"]
     for prompt in ("first", "second"):
         assert (await run_cli([*words, prompt], home=tmp_path)).code == 0
-    content = told.read_bytes()
+    content = memory_file.read_bytes()
     assert content.endswith(b"</system-prompt>\nMine, caf\xe9.\r\n"), (
         "in whatever encoding, with whatever ends of lines"
     )

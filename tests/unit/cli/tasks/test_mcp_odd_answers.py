@@ -1,4 +1,4 @@
-"""Whoever is asked by a tool may answer anything, or nothing: the model is told, and the session goes on."""
+"""Tools handle any answer, or none: the model gets an error, and the session continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coder.base.errors import CoderError
 from coder.cli.tasks import mcp_workspace_tools
 from coder.cli.tasks.mcp_protocol import McpServer, Tool
 from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
-from coder.cli.tasks.mcp_tools import person_tools, report_tool
+from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
 from coder.client import agent_api
 from coder.client.agent_api import AgentApi, AgentRefusedError, open_agent_api
 from coder.client.ready import Preparation
@@ -73,7 +73,7 @@ def response(status: int, body: bytes) -> bytes:
 
 
 class Canned(trio.abc.Stream):
-    """Says the same whatever it is asked."""
+    """Server with the same answer for every request."""
 
     def __init__(self, says: bytes) -> None:
         self._says = says
@@ -103,7 +103,7 @@ class Link:
 
 
 class Server:
-    """A deployment that says the same whatever it is asked."""
+    """Run a deployment with the same answer for every request."""
 
     policy = DialPolicy("http://127.0.0.1:9")
 
@@ -120,25 +120,25 @@ def every_tool(server: Server) -> list[Tool]:
     client = cast("BlockingClient", server)
     workspaces = mcp_workspace_tools.workspace_tools(client, server.policy, Path("/nowhere"))
     report = report_tool(lambda _: client.request("PATCH", "/api/v2/workspaceagents/me/app-status"))
-    return [*person_tools(client), *task_tools(client), *template_tools(client), *workspaces, report]
+    return [*deployment_tools(client), *task_tools(client), *template_tools(client), *workspaces, report]
 
 
 VALUES = {"string": "eA==", "integer": 8080, "object": {"a": "b"}, "boolean": False, "array": [{"path": "/x"}]}
 
 
-def told_of_all(server: Server) -> None:
-    """Each tool is called with what it requires, then with all it takes."""
+def call_every_tool(server: Server) -> None:
+    """Return calls of each tool: with its required arguments, and with all."""
     tools = every_tool(server)
     session = McpServer("v1", tools)
     for tool in tools:
         for names in (tool.required, tuple(tool.arguments)):
-            given = {name: VALUES[tool.arguments[name][0]] for name in names}
-            assert not tool.fault(given)
+            arguments = {name: VALUES[tool.arguments[name][0]] for name in names}
+            assert not tool.fault(arguments)
             call = {
                 "jsonrpc": "2.0",
                 "id": 1,
                 "method": "tools/call",
-                "params": {"name": tool.name, "arguments": given},
+                "params": {"name": tool.name, "arguments": arguments},
             }
             answer = json.loads(session.answer_line(json.dumps(call)) or "")
             assert isinstance(answer["result"]["content"][0]["text"], str), tool.name
@@ -147,20 +147,18 @@ def told_of_all(server: Server) -> None:
 
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 @pytest.mark.parametrize("status", STATUSES)
-def test_a_deployment_and_an_agent_may_answer_anything(
-    status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent_says(response(status, body), monkeypatch)
-    told_of_all(Server(status, body))
+def test_any_answer_is_handled(status: int, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent_with_answers(response(status, body), monkeypatch)
+    call_every_tool(Server(status, body))
 
 
 @pytest.mark.parametrize("raw", RAW, ids=range(len(RAW)))
-def test_an_agent_may_speak_no_http(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent_says(raw, monkeypatch)
-    told_of_all(Server(200, b"{}"))
+def test_agent_without_http(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent_with_answers(raw, monkeypatch)
+    call_every_tool(Server(200, b"{}"))
 
 
-def agent_says(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def agent_with_answers(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def opened(*_: Any) -> AsyncIterator[AgentApi]:
         yield AgentApi(cast("Any", Link(raw)))
@@ -169,19 +167,19 @@ def agent_says(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), TypeError("x"), RecursionError(), ExceptionGroup("x", [OSError()])])
-def test_a_tool_that_fails_does_not_end_the_session(error: Exception) -> None:
+def test_failed_tool_keeps_session(error: Exception) -> None:
     def odd(_: Any) -> Any:
         raise error
 
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd"}}
-    found = json.loads(McpServer("v1", [Tool("odd", "", odd, {})]).answer_line(json.dumps(call)) or "")
-    assert found["result"]["isError"] and "the tool failed" in found["result"]["content"][0]["text"]
+    result = json.loads(McpServer("v1", [Tool("odd", "", odd, {})]).answer_line(json.dumps(call)) or "")
+    assert result["result"]["isError"] and "the tool failed" in result["result"]["content"][0]["text"]
 
 
-def test_a_result_that_json_cannot_say_is_a_failure() -> None:
+def test_unserializable_result_fails() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd"}}
-    found = json.loads(McpServer("v1", [Tool("odd", "", lambda _: {1j}, {})]).answer_line(json.dumps(call)) or "")
-    assert found["result"]["isError"]
+    result = json.loads(McpServer("v1", [Tool("odd", "", lambda _: {1j}, {})]).answer_line(json.dumps(call)) or "")
+    assert result["result"]["isError"]
 
 
 @pytest.mark.parametrize(
@@ -192,30 +190,30 @@ def test_a_result_that_json_cannot_say_is_a_failure() -> None:
         ('{"method": "ping", "id": [' + "[" * 900 + "]" * 900 + "]}", -32600),
     ],
 )
-def test_a_client_may_say_anything(line: str, code: int) -> None:
+def test_any_client_message_is_handled(line: str, code: int) -> None:
     assert json.loads(McpServer("v1", []).answer_line(line) or "")["error"]["code"] == code
 
 
-# ---- the way to an agent
+# ---- connection to an agent
 
 
 async def forever(*_: Any, **__: Any) -> Any:
     await trio.sleep_forever()
 
 
-async def at_once(*given: Any, **__: Any) -> Any:
+async def return_immediately(*values: Any, **__: Any) -> Any:
     await trio.lowlevel.checkpoint()
-    return given[0]
+    return values[0]
 
 
 @asynccontextmanager
-async def a_link(*_: Any, **__: Any) -> AsyncIterator[Any]:
-    class Reached:
+async def open_link_to(*_: Any, **__: Any) -> AsyncIterator[Any]:
+    class ReachedLink:
         wait_reachable = staticmethod(lambda: trio.sleep(0))
 
-    async with trio.open_nursery() as nursery:  # as real ones have
+    async with trio.open_nursery() as nursery:  # as real agents have
         nursery.start_soon(trio.sleep_forever)
-        yield Reached()
+        yield ReachedLink()
         nursery.cancel_scope.cancel()
 
 
@@ -223,7 +221,7 @@ STEPS = ["find", "wait_connected", "open_link_for_command"]
 
 
 @pytest.mark.parametrize("stuck", STEPS)
-async def test_the_way_to_an_agent_has_one_time_limit(
+async def test_agent_connection_timeout(
     stuck: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     @asynccontextmanager
@@ -231,8 +229,8 @@ async def test_the_way_to_an_agent_has_one_time_limit(
         await trio.sleep_forever()
         yield
 
-    monkeypatch.setattr(Preparation, "find", forever if stuck == "find" else at_once)
-    monkeypatch.setattr(Preparation, "wait_connected", forever if stuck == "wait_connected" else at_once)
+    monkeypatch.setattr(Preparation, "find", forever if stuck == "find" else return_immediately)
+    monkeypatch.setattr(Preparation, "wait_connected", forever if stuck == "wait_connected" else return_immediately)
     monkeypatch.setattr(agent_api, "open_link_for_command", no_link)
     with pytest.raises(CoderError, match="no way to the agent of dev within 300 s"):
         async with open_agent_api(DialPolicy("http://127.0.0.1:9"), tmp_path, "dev"):
@@ -240,23 +238,23 @@ async def test_the_way_to_an_agent_has_one_time_limit(
     assert trio.current_time() >= agent_api.OPEN_TIME
 
 
-async def test_an_open_way_has_none_and_its_failures_come_bare(
+async def test_open_connection_has_no_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    monkeypatch.setattr(Preparation, "find", at_once)
-    monkeypatch.setattr(Preparation, "wait_connected", at_once)
-    monkeypatch.setattr(agent_api, "open_link_for_command", a_link)
+    monkeypatch.setattr(Preparation, "find", return_immediately)
+    monkeypatch.setattr(Preparation, "wait_connected", return_immediately)
+    monkeypatch.setattr(agent_api, "open_link_for_command", open_link_to)
     with pytest.raises(CoderError, match="its own"):
         async with open_agent_api(DialPolicy("http://127.0.0.1:9"), tmp_path, "dev"):
             await trio.sleep(agent_api.OPEN_TIME * 3)
             raise CoderError("x", "its own")
 
 
-# ---- a command and its end
+# ---- end of a command
 
 
 class Scripted(AgentApi):
-    """An agent that starts p1; what it answers to a wait for it and to a signal is said one after the other."""
+    """Agent that starts p1; its answers to a wait and to a signal are given in order."""
 
     def __init__(self, *answers: bytes | Exception | None) -> None:
         self._answers, self.signals = list(answers), 0
@@ -281,7 +279,7 @@ DONE, RUNNING = (json.dumps({"output": "o", "exit_code": 7, "running": running})
 
 
 @pytest.mark.parametrize(
-    ("answers", "wanted", "signals"),
+    ("answers", "expected", "signals"),
     [
         ((DONE,), {"output": "o", "exit_code": 7}, 0),
         ((None, b"{}", DONE), {"output": "o\n(ended after 60000 ms)", "exit_code": 124}, 1),
@@ -296,14 +294,14 @@ DONE, RUNNING = (json.dumps({"output": "o", "exit_code": 7, "running": running})
     ],
     ids=range(10),
 )
-async def test_a_command_is_followed_to_its_end_or_named(
-    answers: Any, wanted: Any, signals: int, autojump_clock: trio.testing.MockClock
+async def test_command_ends_or_is_reported(
+    answers: Any, expected: Any, signals: int, autojump_clock: trio.testing.MockClock
 ) -> None:
     api = Scripted(*answers)
-    if isinstance(wanted, str):
+    if isinstance(expected, str):
         with pytest.raises(CoderError) as caught:
             await mcp_workspace_tools._bash(api, {"command": "x"})
-        assert str(caught.value) == wanted
+        assert str(caught.value) == expected
     else:
-        assert await mcp_workspace_tools._bash(api, {"command": "x"}) == wanted
+        assert await mcp_workspace_tools._bash(api, {"command": "x"}) == expected
     assert api.signals == signals and not api._answers

@@ -1,4 +1,4 @@
-"""Tools inside a workspace, against a whole agent over the overlay; tools of tasks and templates, against a server."""
+"""Workspace tools against a real agent over the overlay; task and template tools against a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def call(name: str, /, **arguments: Any) -> dict[str, Any]:
 
 
 async def served(world: World, home: Path, *messages: dict[str, Any]) -> list[tuple[bool, Any]]:
-    """(is error, text or what its JSON says) of each call."""
+    """Return (is error, text or JSON value) of each call."""
     env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
     lines = "".join(json.dumps(message) + "\n" for message in messages)
     result = await run_cli(["exp", "mcp", "server"], home=home, env=env, stdin=lines)
@@ -36,7 +36,7 @@ async def served(world: World, home: Path, *messages: dict[str, Any]) -> list[tu
     return found
 
 
-async def test_commands_files_and_ports_of_a_workspace(tmp_path: Path) -> None:
+async def test_commands_files_and_ports(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     path = str(folder / "file")
     content = base64.b64encode(b"one\ntwo\n").decode()
@@ -44,7 +44,7 @@ async def test_commands_files_and_ports_of_a_workspace(tmp_path: Path) -> None:
         workspace_world(wildcard_access_url="*.apps.test") as view,
         running_agent(view, DialPolicy(view.world.url), tmp_path / "agent"),
     ):
-        found = await served(
+        result = await served(
             view.world,
             tmp_path,
             call("coder_workspace_write_file", workspace="dev", path=path, content=content),
@@ -65,8 +65,8 @@ async def test_commands_files_and_ports_of_a_workspace(tmp_path: Path) -> None:
             call("coder_workspace_bash", workspace="dev", command="true", timeout_ms=0),
             call("coder_workspace_port_forward", workspace="dev", port=80),
         )
-    assert [bad for bad, _ in found] == [False] * 9 + [True] * 6, found
-    answers = [answer for _, answer in found]
+    assert [bad for bad, _ in result] == [False] * 9 + [True] * 6, result
+    answers = [answer for _, answer in result]
     assert base64.b64decode(answers[2]["content"]) == b"2\n"
     assert answers[3] == {"contents": [{"path": path, "is_dir": False}]}
     assert answers[4] == {"output": "one\n2\n", "exit_code": 3}
@@ -81,7 +81,7 @@ async def test_tasks(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
         version = world.extra["template"]["active_version_id"]
-        found = await served(
+        result = await served(
             world,
             tmp_path,
             call("coder_create_task", input="more work", template_version_id=version),
@@ -93,35 +93,35 @@ async def test_tasks(tmp_path: Path) -> None:
             call("coder_send_task_input", task_id="none", input="x"),
             call("coder_get_task_status", task_id="6f2d0a1e-0000-4000-8000-000000000000"),
         )
-    assert [bad for bad, _ in found] == [False] * 5 + [True] * 3, found
-    answers = [answer for _, answer in found]
+    assert [bad for bad, _ in result] == [False] * 5 + [True] * 3, result
+    answers = [answer for _, answer in result]
     assert answers[0]["initial_prompt"] == "more work"
-    assert {one["id"] for one in answers[1]["tasks"]} == {answers[0]["id"], task["id"]}
+    assert {task["id"] for task in answers[1]["tasks"]} == {answers[0]["id"], task["id"]}
     assert answers[2] == answers[3] and answers[2]["status"] == task["status"]
 
 
-async def test_a_template_from_its_sources_to_its_end(tmp_path: Path) -> None:
+async def test_template_life_cycle(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         [(_, uploaded)] = await served(world, tmp_path, call("coder_upload_tar_file", files={"main.tf": "# nothing\n"}))
         [(bad, version)] = await served(world, tmp_path, call("coder_create_template_version", file_id=uploaded["id"]))
         assert not bad, version
 
         async def done() -> bool:
-            found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
-            return bool(found["job"]["status"] == "succeeded")
+            result = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
+            return bool(result["job"]["status"] == "succeeded")
 
         await eventually(done)
-        [(bad, made)] = await served(
+        [(bad, created)] = await served(
             world, tmp_path, call("coder_create_template", name="from-a-model", version_id=version["id"])
         )
-        assert not bad and made["active_version_id"] == version["id"], made
-        promote = {"template_id": made["id"], "template_version_id": version["id"]}
-        found = await served(
+        assert not bad and created["active_version_id"] == version["id"], created
+        promote = {"template_id": created["id"], "template_version_id": version["id"]}
+        result = await served(
             world,
             tmp_path,
             call("coder_update_template_active_version", **promote),
-            call("coder_delete_template", template_id=made["id"]),
-            call("coder_delete_template", template_id=made["id"]),
+            call("coder_delete_template", template_id=created["id"]),
+            call("coder_delete_template", template_id=created["id"]),
             call("coder_upload_tar_file", files={"main.tf": 1}),
         )
-    assert [bad for bad, _ in found] == [False, False, True, True], found
+    assert [bad for bad, _ in result] == [False, False, True, True], result

@@ -1,4 +1,4 @@
-"""`coder task`: the commands against a running server."""
+"""Commands of `coder task` against a running server."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ async def test_a_task_from_the_terminal(tmp_path: Path) -> None:
         assert table[1].startswith("job   initializing  working  <1m ago")
         assert json.loads(await coder("task", "ls", "-o", "json", "--status", "initializing"))[0]["id"] == task_id
         assert await coder("tasks", "list", "-q", "--all") == f"{task_id}\n"
-        shown = (await coder("task", "status", "admin/job")).splitlines()
-        assert shown[0].split() == ["STATE", "CHANGED", "STATUS", "HEALTHY", "STATE", "MESSAGE"]
-        assert "false" in shown[1]
+        output = (await coder("task", "status", "admin/job")).splitlines()
+        assert output[0].split() == ["STATE", "CHANGED", "STATUS", "HEALTHY", "STATE", "MESSAGE"]
+        assert "false" in output[1]
         assert json.loads(await coder("task", "status", task_id, "-o", "json"))["id"] == task_id
         assert "Task is initializing, it must be active." in await coder("task", "send", "job", "more", code=1)
         left = {"messages": [{"id": 0, "role": "user", "content": "Fix it", "time": "2020-01-02T03:04:05Z"}]}

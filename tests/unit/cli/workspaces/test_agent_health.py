@@ -1,4 +1,4 @@
-"""The lights as lines."""
+"""Health indicators as lines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from coder.net.blocking import HttpAnswer
 
 
 @pytest.mark.parametrize(
-    ("age", "shown"), [(0.0, "0s"), (29.6, "30s"), (3_725.2, "1h2m5s"), (90_000.0, "25h0m0s"), (None, "0s")]
+    ("age", "text"), [(0.0, "0s"), (29.6, "30s"), (3_725.2, "1h2m5s"), (90_000.0, "25h0m0s"), (None, "0s")]
 )
-def test_ages_are_durations(age: float | None, shown: str) -> None:
+def test_ages_are_durations(age: float | None, text: str) -> None:
     value = LightValue("load", "0.50 a core", "warning", datetime(2026, 11, 22, tzinfo=UTC), age)
     light = AgentLight("warning", [value, LightValue("disk", "", "unknown", None, None)])
     none = HttpAnswer(200, {}, b"")
     host, *_ = lines_of(HealthAnswers(AgentLights(light, light, light), [], (none, none)), 3)
-    assert host == f"host  warning  load 0.50 a core (warning), {shown} old; disk unknown"
+    assert host == f"host  warning  load 0.50 a core (warning), {text} old; disk unknown"

@@ -1,4 +1,4 @@
-"""`coder open app`: what is handed to the desktop was written by somebody else."""
+"""`coder open app`: other users control the address that the desktop opens."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ async def _open(url: str, home: Path) -> Result:
         return result
 
 
-async def test_an_external_application_is_a_link(tmp_path: Path) -> None:
+async def test_external_app_is_link(tmp_path: Path) -> None:
     result = await _open("jetbrains://open?token=$SESSION_TOKEN", tmp_path)
     assert (result.code, "AAAAAAAAAA" in result.stdout + result.stderr) == (0, False), result.stderr
 
 
 @pytest.mark.parametrize("url", ["file:///tmp/x.desktop", "C:\\x.exe", "\\\\host\\x.exe", "--help", " javascript:x"])
-async def test_what_runs_or_reads_here_is_not_opened(url: str, tmp_path: Path) -> None:
+async def test_local_schemes_are_not_opened(url: str, tmp_path: Path) -> None:
     result = await _open(url, tmp_path)
     assert result.code == 1 and "the address of" in result.stderr and "Opening" not in result.stderr

@@ -1,4 +1,4 @@
-"""Which values a build is sent, and which questions are asked for them."""
+"""Parameter values of a build, and the prompts for them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parameter(name: str, **rest: Any) -> FormParameter:
 
 
 class FakeForm:
-    """A form that is a function of its inputs; remembers what it was asked."""
+    """Form that is a function of its inputs and records its requests."""
 
     def __init__(self, *fixed: FormParameter, swap: bool = False) -> None:
         self.fixed, self.swap = fixed, swap
@@ -49,10 +49,10 @@ class FakeForm:
 
     def read(self, inputs: Mapping[str, str]) -> list[FormParameter]:
         self.asked.append(dict(inputs))
-        found = [replace(one, value=inputs.get(one.name, one.value)) for one in self.fixed]
+        result = [replace(item, value=inputs.get(item.name, item.value)) for item in self.fixed]
         if self.swap and inputs.get("more") == "true":
-            found.append(parameter("swap", required=True))
-        return [replace(one, problems=("bad",) if one.value == "wrong" else ()) for one in found]
+            result.append(parameter("swap", required=True))
+        return [replace(item, problems=("bad",) if item.value == "wrong" else ()) for item in result]
 
 
 def resolve(
@@ -63,13 +63,13 @@ def resolve(
     try:
         action = {"create": CREATE, "start": START, "update": UPDATE}[command]
         invocation = parse(load(command), ["ws", *words.split()], {})
-        found = resolve_values(invocation, form, KnownValues(action, **known))  # type: ignore[arg-type]
+        result = resolve_values(invocation, form, KnownValues(action, **known))  # type: ignore[arg-type]
     finally:
         sys.stdin = before
-    return {one["name"]: one["value"] for one in found}
+    return {item["name"]: item["value"] for item in result}
 
 
-def test_flags_beat_questions_and_defaults_are_left_to_the_server() -> None:
+def test_flags_override_prompts() -> None:
     form = FakeForm(parameter("a"), parameter("b", required=True))
     assert resolve(form, "-y --parameter b=1") == {"b": "1"}
     assert resolve(form, "--use-parameter-defaults --parameter b=1") == {"b": "1"}
@@ -78,19 +78,19 @@ def test_flags_beat_questions_and_defaults_are_left_to_the_server() -> None:
     assert resolve(form, "--parameter b=1 --parameter-default a=offered", answers="\n")["a"] == "offered"
 
 
-def test_answers_change_what_is_asked_next() -> None:
+def test_answers_change_next_prompts() -> None:
     form = FakeForm(parameter("more", type="bool", default_value="false"), swap=True)
     assert resolve(form, answers="yes\n4\n") == {"more": "true", "swap": "4"}
     assert resolve(form, answers="no\n") == {"more": "false"}
 
 
-def test_a_refused_answer_is_asked_for_again() -> None:
+def test_rejected_answer_prompts_again() -> None:
     assert resolve(FakeForm(parameter("a")), answers="wrong\nright\n") == {"a": "right"}
     with pytest.raises(CoderError, match="EOF"):
         resolve(FakeForm(parameter("a")), answers="wrong\n")
 
 
-def test_options_by_value_name_or_place() -> None:
+def test_options_by_value_name_or_number() -> None:
     options = (FormOption("Europe", "eu"), FormOption("America", "us", "far"))
     form = FakeForm(parameter("region", options=options))
     for answer in ("us", "America", "2"):
@@ -100,7 +100,7 @@ def test_options_by_value_name_or_place() -> None:
     assert resolve(many, answers='["x"]\n') == {"tools": '["x"]'}
 
 
-def test_presets_are_the_servers_and_nobody_is_asked_for_them() -> None:
+def test_preset_values_are_not_prompted() -> None:
     form = FakeForm(parameter("a", required=True))
     assert resolve(form, preset={"a": "p"}) == {}
     assert form.asked[-1] == {"a": "p"}
@@ -108,12 +108,12 @@ def test_presets_are_the_servers_and_nobody_is_asked_for_them() -> None:
     assert form.asked[-1] == {"a": "p"}
 
 
-def test_values_of_another_workspace_are_taken_where_they_still_fit() -> None:
+def test_copies_still_valid_values() -> None:
     form = FakeForm(parameter("a"), parameter("eph", ephemeral=True))
     assert resolve(form, copied={"a": "c", "gone": "x", "eph": "old"}) == {"a": "c"}
 
 
-def test_ephemeral_ones_only_when_meant() -> None:
+def test_ephemeral_parameters_require_flag() -> None:
     form = FakeForm(parameter("eph", ephemeral=True))
     assert resolve(form, "-y") == {}
     assert resolve(form, "-y --ephemeral-parameter eph=1") == {"eph": "1"}
@@ -123,7 +123,7 @@ def test_ephemeral_ones_only_when_meant() -> None:
         resolve(form, "-y --parameter eph=1")
 
 
-def test_later_builds_keep_what_they_have() -> None:
+def test_later_builds_keep_values() -> None:
     form = FakeForm(parameter("a"), parameter("fixed", mutable=False))
     had = {"a": "1", "fixed": "f"}
     assert resolve(form, command="start", previous=had) == {}
@@ -135,7 +135,7 @@ def test_later_builds_keep_what_they_have() -> None:
     assert resolve(new, answers="n\nx\n", command="update", previous={"a": "1"}) == {"new": "n", "also": "x"}
 
 
-def test_names_the_template_does_not_have() -> None:
+def test_unknown_parameter_names() -> None:
     form = FakeForm(parameter("region"))
     with pytest.raises(CoderError, match='parameter "regio" is not present') as caught:
         resolve(form, "-y --parameter regio=1")
@@ -146,8 +146,8 @@ def test_names_the_template_does_not_have() -> None:
 
 def test_lists_keep_their_commas() -> None:
     for words in ('--parameter=tools=["a","b"]', '--parameter="tools=[""a"",""b""]"'):
-        given = parse(load("create"), [words], {})["parameter"]
-        assert pairs(given, "parameter") == {"tools": '["a","b"]'}
+        values = parse(load("create"), [words], {})["parameter"]
+        assert pairs(values, "parameter") == {"tools": '["a","b"]'}
     assert pairs(parse(load("create"), ["--parameter", "a=1,b=2"], {})["parameter"], "parameter") == {
         "a": "1",
         "b": "2",
@@ -158,5 +158,5 @@ def test_values_from_a_file(tmp_path: Any) -> None:
     path = tmp_path / "values.yaml"
     path.write_text("a: text\nnumber: 4\nlist: [x, y]\n")
     form = FakeForm(parameter("a"), parameter("number"), parameter("list"))
-    found = resolve(form, f"-y --rich-parameter-file {path} --parameter a=flag")
-    assert found == {"a": "flag", "number": "4", "list": '["x", "y"]'}
+    result = resolve(form, f"-y --rich-parameter-file {path} --parameter a=flag")
+    assert result == {"a": "flag", "number": "4", "list": '["x", "y"]'}

@@ -1,4 +1,4 @@
-"""Times of day as people write them."""
+"""Times of day of users."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def test_clock_times(clock: str, cron: str) -> None:
 
 
 @pytest.mark.parametrize("clock", ["noon", "9", "24:00", "13PM", "0AM", "9:60", "13:00PM", ""])
-def test_other_texts_are_refused_with_the_form(clock: str) -> None:
+def test_invalid_texts_show_form(clock: str) -> None:
     with pytest.raises(CoderError, match=r"Start time must be in the format hh:mm\[am\|pm\] or HH:MM"):
         parse_schedule([clock])

@@ -1,4 +1,4 @@
-"""What `coder ping` says about the transports of a link it has."""
+"""Output of `coder ping` about the transports of its link."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import workspace_world
 
 
-async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_explains_each_transport(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with workspace_world() as view_context:
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         with trio.fail_after(60):
             async with running_agent(view_context, policy, tmp_path / "agent"):
                 async with open_link(policy, view_context.agent_id, direct=False) as link:
                     await link.wait_reachable()
-                    found = {transport.name: transport for transport in explain_link(link, await link.ping())}
-                assert {name: transport.state for name, transport in found.items()} == {
+                    result = {transport.name: transport for transport in explain_link(link, await link.ping())}
+                assert {name: transport.state for name, transport in result.items()} == {
                     "api": "ok",
                     "links": "ok",
                     "relay-upgrade": "ok",
@@ -34,7 +34,7 @@ async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture
                     "relay-stream": "skipped",
                     "direct": "skipped",
                 }
-                assert "--disable-direct-connections" in found["direct"].text
+                assert "--disable-direct-connections" in result["direct"].text
                 env = {"CODER_URL": view_context.world.url, "CODER_SESSION_TOKEN": view_context.world.token}
                 assert await _main(parse(load("ping"), ["dev", "-n", "1", "-o", "json"], env)) == 0
                 report = json.loads(capsys.readouterr().out)
@@ -53,8 +53,8 @@ async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture
                 assert (path["not_direct_because"] is None) == report["pings"][0]["p2p"]
                 argv = ["dev", "-n", "1", "--disable-direct-connections"]
                 assert await _main(parse(load("ping"), argv, env)) == 0
-                said = capsys.readouterr().out
-                assert "pong from dev proxied via DERP(Coder Embedded Relay) in " in said
-                assert "✔ Links " in said
-                assert "home relay: Coder Embedded Relay, " in said
-                assert "not direct: switched off here by --disable-direct-connections" in said
+                output = capsys.readouterr().out
+                assert "pong from dev proxied via DERP(Coder Embedded Relay) in " in output
+                assert "✔ Links " in output
+                assert "home relay: Coder Embedded Relay, " in output
+                assert "not direct: switched off here by --disable-direct-connections" in output

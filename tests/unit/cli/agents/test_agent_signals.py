@@ -1,4 +1,4 @@
-"""A signal that ends the agent is never spent: who goes on in its place is told, too."""
+"""A signal that stops the agent is never lost: a successor gets it too."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ GIVEN, HANDED_OVER = "its workspace was given away", "everything was handed over
 
 
 class Role:
-    """An agent that is told to stop when it is too late for that; the one after it ends when it is told."""
+    """Agent that is stopped too late; its successor stops on the signal."""
 
     made: list[Role]
     first_end = ""
 
-    def __init__(self, _config: Any, kept: object = None) -> None:
-        self.kept, self.handover, self.stopped = kept, None, trio.Event()
+    def __init__(self, _config: Any, handover: object = None) -> None:
+        self.kept, self.handover, self.stopped = handover, None, trio.Event()
         self.made.append(self)
 
     def stop(self) -> None:
@@ -31,7 +31,7 @@ class Role:
 
     async def run(self) -> bool:
         if len(self.made) == 1:
-            await trio.testing.wait_all_tasks_blocked()  # signals are listened to
+            await trio.testing.wait_all_tasks_blocked()  # signal handlers are installed
             signal.raise_signal(signal.SIGTERM)
         await self.stopped.wait()
         if len(self.made) == 1 and self.first_end == HANDED_OVER:
@@ -40,7 +40,7 @@ class Role:
 
 
 @pytest.mark.parametrize("end", ["", GIVEN, HANDED_OVER])
-async def test_who_goes_on_in_its_place_is_told(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_takeover_informs_successor(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Role, "made", [], raising=False)
     monkeypatch.setattr(Role, "first_end", end)
     monkeypatch.setattr(agent_module, "AgentRole", Role)
@@ -51,19 +51,19 @@ async def test_who_goes_on_in_its_place_is_told(end: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no program takes over there")
-async def test_who_hands_over_leaves_signals_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Leaving(Role):
+async def test_takeover_keeps_signals_for_successor(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LeavingAgent(Role):
         async def run(self) -> bool:
             self.handover = HANDED_OVER  # type: ignore[assignment]
             return False
 
     monkeypatch.setattr(Role, "made", [], raising=False)
-    monkeypatch.setattr(agent_module, "AgentRole", Leaving)
-    hold()  # as it was left to us
+    monkeypatch.setattr(agent_module, "AgentRole", LeavingAgent)
+    hold()  # as inherited
     try:
         assert await _main(None, None) == HANDED_OVER
         assert set(ENDING) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        signal.raise_signal(signal.SIGTERM)  # has no effect before somebody listens
+        signal.raise_signal(signal.SIGTERM)  # has no effect before a handler is installed
         monkeypatch.setattr(agent_module, "AgentRole", Role)
         with trio.fail_after(60):
             assert await _main(None, None) is None

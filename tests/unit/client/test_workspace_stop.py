@@ -1,4 +1,4 @@
-"""A session notices that its workspace is being stopped."""
+"""A session notices that its workspace is stopping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coder.net.http1 import HttpClient
 from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 
-async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not() -> None:
+async def test_leaves_stopped_workspace() -> None:
     async with workspace_world() as view_context:
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         path = f"/api/v2/users/me/workspace/{view_context.workspace['name']}"
@@ -30,7 +30,7 @@ async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not
         view_context.world.ctx.nursery.start_soon(report_usage, policy, target, "ssh")
 
         async def is_used() -> bool:
-            await view_context.world.ctx.part(LastUse).flush()  # the server writes it once a minute
+            await view_context.world.ctx.part(LastUse).flush()  # the server updates it once a minute
             now = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()[
                 "last_used_at"
             ]
@@ -39,13 +39,13 @@ async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not
         await eventually(is_used)
         async with HttpClient(policy) as http:
             prepare = Preparation(http, lambda _: None)
-            assert not await prepare.is_leaving(target)
-            gone = ReadyAgent(replace(workspace, id=UUID("00000000-0000-4000-8000-000000000000")), target.agent)
-            assert await prepare.is_leaving(gone)
+            assert not await prepare.is_stopping(target)
+            deleted = ReadyAgent(replace(workspace, id=UUID("00000000-0000-4000-8000-000000000000")), target.agent)
+            assert await prepare.is_stopping(deleted)
             stop = {"transition": "stop"}
             assert (
                 await view_context.world.post(f"/api/v2/workspaces/{view_context.workspace['id']}/builds", stop)
             ).is_success
-            assert await prepare.is_leaving(target)
+            assert await prepare.is_stopping(target)
         async with HttpClient(DialPolicy("http://127.0.0.1:9", token=Secret("x"))) as http:
-            assert not await Preparation(http, lambda _: None).is_leaving(target)
+            assert not await Preparation(http, lambda _: None).is_stopping(target)

@@ -1,4 +1,4 @@
-"""A command that a warm process runs and one that runs by itself look the same from outside."""
+"""Commands behave the same in the command server and in a process of their own."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WAYS = ("cold", "warm")
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Launcher]:
-    # Sockets want short paths.
-    made = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
-    made.start_server()
-    made.ways()
-    yield made
-    made.close()
+    # Socket paths must be short.
+    created = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
+    created.start_server()
+    created.ways()
+    yield created
+    created.close()
 
 
 def _run(launcher: Launcher, way: str, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
@@ -40,8 +40,8 @@ def _run(launcher: Launcher, way: str, *words: str | bytes, **more: Any) -> subp
     )
 
 
-def _both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
-    """The same command both ways; what came of it, once it is seen to be the same."""
+def _run_both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a command both ways, check that the results are the same, and return the result."""
     cold, warm = (_run(launcher, way, *words, **more) for way in WAYS)
     assert launcher.ways() == list(WAYS), (cold, warm)
     if b"Traceback" not in cold.stderr:
@@ -52,25 +52,25 @@ def _both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.Co
 
 @pytest.mark.parametrize("code", [0, 1, 3, 130, 255, 256])
 def test_exit_codes(launcher: Launcher, code: int) -> None:
-    assert _both(launcher, "exit", str(code), stdin=subprocess.DEVNULL).returncode == code & 0xFF
+    assert _run_both(launcher, "exit", str(code), stdin=subprocess.DEVNULL).returncode == code & 0xFF
 
 
-def test_whose_command_it_is(launcher: Launcher) -> None:
-    """Editors find the log of their connection, and what it says of the network, by the number of their SSH client."""
-    assert _both(launcher, "parent", stdin=subprocess.DEVNULL).stdout == f"{os.getpid()}\n".encode()
+def test_owner_of_command(launcher: Launcher) -> None:
+    """Editors find the log and the network file of their connection by the pid of their SSH client."""
+    assert _run_both(launcher, "parent", stdin=subprocess.DEVNULL).stdout == f"{os.getpid()}\n".encode()
 
 
-def test_a_defect_is_shown(launcher: Launcher) -> None:
-    done = _both(launcher, "raise", stdin=subprocess.DEVNULL)
+def test_defect_text(launcher: Launcher) -> None:
+    done = _run_both(launcher, "raise", stdin=subprocess.DEVNULL)
     assert done.returncode == 1
     assert b"a defect of this program: on purpose" in done.stderr and b"Traceback" not in done.stderr
-    done = _both(launcher, "raise", stdin=subprocess.DEVNULL, env={"CODER_VERBOSE": "true"})
+    done = _run_both(launcher, "raise", stdin=subprocess.DEVNULL, env={"CODER_VERBOSE": "true"})
     assert b"LookupError: on purpose" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP, signal.SIGABRT])
-def test_a_command_that_dies_of_a_signal(launcher: Launcher, number: signal.Signals) -> None:
-    assert _both(launcher, "die", str(int(number)), stdin=subprocess.DEVNULL).returncode == -number
+def test_command_killed_by_signal(launcher: Launcher, number: signal.Signals) -> None:
+    assert _run_both(launcher, "die", str(int(number)), stdin=subprocess.DEVNULL).returncode == -number
 
 
 def _ignore_hangups() -> None:
@@ -80,9 +80,7 @@ def _ignore_hangups() -> None:
 
 
 @pytest.mark.parametrize("prepare", [None, _ignore_hangups], ids=["plain", "nohup"])
-def test_directory_umask_signals_arguments_and_environment(
-    launcher: Launcher, tmp_path: Path, prepare: Callable[[], None] | None
-) -> None:
+def test_process_state_is_inherited(launcher: Launcher, tmp_path: Path, prepare: Callable[[], None] | None) -> None:
     words: list[str | bytes] = ["place", "a b", "--", b"\xff\xfe", "ü"]
     env = {
         "TZ": "Asia/Tokyo",
@@ -91,16 +89,16 @@ def test_directory_umask_signals_arguments_and_environment(
         "CODER_SESSION_TOKEN": "t",
         "CODER_NO_COMMAND_SERVER": "",
     }
-    shown = []
+    output = []
     for way in WAYS:
         if way == "cold":
             env["CODER_NO_COMMAND_SERVER"] = "1"
         done = _run(launcher, way, *words, cwd=tmp_path, preexec_fn=prepare, env=env, stdin=subprocess.DEVNULL)
-        shown.append(done.stdout.replace(b"b'CODER_NO_COMMAND_SERVER', b'1'", b"b'CODER_NO_COMMAND_SERVER', b''"))
+        output.append(done.stdout.replace(b"b'CODER_NO_COMMAND_SERVER', b'1'", b"b'CODER_NO_COMMAND_SERVER', b''"))
         env["CODER_NO_COMMAND_SERVER"] = ""
     assert launcher.ways() == list(WAYS)
-    assert shown[0] == shown[1]
-    assert str(tmp_path).encode() in shown[0]
+    assert output[0] == output[1]
+    assert str(tmp_path).encode() in output[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
@@ -118,12 +116,12 @@ def test_signals_are_forwarded(launcher: Launcher, number: signal.Signals) -> No
 
 
 def _listen_again() -> None:
-    """A runner in the background ignores SIGINT and SIGQUIT, and children inherit that."""
+    """A background runner ignores SIGINT and SIGQUIT, and children inherit that."""
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
 
 
-def test_a_reader_that_leaves_early(launcher: Launcher) -> None:
+def test_reader_closes_early(launcher: Launcher) -> None:
     codes = []
     for way in WAYS:
         argv: list[Path | str] = [launcher.path, "probe", "flood"]
@@ -147,7 +145,7 @@ def test_100_mb_of_input(launcher: Launcher) -> None:
 
 @pytest.mark.parametrize(("number", "ways"), [(9, WAYS), (HIGH, ("cold", "cold"))])
 def test_files_beyond_the_standard_ones(launcher: Launcher, number: int, ways: tuple[str, ...]) -> None:
-    """Of a process substitution, say. Where the command server keeps its own the command runs cold."""
+    """A process substitution has such descriptors. The command runs cold if they collide with the command server's."""
     for way in WAYS:
         read, write = os.pipe()
         os.write(write, b"from a process substitution")
@@ -178,18 +176,18 @@ class Shell(Terminal):
     """A shell with job control."""
 
     def __init__(self, env: dict[str, str]) -> None:
-        # The probe tells by its session how it runs; the shell has one of its own.
+        # The probe's session shows how it runs; the shell has a separate session.
         super().__init__(["sh", "-c", "PROBE_SID=$$ exec bash --norc -i"], {**env, "PS1": "$ "})
-        self.expect(rb"\$ ")  # what is typed before may be lost
+        self.expect(rb"\$ ")  # earlier input can be lost
 
 
 @pytest.fixture(params=WAYS)
 def terminal(request: pytest.FixtureRequest, launcher: Launcher) -> Iterator[Shell]:
-    made = Shell({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+    created = Shell({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
     assert set(launcher.ways()) == {request.param}
 
 
@@ -226,46 +224,46 @@ def test_the_size_of_the_window(terminal: Shell) -> None:
     terminal.type("\x03")
 
 
-def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
-    made = Shell({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
-    made.type("coder-first probe exit 0 & wait; echo do''ne\n")
-    made.expect(rb"done\r\n")
-    made.close()
+def test_background_command_runs_cold(launcher: Launcher) -> None:
+    created = Shell({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+    created.type("coder-first probe exit 0 & wait; echo do''ne\n")
+    created.expect(rb"done\r\n")
+    created.close()
     assert launcher.ways() == ["cold"]
 
 
-# ---- the server's own life
+# ---- life cycle of the server
 
 
-def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -> None:
+def test_killed_server_keeps_commands(launcher: Launcher) -> None:
     argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None and it.stdin is not None
         assert it.stdout.readline() == b"ready\n"
         for pid in launcher.servers():
             os.kill(pid, signal.SIGKILL)
-        said, _ = it.communicate(b"hello\n", timeout=60)
-    assert (said, it.returncode) == (b"got hello\n", 0)
+        output, _ = it.communicate(b"hello\n", timeout=60)
+    assert (output, it.returncode) == (b"got hello\n", 0)
     assert launcher.ways() == ["warm"]
     launcher.until(lambda: not launcher.servers())
-    launcher.start_server()  # the next one runs cold, over what is left of the socket
+    launcher.start_server()  # the next command runs cold, despite the stale socket
     launcher.until(lambda: bool(launcher.servers()))
     assert launcher.ways() == ["cold"]
     launcher.until(lambda: _run(launcher, "warm", "exit", "0").returncode == 0 and launcher.ways() == ["warm"])
 
 
-def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -> None:
+def test_killed_launcher_kills_command(launcher: Launcher) -> None:
     argv: list[Path | str] = [launcher.path, "probe", "wait"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE) as it:
         assert it.stdout is not None
         it.stdout.readline()
         it.kill()
-        assert it.stdout.read() == b""  # at the end of the last process that could write
+        assert it.stdout.read() == b""  # when the last process that could write exits
     assert launcher.ways() == ["warm"]
 
 
-def test_another_version_has_another_server(launcher: Launcher) -> None:
-    """An upgrade while a command runs: it goes on, the new program does not meet the old server."""
+def test_version_has_separate_server(launcher: Launcher) -> None:
+    """During an upgrade, a running command continues, and the new program does not use the old server."""
     argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None
@@ -275,14 +273,14 @@ def test_another_version_has_another_server(launcher: Launcher) -> None:
         newer.replace(launcher.path)
         _run(launcher, "warm", "exit", "0")
         assert launcher.ways() == ["cold"]
-        said, _ = it.communicate(b"still\n", timeout=60)
-        assert said == b"got still\n"
+        output, _ = it.communicate(b"still\n", timeout=60)
+        assert output == b"got still\n"
     launcher.until(lambda: len(launcher.sockets()) == 2)
     launcher.compile("first")
 
 
 @pytest.mark.parametrize("change", ["configuration", "limits", "locale"])
-def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_path: Path) -> None:
+def test_other_identity_is_rejected(launcher: Launcher, change: str, tmp_path: Path) -> None:
     import resource
 
     def limit() -> None:
@@ -301,14 +299,14 @@ def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_p
     launcher.until(lambda: len(launcher.sockets()) == len(before) + 1)
 
 
-def test_a_directory_that_others_may_enter_is_not_used(launcher: Launcher, tmp_path: Path) -> None:
+def test_shared_directory_is_rejected(launcher: Launcher, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     _run(launcher, "warm", "exit", "0", env={"XDG_RUNTIME_DIR": str(tmp_path)})
     assert launcher.ways() == ["cold"]
     assert not (tmp_path / "coder").exists()
 
 
-def test_sockets_are_for_their_owner_alone(launcher: Launcher) -> None:
+def test_sockets_are_private(launcher: Launcher) -> None:
     for path in launcher.sockets():
         assert path.stat().st_mode & 0o777 == 0o600
 
@@ -320,7 +318,7 @@ def test_a_server_holds_no_token(launcher: Launcher) -> None:
     launcher.ways()
 
 
-def test_launcher_asks_server_for_all_but_unserved_commands(tmp_path: Path) -> None:
+def test_launcher_selects_served_commands(tmp_path: Path) -> None:
     launcher = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
     asks_all = launcher.program.read_text().replace("export ", "export PROBE_SERVE_ALL=1 ")
     launcher.program.write_text(asks_all)

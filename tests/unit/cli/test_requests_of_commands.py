@@ -1,4 +1,4 @@
-"""What commands ask the server for by their flags, and what of the answer stands on standard output."""
+"""Requests of commands for their flags, and the output of the answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINE = "/api/v2/users/me/workspace/"
 
 
 def plain(method: str, path: str) -> Any:
-    """The reference's answer, from a deployment of one organization."""
+    """Return the reference's answer, from a deployment of one organization."""
     if path.partition("?")[0] == "/api/v2/users/me/organizations":
         return [{"id": ID, "name": "coder", "is_default": True}]
     return described(method, path)
@@ -42,30 +42,30 @@ async def run(line: str, server: OddServer, home: Path) -> Result:
 
 
 def builds(server: OddServer) -> list[Any]:
-    """What was asked for."""
+    """Return the requests."""
     return [body for body in map(json.loads, server.bodies) if "transition" in body]
 
 
 def workspace(server: OddServer, transition: str, **more: Any) -> None:
-    """From now on workspaces are of a build of that transition, and builds end at once."""
+    """Give workspaces a build of this transition, and let builds end immediately."""
     status = {"start": "running", "stop": "stopped"}[transition]
 
     def answer(method: str, path: str) -> bytes:
-        found = plain(method, path)
+        result = plain(method, path)
         if path.startswith(MINE):
             if path == f"{MINE}new":
                 return reply('{"message": "Resource not found"}', status="404 Not Found")
-            found = {
-                **found,
+            result = {
+                **result,
                 **more,
-                "latest_build": {**found["latest_build"], "transition": transition, "status": status},
+                "latest_build": {**result["latest_build"], "transition": transition, "status": status},
             }
         if path.endswith("/builds") and method == "POST":
-            return reply(json.dumps(found), status="201 Created")
+            return reply(json.dumps(result), status="201 Created")
         if "/logs" in path:
             return reply("[]")
         return reply(
-            json.dumps(found), status="201 Created" if method == "POST" and "/workspaces" in path else "200 OK"
+            json.dumps(result), status="201 Created" if method == "POST" and "/workspaces" in path else "200 OK"
         )
 
     server.answer = answer
@@ -81,23 +81,23 @@ def workspace(server: OddServer, transition: str, **more: Any) -> None:
         ("update w --reason ssh_connection", "stop", "ssh_connection"),
     ],
 )
-async def test_reasons_are_the_builds(line: str, before: str, expected: str, server: OddServer, tmp_path: Path) -> None:
+async def test_reason_reaches_build(line: str, before: str, expected: str, server: OddServer, tmp_path: Path) -> None:
     workspace(server, before, outdated=True)
     await run(line, server, tmp_path)
-    found = builds(server)
-    assert found and {body["reason"] for body in found} == {expected}
-    assert all("log_level" not in body for body in found)
+    result = builds(server)
+    assert result and {body["reason"] for body in result} == {expected}
+    assert all("log_level" not in body for body in result)
 
 
 @pytest.mark.parametrize(("verb", "before"), [("start", "stop"), ("stop", "start"), ("delete", "start")])
-async def test_debug_logs_of_terraform_are_asked_for(verb: str, before: str, server: OddServer, tmp_path: Path) -> None:
+async def test_requests_terraform_debug_logs(verb: str, before: str, server: OddServer, tmp_path: Path) -> None:
     workspace(server, before)
     await run(f"{verb} w -y --provisioner-log-debug", server, tmp_path)
     (body,) = builds(server)
     assert (body["transition"], body["log_level"]) == (verb, "debug")
 
 
-async def test_a_copy_has_template_version_and_values_of_its_original(server: OddServer, tmp_path: Path) -> None:
+async def test_copy_uses_template_and_values(server: OddServer, tmp_path: Path) -> None:
     workspace(server, "start", template_id=OTHER, template_name="docker")
     answer = server.answer
 
@@ -121,7 +121,7 @@ async def test_a_copy_has_template_version_and_values_of_its_original(server: Od
 
 
 @pytest.mark.parametrize("line", ["organizations create other", "autoupdate w always"])
-async def test_nobody_is_asked_without_a_terminal(line: str, server: OddServer, tmp_path: Path) -> None:
+async def test_no_prompt_without_terminal(line: str, server: OddServer, tmp_path: Path) -> None:
     answer = server.answer
     server.answer = lambda method, path: answer(method, path).replace(
         b"200 OK", b"201 Created" if method == "POST" else b"200 OK", 1
@@ -131,14 +131,14 @@ async def test_nobody_is_asked_without_a_terminal(line: str, server: OddServer, 
     assert not result.stdout.startswith(">")
 
 
-async def test_only_the_address_of_an_editor_stands_on_standard_output(server: OddServer, tmp_path: Path) -> None:
+async def test_open_prints_only_url(server: OddServer, tmp_path: Path) -> None:
     result = await run("open vscode w", server, tmp_path)
     assert result.code == 0, result.stderr
     (line,) = result.stdout.splitlines()
     assert line.startswith("vscode://coder.coder-remote/open?owner=")
 
 
-async def test_groups_are_listed_as_the_api_has_them(server: OddServer, tmp_path: Path) -> None:
+async def test_groups_list_json(server: OddServer, tmp_path: Path) -> None:
     (group,) = json.loads((await run("groups list -o json", server, tmp_path)).stdout)
     assert group == plain("GET", f"/api/v2/organizations/{ID}/groups")[0]
 
@@ -146,14 +146,14 @@ async def test_groups_are_listed_as_the_api_has_them(server: OddServer, tmp_path
 @pytest.mark.parametrize(
     ("flags", "query"), [("", "q=owner%3Ame"), ("--all", "q="), ("-a", "q="), ("--search owner:x", "q=owner%3Ax")]
 )
-async def test_schedules_of_those_that_are_sought(flags: str, query: str, server: OddServer, tmp_path: Path) -> None:
+async def test_schedules_of_search(flags: str, query: str, server: OddServer, tmp_path: Path) -> None:
     result = await run(f"schedule show {flags}", server, tmp_path)
     assert result.code == 0, result.stderr
     assert result.stdout.splitlines()[1].startswith("x/x ")
     assert server.asked == [("GET", f"/api/v2/workspaces?{query}")]
 
 
-async def test_nothing_to_archive_is_no_failure(server: OddServer, tmp_path: Path) -> None:
+async def test_archive_without_versions(server: OddServer, tmp_path: Path) -> None:
     answer, nothing = server.answer, reply(f'{{"template_id": "{ID}", "archived_ids": null}}')
     server.answer = lambda method, path: nothing if path.endswith("/versions/archive") else answer(method, path)
     result = await run("templates archive x -y", server, tmp_path)
@@ -161,7 +161,7 @@ async def test_nothing_to_archive_is_no_failure(server: OddServer, tmp_path: Pat
     assert result.stdout.startswith("Archived 0 versions from x at ")
 
 
-async def test_too_short_an_extension_is_a_failure_and_changes_nothing(server: OddServer, tmp_path: Path) -> None:
+async def test_short_extension_fails(server: OddServer, tmp_path: Path) -> None:
     for text in ("5m", "28", "28m59s"):
         result = await run(f"schedule extend w {text}", server, tmp_path)
         assert (result.code, result.stdout) == (1, "")
@@ -169,7 +169,7 @@ async def test_too_short_an_extension_is_a_failure_and_changes_nothing(server: O
     assert not server.asked
 
 
-def test_a_tunnel_of_its_own_is_opened_on_request() -> None:
+def test_separate_tunnel_option() -> None:
     command = load("ssh")
     assert not _needs_own_node(parse(command, ["w"], {}))
     for flags in (["--force-new-tunnel"], ["--log-dir", "x"], ["--network-info-dir", "x"]):

@@ -1,4 +1,4 @@
-"""What a person sees who sits at a terminal, and what nobody else sees."""
+"""Output on a terminal, which differs from that to pipes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTER, DOWN = "\r", "\x1b[B"
 
 @contextmanager
 def typed(world: World, home: Path, *words: str, columns: int = 120, **env: str) -> Iterator[Terminal]:
-    given = {
+    environment = {
         "PATH": os.environ["PATH"],
         "TERM": "xterm-256color",
         "PYTHONPATH": str(ROOT),
@@ -31,18 +31,18 @@ def typed(world: World, home: Path, *words: str, columns: int = 120, **env: str)
         "CODER_SESSION_TOKEN": world.token,
         **env,
     }
-    terminal = Terminal([sys.executable, "-m", "coder", *words], given, columns=columns)
+    terminal = Terminal([sys.executable, "-m", "coder", *words], environment, columns=columns)
     try:
         yield terminal
     finally:
         terminal.close()
 
 
-async def at_terminal(talk: Callable[[], None]) -> None:
+async def on_terminal(talk: Callable[[], None]) -> None:
     await trio.to_thread.run_sync(talk)
 
 
-async def test_a_workspace_is_created_by_answering(tmp_path: Path) -> None:
+async def test_create_workspace_with_prompts(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
         await new_workspace(world, "taken")
         await new_template(world, "other")
@@ -68,22 +68,22 @@ async def test_a_workspace_is_created_by_answering(tmp_path: Path) -> None:
                 terminal.type(DOWN + ENTER)
                 terminal.expect(r"Enter a value:.*\(2\) ")
                 terminal.type("4\n")
-                shown = plain(terminal.expect(r"Confirm create\? \(YES/no\) "))
-                assert "terraform_data.box  (costs 3 a day)" in shown and "└─ main (linux, amd64)" in shown
-                assert "terraform_data.disk" in shown and "=== ✔ Queued" in shown
+                output = plain(terminal.expect(r"Confirm create\? \(YES/no\) "))
+                assert "terraform_data.box  (costs 3 a day)" in output and "└─ main (linux, amd64)" in output
+                assert "terraform_data.disk" in output and "=== ✔ Queued" in output
                 terminal.type("\n")
                 end = plain(terminal.rest())
                 assert "=== ✔ Working" in end and "The mine workspace has been created!" in end
                 assert terminal.code() == 0
 
-        await at_terminal(talk)
+        await on_terminal(talk)
         workspace = (await world.get("/api/v2/users/me/workspace/mine")).json()
         assert workspace["template_name"] == "full"
         values = (await world.get(f"/api/v2/workspacebuilds/{workspace['latest_build']['id']}/parameters")).json()
-        assert {one["name"]: one["value"] for one in values} == {"region": "us", "cpu": "4", "debug": "false"}
+        assert {value["name"]: value["value"] for value in values} == {"region": "us", "cpu": "4", "debug": "false"}
 
 
-async def test_who_says_no_has_no_workspace(tmp_path: Path) -> None:
+async def test_declined_confirmation_creates_nothing(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
 
         def talk() -> None:
@@ -94,12 +94,12 @@ async def test_who_says_no_has_no_workspace(tmp_path: Path) -> None:
                 assert "canceled" in plain(terminal.rest())
                 assert terminal.code() == 1
 
-        await at_terminal(talk)
+        await on_terminal(talk)
         assert [job.WhichOneof("type") for job in answers.seen] == ["template_import", "template_dry_run"]
         assert (await world.get("/api/v2/users/me/workspace/mine")).status_code == 404
 
 
-async def test_a_failed_build_shows_its_whole_log(tmp_path: Path) -> None:
+async def test_failed_build_prints_whole_log(tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
         await new_workspace(world, "ws")
         answers.build = lambda job: {"error": "out of luck"}
@@ -111,10 +111,10 @@ async def test_a_failed_build_shows_its_whole_log(tmp_path: Path) -> None:
                 assert "a workspace_build" in plain(end) and "error: out of luck" in plain(end)
                 assert terminal.code() == 1
 
-        await at_terminal(talk)
+        await on_terminal(talk)
 
 
-async def test_tables_fit_are_coloured_and_have_a_star(tmp_path: Path) -> None:
+async def test_tables_on_a_terminal(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "a-workspace-with-a-long-name")
         await world.request("PUT", f"/api/v2/workspaces/{workspace['id']}/favorite")
@@ -132,21 +132,21 @@ async def test_tables_fit_are_coloured_and_have_a_star(tmp_path: Path) -> None:
             with typed(world, tmp_path, "list", TERM="dumb") as terminal:
                 assert b"\x1b" not in terminal.rest()
             with typed(world, tmp_path, "show", workspace["name"]) as terminal:
-                shown = plain(terminal.rest())
-            assert re.match(r"★ admin/a-\S+  Started  template full \(\S+\)  up <1m\n", shown)
-            assert "└─ main (linux, amd64)  connecting  created" in shown
-            assert "   app web  initializing\n   app pub\n" in shown
+                output = plain(terminal.rest())
+            assert re.match(r"★ admin/a-\S+  Started  template full \(\S+\)  up <1m\n", output)
+            assert "└─ main (linux, amd64)  connecting  created" in output
+            assert "   app web  initializing\n   app pub\n" in output
 
-        await at_terminal(talk)
+        await on_terminal(talk)
 
 
-async def test_requests_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
+async def test_verbose_masks_secrets(tmp_path: Path) -> None:
     async with workspace_world() as (world, _):
 
         def talk() -> None:
             with typed(world, tmp_path, "-v", "whoami") as terminal:
-                shown = plain(terminal.rest())
-            assert re.search(rf"GET {re.escape(world.url)}/api/v2/users/me 200 \(\d+ ms\)", shown)
-            assert world.token not in shown
+                output = plain(terminal.rest())
+            assert re.search(rf"GET {re.escape(world.url)}/api/v2/users/me 200 \(\d+ ms\)", output)
+            assert world.token not in output
 
-        await at_terminal(talk)
+        await on_terminal(talk)
