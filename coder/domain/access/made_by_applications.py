@@ -1,8 +1,8 @@
-"""What an OAuth2 application makes by its user's consent and leaves behind: which of it ends with the consent.
+"""Objects that an OAuth2 application creates with a user's consent, and whether they outlive the consent.
 
-Whoever takes a consent back means all the application could do by it. What goes on to give access is a key, and ends;
-or it cannot end so, and no application may make it; or it is a change of what belongs to the site, an organization or a
-workspace, as the person makes them: it stays, and the audit log says who made it, and when.
+Revoking a consent must end everything the application could do with it. An object that keeps giving access is a key,
+and is revoked; or it cannot be revoked, and no application may create it; or it is a change to the site, an
+organization or a workspace, like any change by the user: it stays, and the audit log names the author and the time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Fate(Enum):
-    """Of one kind of what an application makes."""
+    """Fate of a kind of object when the consent is revoked."""
 
     ENDS = "with the consent"
     REFUSED = "no application may make it"
@@ -21,10 +21,10 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """One kind."""
+    """A kind of object that an application can create."""
 
     what: str
-    "As a refusal names it, in the plural."
+    """Name in a refusal, in the plural."""
     fate: Fate
     why: str
 

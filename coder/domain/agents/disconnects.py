@@ -1,6 +1,6 @@
-"""Why an agent was away: one table over what the server saw and what the agent's flight recorder brought back.
+"""Causes of agent disconnects: one table over the server's observations and the events of the agent's flight recorder.
 
-The first row that holds names the cause. Before the agent has come back and told its side, only the server's own doing
+The first matching row names the cause. Until the agent reconnects and reports its events, only the server's own actions
 can be named.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Ended = Literal["closed", "silent", "stopping", "lost", "unnoticed"]
-"""How the server saw a connection end: closed by the other side, no answer to pings, the server stopped, the server was
-gone itself, or not at all: the agent dialled again before anything was noticed."""
+"""Ways the server saw a connection end: closed by the peer, no answer to pings, the server stopped, the server itself
+was lost, or unnoticed: the agent reconnected before the server detected anything."""
 ENDINGS: tuple[Ended, ...] = ("closed", "silent", "stopping", "lost", "unnoticed")
 
 Cause = Literal[
@@ -31,27 +31,27 @@ Cause = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything that is known of one disconnect."""
+    """Known facts about one disconnect."""
 
     ended: Ended
     told: bool = False
-    "Whether the agent has told its side."
+    """Whether the agent has reported its events."""
     new_process: bool = False
     upgraded: bool = False
-    "The agent replaced its own program."
+    """Whether the agent replaced its own program."""
     goodbye: bool = False
-    "The old process ended as it should: its last lifecycle state, or its record."
+    """Whether the old process ended cleanly, by its last lifecycle state or its record."""
     record_lost: bool = False
-    "A new process that found no record of an old one."
+    """Whether a new process found no record of an old process."""
     rebooted: bool = False
     oom_kills: int = 0
-    "Processes the kernel killed for memory between the old process' last sign and the new one."
+    """Processes the kernel killed for memory between the last record of the old process and the new process."""
     stood_still: float = 0.0
     machine_slept: bool = False
     addresses: str = ""
     "`before -> after`, when they changed."
     cut: bool = False
-    "The agent's end saw the connection closed, and the agent had not closed it."
+    """Whether the agent's end saw the connection closed without closing it itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,13 @@ RULES: tuple[Rule, ...] = (
     ),
     ("unknown", lambda _: True, lambda _: "Neither side saw why."),
 )
-"""In this order: a process that is gone explains more than what it saw before, sleep explains a changed network."""
+"""Ordered: a dead process explains more than its earlier observations, and sleep explains a changed network."""
 
 CAUSES: tuple[Cause, ...] = tuple(dict.fromkeys(cause for cause, _, _ in RULES))
 
 
 def name_cause(evidence: Evidence) -> Verdict:
-    """The first row of `RULES` that holds."""
+    """Return the verdict of the first row of `RULES` that matches."""
     for cause, holds, detail in RULES:
         if holds(evidence):
             return Verdict(cause, detail(evidence))
@@ -120,7 +120,8 @@ def name_cause(evidence: Evidence) -> Verdict:
 
 
 def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -> Evidence:
-    """What an agent's events, (kind, data) oldest first, say about the connection it lost last. Foreign data."""
+    """Return the evidence in an agent's events, (kind, data) oldest first, about its last lost connection. Untrusted
+    data."""
     found = Evidence(ended, told=True)
     for kind, data in events:
         found = _heard(found, kind, data)
@@ -128,7 +129,7 @@ def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -
 
 
 def _heard(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
-    if data.get("survived") is True:  # by the connection that was lost later, for another reason
+    if data.get("survived") is True:  # of the connection that was lost later, for another reason
         return found
     if kind == "started":
         previous = data.get("previous")

@@ -1,11 +1,11 @@
 """Scripts that fetch the agent's program and start it, and the commands that run such a script on a machine.
 
-One script for each platform (docs/protocol/agents.md#starting). They keep trying until the server answers, check that
-what they fetched is what they wanted, and hand over to `coder agent`; when they fail they stay for a day, so that
-whoever looks at the machine's log still finds the reason. They say what they do in a few lines; a shell's trace is for
-who asks for it. A folder they made is gone when they fail or are interrupted; the agent is told to take it away at its
-own end, since the script is no more once it has become the agent. The token is never part of a script: it comes in the
-environment. No script for POSIX has a single quote: templates put it between such (`sh -c '${init_script}'`).
+One script per platform (docs/protocol/agents.md#starting). A script retries until the server answers, verifies the
+downloaded program, and hands over to `coder agent`. A script that fails stays for a day, so that the reason can still
+be read in the machine's log. Scripts report each step in a few lines; shell tracing is opt-in. A folder created by the
+script is removed when the script fails or is interrupted. After the hand-over the script no longer exists, so the agent
+removes the folder when it exits. The token is never part of a script: it comes in the environment. No POSIX script
+contains a single quote: templates wrap it in them (`sh -c '${init_script}'`).
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ _BY_SYSTEM = {"linux": _LINUX, "darwin": _DARWIN, "windows": _WINDOWS}
 
 
 def init_script(system: str, arch: str, access_url: str, auth_type: str = "token") -> str | None:
-    """The script for a platform (names without regard to case); None for one we do not have."""
+    """Return the script for a platform (names in any case); None for an unsupported one."""
     system, arch = system.lower(), arch.lower()
     if (system, arch) not in PLATFORMS:
         return None
@@ -286,14 +286,14 @@ def init_script(system: str, arch: str, access_url: str, auth_type: str = "token
 
 
 def content_digest(body: bytes) -> str:
-    """The header's value. Upstream encodes twice (hex of base64), and clients compare it as it is."""
+    """Return the header's value. Upstream encodes twice (hex of base64), and clients compare it as it is."""
     text = base64.b64encode(hashlib.sha256(body).digest())
     return f"sha256:{text.hex()}"
 
 
 def attach_command(access_url: str, system: str, arch: str, token: str) -> str:
-    """What somebody runs on the machine that shall become the workspace."""
-    # A template chose these two words; nothing in them may mean anything to a shell.
+    """Return the command that a user runs on the machine to attach it as the workspace."""
+    # A template chose both words; neither may contain shell syntax.
     script = f"{access_url.rstrip('/')}/api/v2/init-script/{quote(system, safe='')}/{quote(arch, safe='')}"
     if system == "windows":
         return f'$env:CODER_AGENT_TOKEN="{token}"; iwr -useb "{script}" | iex'

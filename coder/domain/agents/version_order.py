@@ -1,6 +1,6 @@
-"""Which of two versions is newer: an agent replaces itself by a newer program only (`agent/upgrade/upgrader.py`).
+"""Order of versions: an agent replaces itself only with a newer program (`agent/upgrade/upgrader.py`).
 
-Versions are compared as semver.org 2.0.0 does (its rule 11); what is no version is never newer.
+Versions are compared as in semver.org 2.0.0 (its rule 11); a text that is no version is never newer.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 _VERSION = re.compile(
     r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,200}))?(?:\+[0-9A-Za-z.-]{1,200})?", re.ASCII
 )
-"Bounded as a whole: a number of five thousand digits is none that Python reads."
+"""Bounded as a whole: Python refuses to parse a number of five thousand digits."""
 _Rank = tuple[tuple[int, int, int], bool, list[tuple[bool, int, str]]]
 
 
 def is_newer(theirs: str, ours: str) -> bool:
-    """Whether a program of version `theirs` comes after one of version `ours`."""
+    """Return whether a program of version `theirs` is newer than one of version `ours`."""
     new, old = _rank(theirs), _rank(ours)
     return new is not None and old is not None and new > old
 

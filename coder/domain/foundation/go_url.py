@@ -1,7 +1,7 @@
-"""Whether Go's net/url would parse a text, and in which words it would refuse.
+"""Check whether Go's net/url would parse a text, and with which error it would refuse.
 
-Templates see these sentences as diagnostics, and servers written in Go read the same values later. Only the verdict
-is here; taking URLs apart for our own use is urllib's business.
+Templates see these errors as diagnostics, and servers written in Go read the same values later. Only the verdict is
+here; urllib takes URLs apart for our own use.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _PORT = re.compile(r"(:\d*)?")
 
 
 def url_problem(text: str) -> str:
-    """`parse "<url>": <reason>`, or "" for a URL Go accepts."""
+    """Return `parse "<url>": <reason>`, or "" for a URL Go accepts."""
     reason = _reason(text)
     return f"parse {go_quote(text)}: {reason}" if reason else ""
 
 
 def go_quote(text: str) -> str:
-    """Go's %q for the texts met here: quotes, backslashes and control characters escaped."""
+    """Quote as Go's %q does for the texts used here: quotes, backslashes and control characters escaped."""
     out = []
     for char in text:
         if char in '"\\':

@@ -11,7 +11,7 @@ from coder.domain.hcl.text_functions import characters
 from coder.domain.hcl.values import EvaluationError, Function, SetValue, Value, to_number, to_text
 
 _MAX_PRODUCT = 10_000
-"Ours: combinations setproduct may make."
+"""Ours: maximum combinations of setproduct."""
 
 
 def _gone(name: str, instead: str) -> Value:

@@ -1,6 +1,6 @@
-"""Expressions to values. Pure: what names mean comes in as a `Scope`, functions as a table.
+"""Evaluation of expressions. Pure: names come from a `Scope`, functions from a table.
 
-Unknown values spread instead of failing; a name that does not exist is an EvaluationError.
+Unknown values propagate instead of failing; an undefined name is an EvaluationError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from coder.domain.hcl.values import (
 
 
 def evaluate(expression: tree.Expression, scope: EvaluationScope) -> Value:
-    """Raises EvaluationError."""
+    """Evaluate an expression. Raises EvaluationError."""
     scope.budget.spend(1)
     handler = _HANDLERS.get(type(expression))
     if handler is None:
@@ -78,7 +78,7 @@ def _attribute(expression: tree.HclAttribute, scope: EvaluationScope) -> Value:
 
 
 def member(of: Value, name: str) -> Value:
-    """`of.name`. Raises EvaluationError."""
+    """Return `of.name`. Raises EvaluationError."""
     if is_unknown(of):
         return UNTYPED
     if isinstance(of, dict):
@@ -96,7 +96,7 @@ def _index(expression: tree.Index, scope: EvaluationScope) -> Value:
 
 
 def index(of: Value, key: Value) -> Value:
-    """`of[key]`. Raises EvaluationError."""
+    """Return `of[key]`. Raises EvaluationError."""
     if is_unknown(of) or is_unknown(key):
         return UNTYPED
     if isinstance(of, SetValue):
@@ -161,7 +161,7 @@ def _same(left: Value, right: Value) -> bool:
 
 
 _MAX_BITS = 8192
-"Ours: larger numbers are no numbers anybody needs, but cost a server time."
+"""Ours: no template needs larger numbers, and they cost the server time."""
 
 
 def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
@@ -169,7 +169,7 @@ def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
         raise EvaluationError("Division by zero")
     try:
         return number(_calculated(sign, left, right))
-    except (ArithmeticError, ValueError) as error:  # too large for a float, or for as many digits as Python writes
+    except (ArithmeticError, ValueError) as error:  # too large for a float, or more digits than Python writes
         raise EvaluationError(OUT_OF_RANGE) from error
 
 
@@ -187,8 +187,8 @@ def _calculated(sign: str, left: int | float, right: int | float) -> int | float
         return math.fmod(left, right)
     if sign == "/":
         return left / right
-    # In decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3. What a division cut off is not: there
-    # the rounding of floats makes 1 / 3 * 3 the 1 it is with more digits.
+    # Decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3. A division that was cut off is not exact:
+    # rounding to floats makes 1 / 3 * 3 equal 1, as with more digits.
     operate = _OPERATIONS[sign]
     if max(len(repr(one).lstrip("-0.").replace(".", "")) for one in (left, right) if isinstance(one, float)) > 15:
         return float(operate(left, right))
@@ -204,12 +204,13 @@ def _conditional(expression: tree.Conditional, scope: EvaluationScope) -> Value:
         return UNKNOWN
     chosen, other = (expression.yes, expression.no) if to_bool(condition) else (expression.no, expression.yes)
     value = evaluate(chosen, scope)
-    # Text stays what it is, so the other side need not be looked at.
+    # Text keeps its type, so the other side need not be evaluated.
     return _of_common_type(value, other, scope) if isinstance(value, bool | int | float | list | dict) else value
 
 
 def _of_common_type(value: Value, other: tree.Expression, scope: EvaluationScope) -> Value:
-    """Both sides of a conditional have one type: beside text a number is text. A side that fails says nothing."""
+    """Convert both sides of a conditional to one type: next to a text a number becomes text. A side that fails is
+    ignored."""
     try:
         instead = evaluate(other, scope)
     except EvaluationError:
@@ -245,7 +246,7 @@ def _attempt(name: str, expression: tree.FunctionCall, scope: EvaluationScope) -
         except EvaluationError:
             continue
         if is_unknown(value):
-            return UNTYPED  # which alternative it will be is not known either
+            return UNTYPED  # the chosen alternative is unknown as well
         return True if name == "can" else value
     if name == "can":
         return False
@@ -291,7 +292,7 @@ def _keyed(results: list[tuple[Value, Value]], *, grouped: bool) -> Value:
 
 
 def pairs(collection: Value) -> list[tuple[Value, Value]]:
-    """Key and value of each element, maps in order of their keys. Raises EvaluationError."""
+    """Return key and value of each element, maps in order of their keys. Raises EvaluationError."""
     if isinstance(collection, dict):
         return [(key, collection[key]) for key in sorted(collection)]
     if isinstance(collection, SetValue):

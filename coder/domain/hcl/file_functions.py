@@ -1,4 +1,4 @@
-"""Terraform's functions that read files: of a mapping of paths to bytes, so that nothing here opens one."""
+"""Terraform's file functions: over a mapping of paths to bytes, so that nothing here opens a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
 
 
 def _glob(pattern: str) -> Any:
-    """`*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`. Matched in linear time (RE2)."""
+    """Compile a glob: `*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`. Linear time (RE2).
+    """
     found = ""
     for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]+(?:\]|\Z)|\\.|[{},]|[^*?\[{},\\]+|.", pattern, re.DOTALL):
         if piece.startswith("[") and len(piece) > 1:

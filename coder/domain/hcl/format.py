@@ -12,7 +12,8 @@ _VERB = re.compile(r"%(?:\[(\d+)\])?([-+ 0#]*)(\d+)?(?:\.(\d+))?(?:\[(\d+)\])?(.
 
 
 def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
-    """Raises EvaluationError for too few or too many arguments and for values that do not fit their verb."""
+    """Format `arguments`. Raises EvaluationError for too few or too many arguments and for values that do not match
+    their verb."""
     used = 0
     most = 0
     by_position = False
@@ -40,13 +41,13 @@ def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
 
 
 def _bounded(digits: str) -> int:
-    """The width, or precision of a number, which may be written with any number of digits."""
+    """Return the width, or precision of a number, which may be written with any number of digits."""
     said = digits.lstrip("0") or "0"
     return _MAX_WIDTH if len(said) > len(str(_MAX_WIDTH)) else min(int(said), _MAX_WIDTH)
 
 
 def _cut(text: str, precision: str) -> str:
-    """As many characters as a precision of a text says, which adds none and so has no bound."""
+    """Truncate a text to its precision, which adds no characters and so has no bound."""
     said = precision.lstrip("0") or "0"
     return text if len(said) > len(str(len(text))) else text[: int(said)]
 
@@ -83,7 +84,7 @@ def _number(verb: str, value: int | float, flags: str, precision: str | None) ->
 
 
 def _shortest(value: int | float) -> str:
-    """All digits of a number; with an exponent when that is below -4 or above 5."""
+    """Return all digits of a number, with an exponent below -4 or above 5."""
     exact = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
     power = exact.adjusted()
     if exact == 0 or -4 <= power < 6:

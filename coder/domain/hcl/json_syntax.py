@@ -1,6 +1,6 @@
-"""The JSON syntax of configuration files, written out in the native one: what reads that reads both.
+"""The JSON syntax of configuration files, converted to the native syntax, so that one parser reads both.
 
-Which keys are blocks follows from a schema Terraform knows and we do not; here a table of the names that matter does.
+The keys that are blocks follow from a schema that only Terraform has; here a table of the relevant names is sufficient.
 Strings are templates, except where Terraform takes them literally: defaults of variables, and files of values.
 """
 
@@ -28,7 +28,7 @@ _LABELS = {
     "import": 0,
     "removed": 0,
 }
-"Top-level blocks and how many labels they have."
+"""Top-level blocks and the number of their labels."""
 _INNER = {
     "required_providers": 0,
     "backend": 1,
@@ -62,7 +62,7 @@ _MAX_DEPTH = 50
 
 
 def native_syntax_untrusted(text: str, name: str = "") -> str:
-    """A *.tf.json file in the native syntax. Raises HclError."""
+    """Return a *.tf.json file in the native syntax. Raises HclError."""
     top = _load(text, name)
     lines: list[str] = []
     for one in top if isinstance(top, list) else [top]:
@@ -75,7 +75,7 @@ def native_syntax_untrusted(text: str, name: str = "") -> str:
 
 
 def native_values_untrusted(text: str, name: str = "") -> str:
-    """A *.tfvars.json file in the native syntax. Raises HclError."""
+    """Return a *.tfvars.json file in the native syntax. Raises HclError."""
     top = _load(text, name)
     if not isinstance(top, dict):
         raise HclError(f"{name}: a JSON object is required")
@@ -145,7 +145,8 @@ def _key(text: str, name: str) -> str:
 
 
 def _template(text: str, name: str) -> str:
-    """A string with its interpolations as they are; one that is nothing but an interpolation is its expression."""
+    """Return a string with its interpolations unchanged; a string that is a single interpolation becomes its
+    expression."""
     out: list[str] = []
     at = start = 0
     while at < len(text):
@@ -163,7 +164,7 @@ def _template(text: str, name: str) -> str:
 
 
 def _end_of_interpolation(text: str, at: int, name: str) -> int:
-    """The offset after the brace that closes what opened before `at`."""
+    """Return the offset after the brace that closes the interpolation opened before `at`."""
     depth, in_string = 1, [False]
     while at < len(text):
         char = text[at]

@@ -33,7 +33,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _parseint(text: str, base: int) -> int:
-    """Capitals are digits of their own above base 36."""
+    """Parse digits of a base; above base 36 capitals are digits distinct from small letters."""
     if not 2 <= base <= 62:
         raise EvaluationError("base must be a whole number between 2 and 62 inclusive")
     digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
@@ -71,7 +71,7 @@ NUMBER_FUNCTIONS: dict[str, Function] = {
     "parseint": lambda s, base: _parseint(to_text(s), int(base)),
     "pow": lambda n, power: v.number(
         float(to_number(n)) ** to_number(power)
-    ),  # floats: no number that fills the memory
+    ),  # floats: no number can fill the memory
     "range": _range,
     "signum": lambda n: (to_number(n) > 0) - (to_number(n) < 0),
     "sum": lambda items: _sum([to_number(one) for one in items]),

@@ -1,4 +1,4 @@
-"""Terraform's functions on text and paths, and what they search with."""
+"""Terraform's functions on text and paths, and their search patterns."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from coder.domain.hcl.values import EvaluationError, Function, Value, to_text
 
 
 def _title(text: str) -> str:
-    """Capitals after all but letters, digits and underscores; outside of ASCII after white space only (as in Go)."""
+    """Capitalize words: letters after all but letters, digits and underscores; outside ASCII after white space only (as
+    in Go)."""
     return re.sub(r"(^|[\x00-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]|\s)(\w)", lambda m: m[1] + _upper(m[2]), text)
 
 
 def _upper(text: str) -> str:
-    """Letter by letter, as Go does it: what would become two letters stays."""
+    """Convert to capitals letter by letter, as Go does: a letter that would become two is kept."""
     return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
 
 
 def characters(text: str) -> list[str]:
-    """What a reader calls characters: marks, joiners and variation selectors belong to what they follow."""
+    """Split into grapheme clusters: marks, joiners and variation selectors belong to the preceding character."""
     if text.isascii():
         return list(text)
     found: list[str] = []
@@ -54,7 +55,7 @@ def _replace(text: str, search: str, by: str) -> str:
 
 
 def _expanded(match: Any, template: str) -> str:
-    """Go's templates: `$name`, `${name}` (the longest name there can be; none such: nothing) and `$$`."""
+    """Expand Go's templates: `$name`, `${name}` (the longest possible name; empty if undefined) and `$$`."""
 
     def group(reference: re.Match[str]) -> str:
         name = reference[1] or reference[2]

@@ -1,4 +1,4 @@
-"""Functions about moments: formatdate, timeadd, timecmp. Texts are RFC 3339, as Terraform writes them."""
+"""Terraform's time functions: formatdate, timeadd, timecmp. Texts are RFC 3339, as Terraform writes them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _PIECE = re.compile(r"'(?:[^']|'')*'|'|([A-Za-z])\1*|[^A-Za-z']+")
 
 
 def _formatdate(pattern: Value, moment: Value) -> str:
-    """Letters are parts of the moment, texts stand in quotes. Raises EvaluationError for letters that mean nothing."""
+    """Format a time: letters are its parts, literal text is quoted. Raises EvaluationError for unknown letters."""
     at = _time(moment)
     found: list[str] = []
     for match in _PIECE.finditer(to_text(pattern)):

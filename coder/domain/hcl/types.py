@@ -1,6 +1,6 @@
-"""Type constraints of variables: a value in the type its declaration asks for, with defaults of optional attributes.
+"""Type constraints of variables: conversion of a value to its declared type, with defaults of optional attributes.
 
-The constraint is read from the expression as it stands; `any` and what is no constraint change nothing.
+The constraint is read from the expression; `any` and an invalid constraint change nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from coder.domain.hcl.values import (
 Evaluate = Callable[[tree.Expression], Value]
 _PRIMITIVES: dict[str, Callable[[Value], Value]] = {"string": to_text, "number": to_number, "bool": to_bool}
 _BARE = frozenset({"list", "set", "map"})
-"Also written without the type of their elements, for any."
+"""Types that may be written without an element type, which means any."""
 
 
 def convert(value: Value, kind: tree.Expression | None, evaluate: Evaluate) -> Value:
-    """The value in a type; `evaluate` gives defaults their value. Raises EvaluationError for one that does not fit."""
+    """Convert a value to a type; `evaluate` evaluates defaults. Raises EvaluationError if the value cannot be
+    converted."""
     if value is None or is_unknown(value) or hasattr(value, "member"):
         return value
     match kind:

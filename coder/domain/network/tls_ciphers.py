@@ -1,4 +1,4 @@
-"""Cipher suites: the names `--tls-ciphers` knows them by, which are the registry's (IANA), and OpenSSL's; pure.
+"""Cipher suites: names of `--tls-ciphers`, which are the registry's (IANA), and OpenSSL's; pure.
 
 Only suites of TLS 1.2 and before are chosen: those of TLS 1.3 are all sound and always offered.
 """
@@ -33,13 +33,13 @@ WEAK = {
     "TLS_ECDHE_RSA_WITH_RC4_128_SHA": "ECDHE-RSA-RC4-SHA",
     "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA": "ECDHE-ECDSA-RC4-SHA",
 }
-"""Known to be weak: no forward secrecy, or a cipher or a construction that was broken."""
+"""Suites known to be weak: no forward secrecy, or a broken cipher or construction."""
 ALWAYS = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-"Of TLS 1.3."
+"""Suites of TLS 1.3."""
 
 
 def cipher_list(names: Sequence[str], *, allow_weak: bool) -> str:
-    """OpenSSL's list of the suites named. Raises ValueError with a sentence for one that is unknown or weak."""
+    """Return OpenSSL's list of the suites. Raises ValueError for an unknown or weak one, with a text for users."""
     found = []
     for name in names:
         if name in ALWAYS:

@@ -1,6 +1,6 @@
-"""Templates of messages: ids, names, groups and links are upstream's, the words are ours.
+"""Templates of notifications: ids, names, groups and links are upstream's, the words are ours.
 
-An id is what clients know a template by (preferences, inbox). How words are filled in is `notification_texts.py`.
+Clients know a template by its id (preferences, inbox). `notification_texts.py` fills in the words.
 """
 
 from __future__ import annotations

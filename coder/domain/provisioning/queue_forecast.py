@@ -1,7 +1,7 @@
-"""When a waiting job will start: a range, by playing the queue through twice with what jobs took lately.
+"""Forecast of a pending job's start: a range, from two simulations of the queue with recent durations.
 
-The quick play lets every job take as long as a quick one of its kind did (lower quartile), the slow play as long as a
-slow one (upper decile). With too little history there is no range but a reason.
+The fast simulation uses the lower quartile of each kind's durations, the slow one the upper decile. With too little
+history the result is a reason instead of a range.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from coder.domain.provisioning.queue import Wanted, fits, order
 from coder.domain.provisioning.queue_reasons import Daemon
 
 ENOUGH = 3
-"""Finished jobs below which no forecast is made."""
+"""Minimum of finished jobs for a forecast."""
 QUICK, SLOW = 0.25, 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When the job should start."""
+    """Range in which the job should start."""
 
     earliest: datetime
     latest: datetime
     samples: int
-    "Finished jobs it is based on."
+    """Number of finished jobs it is based on."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoForecast:
-    """Why nothing can be said."""
+    """Reason for the absence of a forecast."""
 
     reason: str
 
 
 def quantile(sorted_values: Sequence[float], share: float) -> float:
-    """By linear interpolation. `sorted_values` must not be empty."""
+    """Return a quantile by linear interpolation. `sorted_values` must not be empty."""
     at = share * (len(sorted_values) - 1)
     below = int(at)
     above = min(below + 1, len(sorted_values) - 1)
@@ -47,10 +47,10 @@ def quantile(sorted_values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How long finished jobs took, in seconds."""
+    """Durations of finished jobs in seconds."""
 
     by_job: Mapping[UUID, str]
-    "Kind of each waiting or running job."
+    """Kind of each pending or running job."""
     by_kind: Mapping[str, Sequence[float]]
 
     @property
@@ -72,7 +72,7 @@ def forecast(
     *,
     strict: bool = False,
 ) -> Forecast | NoForecast:
-    """The range in which `job` (one of `waiting`) should start."""
+    """Return the range in which `job` (an item of `waiting`) should start."""
     here = [one for one in daemons if not one.key_revoked and not is_stale(one.last_seen_at, now)]
     mine = [one for one in here if fits(job, one.offer, strict=strict)]
     if not mine:
@@ -90,7 +90,7 @@ def forecast(
 
 
 def starts_now(job: Wanted, waiting: Sequence[Wanted], here: Sequence[Daemon], *, strict: bool = False) -> bool:
-    """Whether an idle daemon is left for the job, however those before it in the queue are shared out."""
+    """Return whether an idle daemon remains for the job, however the jobs before it are assigned."""
     mine = [one for one in here if one.job_id is None and fits(job, one.offer, strict=strict)]
     ranked = order(waiting)
     before = ranked[: next((at for at, one in enumerate(ranked) if one.job_id == job.job_id), len(ranked))]
@@ -108,7 +108,7 @@ def _play(
     *,
     strict: bool,
 ) -> datetime:
-    """The moment `job` is taken when every job takes its quantile."""
+    """Simulate the queue with each job's quantile; return the time at which `job` is acquired."""
     free = {one.id: now + _rest(one, history, share, now) for one in daemons}
     for one in order(waiting):
         takers = [daemon for daemon in daemons if fits(one, daemon.offer, strict=strict)]

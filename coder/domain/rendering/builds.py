@@ -1,4 +1,4 @@
-"""Which parameter values a build gets: of earlier builds, of the request, of a preset, of defaults."""
+"""Parameter values of a build: from earlier builds, the request, a preset and defaults."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class GivenValues:
 
 
 def build_values(files: Files, request: RenderRequest, given: GivenValues) -> tuple[dict[str, str], Json | None]:
-    """(values to store, None), or ({}, the refusal)."""
+    """Return (values to store, None), or ({}, the refusal)."""
     chosen = {**given.build, **given.preset}
-    # An ephemeral value counts for one build only, so those of earlier ones are not carried over.
+    # An ephemeral value counts for one build only, so those of earlier builds are not carried over.
     ephemeral = {one["name"] for one in render(files, replace(request, inputs=chosen)).parameters if one["ephemeral"]}
     carried = {name: value for name, value in given.previous.items() if name not in ephemeral}
     rendered = render(files, replace(request, inputs={**carried, **chosen}))

@@ -1,4 +1,4 @@
-"""Parameters as a form shows them: value, default, options, validation, and what is wrong.
+"""Parameters of a form: value, default, options, validation and diagnostics.
 
 Output is plain data in the shape of the client API (dynamic parameters).
 """
@@ -29,10 +29,10 @@ class Rendered:
     diagnostics: list[Json]
     world: ModuleScope
     labels: list[str]
-    "References of the parameters, in their order."
+    """References of the parameters, in order."""
 
     def response(self, number: int) -> Json:
-        """A message of the dynamic-parameters socket."""
+        """Return a message of the dynamic-parameters socket."""
         return {"id": number, "diagnostics": self.diagnostics, "parameters": self.parameters}
 
 
@@ -41,7 +41,7 @@ def diagnostic(summary: str, detail: str, code: str = "", severity: str = "error
 
 
 def render(files: Files, request: RenderRequest) -> Rendered:
-    """All parameters of a template. Never fails: what cannot be evaluated is told in diagnostics."""
+    """Render all parameters of a template. Never fails: evaluation errors become diagnostics."""
     world = ModuleScope(files, read_source(files), request)
     found: list[tuple[Json, Instance]] = []
     problems: list[Json] = []
@@ -95,7 +95,7 @@ def _duplicates(found: list[tuple[Json, Instance]]) -> Iterator[Json]:
 
 
 def _build(instance: Instance) -> Json | list[Json]:
-    """The parameter, or why there is none."""
+    """Return the parameter, or the diagnostics that prevent it."""
     block = f"coder_parameter.{instance.label}"
     name = instance.world.evaluate(instance.attribute("name"), instance.scope)
     if name is None:
@@ -172,7 +172,7 @@ class _Parameter:
 
     # --- nested blocks
     def _blocks(self, kind: str) -> Iterator[Instance]:
-        """Nested blocks as instances with their own scope, `dynamic` ones expanded."""
+        """Return nested blocks as instances with their own scope, `dynamic` ones expanded."""
         instance = self._instance
         for inner in instance.located.block.body.blocks:
             if inner.type == kind:
@@ -250,7 +250,7 @@ class _Parameter:
             self._problems += [diagnostic(one.summary, one.detail) for one in found]
 
     def _check_unknown(self, value: Value) -> None:
-        # Only a value that came with for_each is complained about; any other may still arrive.
+        # Only a value from for_each is reported; any other may still arrive.
         default = self._instance.attribute("default")
         if isinstance(default, tree.HclAttribute) and default.of == tree.Variable(default.of.span, "each"):
             known_type = value is not UNTYPED
@@ -272,7 +272,7 @@ class _Parameter:
 
 
 def rule_body(validation: Json) -> Json:
-    """A validation in the form the rules read."""
+    """Return a validation in the form the rules read."""
     low, high = validation["validation_min"], validation["validation_max"]
     return {
         "min": low or 0,

@@ -1,4 +1,4 @@
-"""Presets of a template, and whether workspaces could be kept ready for them."""
+"""Presets of a template, and validation of their prebuilds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from coder.domain.rendering.sources import Files
 
 
 def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> list[Json]:
-    """In the order of their labels. Those with prebuilds are tried out: nobody will be there to correct a value."""
+    """Render the presets in the order of their labels. Presets with prebuilds are validated: a prebuild has no user to
+    correct a value."""
     presets: list[Json] = []
     default_name = ""
     for world in rendered.world.walk():
@@ -71,7 +72,7 @@ def _try_out(files: Files, request: RenderRequest, preset: Json) -> list[Json]:
 
 
 def refused(message: str, validations: list[Json]) -> Json | None:
-    """The 400 a request gets for these; None when there are none."""
+    """Return the 400 response for these validations; None when there are none."""
     if not validations:
         return None
     ordered = sorted(validations, key=lambda one: one["field"])
@@ -79,7 +80,7 @@ def refused(message: str, validations: list[Json]) -> Json | None:
 
 
 def check_presets(presets: list[Json]) -> Json | None:
-    """The refusal of a template version with these presets."""
+    """Return the refusal of a template version with these presets."""
     validations = [
         {"field": preset["name"], "detail": f"{problem['summary']}; {problem['detail']}"}
         for preset in presets

@@ -1,6 +1,6 @@
-"""Parameters of a version whose files cannot be rendered: what its import recorded, with the values given.
+"""Parameters of a version whose files cannot be rendered: the import's records with the submitted values.
 
-For versions imported by old daemons, or whose import failed: the form works, nothing in it depends on anything.
+For versions imported by old daemons, or whose import failed: the form works, without dependencies between parameters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DETAIL = "To restore full functionality, please re-import the terraform as a ne
 
 
 class Recorded(Definition, Protocol):
-    """A parameter as an import recorded it, with what a form shows besides (a row of the store fits)."""
+    """Parameter as an import recorded it, with the fields of a form (a row of the store matches)."""
 
     @property
     def display_name(self) -> str: ...
@@ -30,7 +30,7 @@ class Recorded(Definition, Protocol):
 
 
 def render_static(recorded: Iterable[Recorded], inputs: Mapping[str, str]) -> Json:
-    """Diagnostics and parameters of a response, without its number."""
+    """Return diagnostics and parameters of a response, without its number."""
     parameters = [_parameter(one, inputs.get(one.name)) for one in recorded]
     parameters.sort(key=lambda one: (one["order"], one["name"].encode()))
     return {"diagnostics": [diagnostic(_SUMMARY, _DETAIL, severity="warning")], "parameters": parameters}

@@ -1,8 +1,8 @@
-"""How many prebuilt workspaces a preset should have, and what brings it there.
+"""Reconciliation of prebuilt workspaces: the desired number for a preset, and the builds to reach it.
 
-A preset names a number, and perhaps times with another: cron lines whose minute is `*` stand for stretches of time
-(`* 8-18 * * 1-5`), in the preset's own zone. What is too old is replaced; what keeps failing is left alone until the
-template has a new version.
+A preset has a number, and optional schedules with other numbers: cron lines whose minute is `*` denote time ranges (`*
+8-18 * * 1-5`), in the preset's own zone. Expired prebuilds are replaced; a preset whose builds keep failing is paused
+until the template has a new version.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ AT_ONCE = 5
 
 @dataclass(frozen=True, slots=True)
 class Prebuilt:
-    """One unclaimed workspace."""
+    """Unclaimed prebuilt workspace."""
 
     id: UUID
     created_at: datetime
     is_running: bool
-    "Its start ended well."
+    """Whether its start succeeded."""
     is_busy: bool
-    "A build waits or runs."
+    """Whether a build is pending or running."""
     has_failed: bool
     is_outdated: bool = False
-    "An administrator asked for new ones since it was made."
+    """Whether an administrator requested new ones since its creation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How builds of a preset failed last, in a row, and what that keeps from being built."""
+    """Consecutive failed builds of a preset, and the resulting limits."""
 
     count: int = 0
     last_at: datetime | None = None
     limit: int = 3
-    "So many in a row, and nothing more is built until there is a new version; 0 for no limit."
+    """Consecutive failures after which builds stop until there is a new version; 0 for no limit."""
     backoff: timedelta = timedelta()
-    "What each of them adds to the wait before the next build."
+    """Wait before the next build, added per failure."""
     lookback: timedelta = timedelta(hours=1)
-    "Failures longer ago keep nobody waiting."
+    """Age after which a failure is ignored."""
 
     @property
     def at_limit(self) -> bool:
         return 0 < self.limit <= self.count
 
     def waits(self, now: datetime) -> bool:
-        """Whether it is too early for another try."""
+        """Return whether it is too early for a retry."""
         if self.last_at is None or not self.count or now - self.last_at > self.lookback:
             return False
         return now < self.last_at + self.count * self.backoff
@@ -69,7 +69,7 @@ class Plan:
 
 
 def desired_instances(base: int | None, schedules: Sequence[dict[str, Any]], zone: str, now: datetime) -> int:
-    """The number of the first schedule that `now` falls into, else the preset's own."""
+    """Return the number of the first schedule that matches `now`, else the preset's own."""
     if not schedules:
         return base or 0
     try:
@@ -90,7 +90,7 @@ def plan(
     expire_after_seconds: int = 0,
     failures: Failures = NO_FAILURES,
 ) -> Plan:
-    """What to do in this turn."""
+    """Return the plan for this turn."""
     lifetime = timedelta(seconds=expire_after_seconds)
     expired = [
         one
