@@ -14,13 +14,13 @@ from enum import Enum
 class Fate(Enum):
     """Fate of a kind of object when the consent is revoked."""
 
-    ENDS = "with the consent"
-    REFUSED = "no application may make it"
-    STAYS = "and is in the audit log"
+    ENDS = "revoked with the consent"
+    REFUSED = "applications may not create it"
+    STAYS = "stays, with an entry in the audit log"
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
+class LastingObject:
     """A kind of object that an application can create."""
 
     what: str
@@ -29,25 +29,29 @@ class Lasting:
     why: str
 
 
-_SHARED = "it belongs to others, too, who rely on it"
-_OWNED = "it belongs to whoever holds it, and gives nobody access here"
+_SHARED = "other users own it too, and rely on it"
+_OWNED = "it belongs to its holder, and grants no access here"
 
 LASTING = {
-    "api_key": Lasting("keys", Fate.ENDS, "it is the application's token by another name"),
-    "provisioner_daemon": Lasting("provisioners", Fate.ENDS, "their links end with the key they came with"),
-    "consent": Lasting("consents", Fate.REFUSED, "another application would go on with what this one agreed to"),
-    "wireguard_client": Lasting("WireGuard devices", Fate.REFUSED, "a key pair that no consent is known of"),
-    "webpush_subscription": Lasting("push subscriptions", Fate.REFUSED, "a browser's; it would go on being told"),
-    "provisioner_key": Lasting("provisioner keys", Fate.STAYS, _SHARED),
-    "workspace_proxy": Lasting("tokens of workspace proxies", Fate.STAYS, _SHARED),
-    "oauth2_provider_app_secret": Lasting("secrets of applications", Fate.STAYS, _SHARED),
-    "user": Lasting("users", Fate.STAYS, _SHARED),
-    "password": Lasting("others' passwords", Fate.STAYS, "one's own asks for the old one; others' shut them out"),
-    "organization_member": Lasting("memberships", Fate.STAYS, _SHARED),
-    "workspace_acl": Lasting("shared workspaces", Fate.STAYS, _SHARED),
-    "template_acl": Lasting("shared templates", Fate.STAYS, _SHARED),
-    "port_share": Lasting("shared ports", Fate.STAYS, "shown beside the workspace's ports, where they are taken back"),
-    "workspace": Lasting("workspaces", Fate.STAYS, "a person's own, with all the data they have there"),
-    "git_ssh_key": Lasting("Git SSH keys", Fate.STAYS, _OWNED),
-    "user_secret": Lasting("secrets of users", Fate.STAYS, _OWNED),
+    "api_key": LastingObject("keys", Fate.ENDS, "it is equivalent to the application's token"),
+    "provisioner_daemon": LastingObject("provisioners", Fate.ENDS, "their connections end with their key"),
+    "consent": LastingObject("consents", Fate.REFUSED, "another application would keep what this one consented to"),
+    "wireguard_client": LastingObject("WireGuard devices", Fate.REFUSED, "a key pair that is not linked to a consent"),
+    "webpush_subscription": LastingObject(
+        "push subscriptions", Fate.REFUSED, "a browser's; it would keep receiving messages"
+    ),
+    "provisioner_key": LastingObject("provisioner keys", Fate.STAYS, _SHARED),
+    "workspace_proxy": LastingObject("tokens of workspace proxies", Fate.STAYS, _SHARED),
+    "oauth2_provider_app_secret": LastingObject("secrets of applications", Fate.STAYS, _SHARED),
+    "user": LastingObject("users", Fate.STAYS, _SHARED),
+    "password": LastingObject(
+        "others' passwords", Fate.STAYS, "a user's own requires the old one; a change locks other users out"
+    ),
+    "organization_member": LastingObject("memberships", Fate.STAYS, _SHARED),
+    "workspace_acl": LastingObject("shared workspaces", Fate.STAYS, _SHARED),
+    "template_acl": LastingObject("shared templates", Fate.STAYS, _SHARED),
+    "port_share": LastingObject("shared ports", Fate.STAYS, "listed and revoked with the workspace's ports"),
+    "workspace": LastingObject("workspaces", Fate.STAYS, "a user's own, with all its data"),
+    "git_ssh_key": LastingObject("Git SSH keys", Fate.STAYS, _OWNED),
+    "user_secret": LastingObject("secrets of users", Fate.STAYS, _OWNED),
 }

@@ -47,7 +47,7 @@ def near_origin(headers: Mapping[str, str], access_url: str) -> bool:
 
 
 def _own_hosts(headers: Mapping[str, str], access_url: str) -> set[str]:
-    """Return the hosts of our own pages: the access URL's and the one this request went to, by the scheme of the page.
-    """
+    """Return the hosts of our own pages: the access URL's and the one this request went to, by the scheme of the
+    page."""
     scheme = split_untrusted(headers.get("origin", "")).scheme
     return {canonical_host(headers.get("host", ""), scheme), host_of_origin(access_url)} - {""}

@@ -117,8 +117,8 @@ def allowed_organizations(subject: Subject, action: str, resource_type: str) -> 
 
 
 def scope_allows(subject: Subject, action: str, resource_type: str) -> bool:
-    """Return whether the subject's key reaches objects of this type at all. Used by lists; single objects use `decide`.
-    """
+    """Return whether the subject's key reaches objects of this type at all. Used by lists; single objects use
+    `decide`."""
     return subject.kind == "system" or _scope_allows(subject, action, Resource(resource_type))
 
 
@@ -225,8 +225,8 @@ def allowed_ids(subject: Subject, resource_type: str) -> frozenset[str] | None:
     allow = subject.scope.allow
     if allow is None:
         return None
-    mine = [identity for kind, identity in allow if kind in {"*", resource_type}]
-    return None if "*" in mine else frozenset(mine)
+    own_ids = [identity for kind, identity in allow if kind in {"*", resource_type}]
+    return None if "*" in own_ids else frozenset(own_ids)
 
 
 def granted(table: Grants, action: str, resource_type: str) -> bool:

@@ -62,10 +62,10 @@ def unlimited(because: str) -> Budget:
     return Budget("unlimited", unlimited_because=because)
 
 
-def budgets_of(path: str, said: Sequence[Budget]) -> tuple[Budget, ...]:
+def budgets_of(path: str, declared: Sequence[Budget]) -> tuple[Budget, ...]:
     """Return the budgets of a route at `path`. Raises LookupError for a route outside the API that declares none."""
-    if said:
-        return tuple(said)
+    if declared:
+        return tuple(declared)
     if path.startswith("/api/"):
         return (API,)
     raise LookupError(f"{path} names no budget of requests (coder/domain/access/rate_budgets.py)")

@@ -12,14 +12,14 @@ from enum import Enum
 class Unscoped(Enum):
     """Callers of a route that requires no key with a scope."""
 
-    PUBLIC = "anybody"
-    ANY_KEY = "whoever signed in, whatever the key is for"
-    OPTIONAL = "anybody; who signed in is told more"
+    PUBLIC = "any caller"
+    ANY_KEY = "any signed-in caller, with any key"
+    OPTIONAL = "any caller; signed-in ones receive more"
     AGENT = "an agent with its token"
     PROXY = "a workspace proxy with its token"
     PROVISIONER = "a provisioner with its key"
-    CLIENT = "a client with what its Authorization header says"
-    APPLICATION = "an OAuth2 application with its secret, or with what a person gave it"
+    CLIENT = "a client with an Authorization header"
+    APPLICATION = "an OAuth2 application with its secret, or with a token of its user"
     STREAM = "a client with the id of its carried stream"
 
 

@@ -122,35 +122,35 @@ def explain_entry(entry: str) -> str:
     return ""
 
 
-def exceeds(wanted: KeyScope, own: KeyScope) -> bool:
+def exceeds(requested: KeyScope, own: KeyScope) -> bool:
     """Return whether a key with the scope `requested` would reach further than one with `own`."""
     if own is ALL:
         return False
-    if not _within(wanted.allow, own.allow):
+    if not _within(requested.allow, own.allow):
         return True
     return any(
         not granted(own.grants, action, kind)
-        for kind, actions in _spelled_out(wanted.grants).items()
+        for kind, actions in _spelled_out(requested.grants).items()
         for action in actions
     )
 
 
-def _within(wanted: frozenset[tuple[str, str]] | None, own: frozenset[tuple[str, str]] | None) -> bool:
+def _within(requested: frozenset[tuple[str, str]] | None, own: frozenset[tuple[str, str]] | None) -> bool:
     if own is None:
         return True
-    if wanted is None:
+    if requested is None:
         return False
-    return all(any((a, b) in own for a in (kind, "*") for b in (identity, "*")) for kind, identity in wanted)
+    return all(any((a, b) in own for a in (kind, "*") for b in (identity, "*")) for kind, identity in requested)
 
 
 def _spelled_out(grants: Grants) -> dict[str, frozenset[str]]:
     """Expand resource wildcards, and `*` actions to the actions that exist."""
-    found: dict[str, frozenset[str]] = {}
+    results: dict[str, frozenset[str]] = {}
     for kind, actions in grants.items():
-        for one in ACTIONS if kind == "*" else (kind,):
-            named = ACTIONS.get(one, frozenset()) if "*" in actions else actions
-            found[one] = found.get(one, frozenset()) | named
-    return found
+        for action in ACTIONS if kind == "*" else (kind,):
+            named = ACTIONS.get(action, frozenset()) if "*" in actions else actions
+            results[action] = results.get(action, frozenset()) | named
+    return results
 
 
 _EXTERNAL = (

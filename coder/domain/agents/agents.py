@@ -63,8 +63,8 @@ def agent_status(
 ) -> str:
     """Return the agent's status, an item of STATUSES."""
     if first_connected_at is None or last_connected_at is None:
-        waited = now - created_at
-        expired = connection_timeout_seconds > 0 and waited >= timedelta(seconds=connection_timeout_seconds)
+        elapsed = now - created_at
+        expired = connection_timeout_seconds > 0 and elapsed >= timedelta(seconds=connection_timeout_seconds)
         return "timeout" if expired else "connecting"
     if disconnected_at is not None and disconnected_at > last_connected_at:
         return "disconnected"

@@ -34,7 +34,7 @@ class Evidence:
     """Known facts about one disconnect."""
 
     ended: Ended
-    told: bool = False
+    reported: bool = False
     """Whether the agent has reported its events."""
     new_process: bool = False
     upgraded: bool = False
@@ -66,29 +66,29 @@ Rule = tuple[Cause, Callable[[Evidence], bool], Callable[[Evidence], str]]
 RULES: tuple[Rule, ...] = (
     (
         "server_restarted",
-        lambda e: e.ended in {"stopping", "lost"} and not (e.told and e.new_process),
-        lambda e: "The server was stopped." if e.ended == "stopping" else "The server itself was away.",
+        lambda e: e.ended in {"stopping", "lost"} and not (e.reported and e.new_process),
+        lambda e: "The server was stopped." if e.ended == "stopping" else "The server itself was down.",
     ),
-    ("stopped", lambda e: e.goodbye and not e.told, lambda _: "The agent was stopped."),
-    ("unknown", lambda e: not e.told, lambda _: "The agent has not come back with its side of it."),
+    ("stopped", lambda e: e.goodbye and not e.reported, lambda _: "The agent was stopped."),
+    ("unknown", lambda e: not e.reported, lambda _: "The agent has not come back with its side of it."),
     (
         "unknown",
         lambda e: e.new_process and e.record_lost,
-        lambda _: "A new agent runs, and it found no record of the old one.",
+        lambda _: "A new agent process started and found no record of the old one.",
     ),
     (
         "upgraded",
         lambda e: e.new_process and e.upgraded,
-        lambda _: "The agent went on with the server's newer program.",
+        lambda _: "The agent upgraded itself to the server's newer program.",
     ),
     ("stopped", lambda e: e.new_process and e.goodbye, lambda _: "The agent was stopped and started again."),
-    ("rebooted", lambda e: e.new_process and e.rebooted, lambda _: "The machine started anew."),
+    ("rebooted", lambda e: e.new_process and e.rebooted, lambda _: "The machine was rebooted."),
     (
         "out_of_memory",
         lambda e: e.new_process and e.oom_kills > 0,
         lambda e: f"The agent was killed while the machine had no memory left ({e.oom_kills} killed for it).",
     ),
-    ("killed", lambda e: e.new_process, lambda _: "The agent's process was killed; the machine went on running."),
+    ("killed", lambda e: e.new_process, lambda _: "The agent's process was killed; the machine kept running."),
     (
         "slept",
         lambda e: e.stood_still > 0,
@@ -102,9 +102,9 @@ RULES: tuple[Rule, ...] = (
     (
         "proxy_cut",
         lambda e: e.cut and e.ended in {"closed", "silent", "unnoticed"},
-        lambda _: "Something on the way closed the connection; neither the agent nor the server did.",
+        lambda _: "A proxy or firewall closed the connection; neither the agent nor the server did.",
     ),
-    ("unknown", lambda _: True, lambda _: "Neither side saw why."),
+    ("unknown", lambda _: True, lambda _: "Neither side recorded a reason."),
 )
 """Ordered: a dead process explains more than its earlier observations, and sleep explains a changed network."""
 
@@ -122,13 +122,13 @@ def name_cause(evidence: Evidence) -> Verdict:
 def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -> Evidence:
     """Return the evidence in an agent's events, (kind, data) oldest first, about its last lost connection. Untrusted
     data."""
-    found = Evidence(ended, told=True)
+    result = Evidence(ended, reported=True)
     for kind, data in events:
-        found = _heard(found, kind, data)
-    return found
+        result = _with_event(result, kind, data)
+    return result
 
 
-def _heard(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
+def _with_event(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
     if data.get("survived") is True:  # of the connection that was lost later, for another reason
         return found
     if kind == "started":
@@ -157,5 +157,5 @@ def _number(value: object) -> float:
 
 
 def _text(value: object) -> str:
-    shown = value if isinstance(value, str) else ""
-    return "".join(char for char in shown if char.isprintable())[:200] or "none"
+    text = value if isinstance(value, str) else ""
+    return "".join(char for char in text if char.isprintable())[:200] or "none"

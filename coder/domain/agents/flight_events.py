@@ -56,19 +56,19 @@ class FlightEvent:
 
 def between(before: Look, after: Look, planned: float) -> list[FlightEvent]:
     """Return the events between two samples of one process, `planned` seconds apart."""
-    found: list[FlightEvent] = []
+    results: list[FlightEvent] = []
     took = after.running - before.running
     if took - planned >= STOOD_STILL:
         asleep = max(took - (after.awake - before.awake), 0.0)
         data = {"seconds": round(took, 1), "machine_slept": asleep >= (took - planned) / 2}
-        found.append(FlightEvent(after.wall, "stood_still", data))
+        results.append(FlightEvent(after.wall, "stood_still", data))
     jump = (after.wall - before.wall) - took
     if abs(jump) >= CLOCK_JUMP:
-        found.append(FlightEvent(after.wall, "clock_jumped", {"seconds": round(jump, 1)}))
+        results.append(FlightEvent(after.wall, "clock_jumped", {"seconds": round(jump, 1)}))
     if after.addresses != before.addresses:
         changed = {"before": ", ".join(before.addresses), "after": ", ".join(after.addresses)}
-        found.append(FlightEvent(after.wall, "network_changed", dict(changed)))
-    return found
+        results.append(FlightEvent(after.wall, "network_changed", dict(changed)))
+    return results
 
 
 def started(last: Look | None, now: Look, ended: Ended) -> FlightEvent:

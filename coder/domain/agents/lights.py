@@ -81,9 +81,9 @@ def _by_limit(limit: Limit, number: float | None) -> Standing:
 
 def light(values: Iterable[Value]) -> Light:
     """Return the indicator with the status of its worst value; unknown without values."""
-    found = tuple(values)
-    standings: list[Standing] = [value.standing for value in found]
-    return Light(max(standings, key=_RANK.__getitem__, default="unknown"), found)
+    result = tuple(values)
+    standings: list[Standing] = [value.standing for value in result]
+    return Light(max(standings, key=_RANK.__getitem__, default="unknown"), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,4 +192,4 @@ def _way(read: PathReading, at: datetime | None, now: datetime) -> Value:
         return judged("way", "unknown", "", at, now)
     if read.relayed:
         return judged("way", "warning", f"{read.relayed} relayed, {read.direct} direct", at, now)
-    return judged("way", "good", f"{read.direct} direct" if read.direct else "nobody connected", at, now)
+    return judged("way", "good", f"{read.direct} direct" if read.direct else "no peers connected", at, now)

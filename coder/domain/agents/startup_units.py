@@ -44,28 +44,28 @@ class StartupUnits:
 
     def __init__(self) -> None:
         self._status: dict[str, UnitStatus] = {}
-        self._wanted: dict[str, list[str]] = {}
+        self._dependencies: dict[str, list[str]] = {}
 
     def told(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """Return the status and the dependencies of each unit, for the next agent process."""
-        return {name: str(status) for name, status in self._status.items()}, dict(self._wanted)
+        return {name: str(status) for name, status in self._status.items()}, dict(self._dependencies)
 
-    def resume(self, status: Mapping[str, str], wanted: Mapping[str, Sequence[str]]) -> None:
+    def resume(self, status: Mapping[str, str], dependencies: Mapping[str, Sequence[str]]) -> None:
         """Restore the state that `snapshot` returned."""
         self._status = {name: UnitStatus(text) for name, text in status.items()}
-        self._wanted = {name: list(names) for name, names in wanted.items()}
+        self._dependencies = {name: list(names) for name, names in dependencies.items()}
 
     def want(self, unit: str, depends_on: str) -> None:
         """Add a dependency. Raises UnitError for an invalid name, a cycle, or a unit that has started."""
         self._check(depends_on)
         if self._status.get(unit) in {UnitStatus.STARTED, UnitStatus.COMPLETED}:
-            raise UnitError(f"unit {unit!r} has started; what it wants is said before")
+            raise UnitError(f"unit {unit!r} has started; declare its dependencies before it starts")
         if path := self._path(depends_on, unit):
-            raise UnitError(f"unit {unit!r} cannot want {depends_on!r}: {' wants '.join(map(repr, path))}")
+            raise UnitError(f"unit {unit!r} cannot depend on {depends_on!r}: {' depends on '.join(map(repr, path))}")
         self._register(unit)
-        wanted = self._wanted.setdefault(unit, [])
-        if depends_on not in wanted:
-            wanted.append(depends_on)
+        dependencies = self._dependencies.setdefault(unit, [])
+        if depends_on not in dependencies:
+            dependencies.append(depends_on)
 
     def start(self, unit: str) -> bool:
         """Start a unit; return False while a dependency is incomplete. A unit that has started is left unchanged."""
@@ -88,10 +88,10 @@ class StartupUnits:
 
     def is_ready(self, unit: str) -> bool:
         """Return whether all dependencies are complete."""
-        return all(one.satisfied for one in self.dependencies(unit))
+        return all(dependency.satisfied for dependency in self.dependencies(unit))
 
     def dependencies(self, unit: str) -> list[Dependency]:
-        return [Dependency(name, self.status(name)) for name in self._wanted.get(unit, ())]
+        return [Dependency(name, self.status(name)) for name in self._dependencies.get(unit, ())]
 
     def names(self) -> list[str]:
         """Return the registered units in order of registration."""
@@ -109,14 +109,14 @@ class StartupUnits:
 
     def _path(self, start: str, end: str) -> list[str]:
         """Return a path of dependencies between two units; [] when there is none."""
-        ways = [[start]]
+        paths = [[start]]
         seen = {start}
-        while ways:
-            way = ways.pop()
-            if way[-1] == end:
-                return way
-            for name in self._wanted.get(way[-1], ()):
+        while paths:
+            path = paths.pop()
+            if path[-1] == end:
+                return path
+            for name in self._dependencies.get(path[-1], ()):
                 if name not in seen:
                     seen.add(name)
-                    ways.append([*way, name])
+                    paths.append([*path, name])
         return []

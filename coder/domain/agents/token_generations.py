@@ -23,10 +23,10 @@ FIRST = Generation(0, used=True)
 def good(rotated: Sequence[Generation]) -> tuple[int, ...]:
     """Return the valid generations, oldest first."""
     everything = [FIRST, *rotated]
-    in_use = max(one.number for one in everything if one.used)
-    return tuple(sorted(one.number for one in everything if one.number >= in_use))
+    in_use = max(item.number for item in everything if item.used)
+    return tuple(sorted(item.number for item in everything if item.number >= in_use))
 
 
 def newest(rotated: Sequence[Generation]) -> int:
     """Return the generation to hand to a newly attached machine."""
-    return max(one.number for one in [FIRST, *rotated])
+    return max(item.number for item in [FIRST, *rotated])

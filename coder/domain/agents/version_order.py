@@ -21,10 +21,10 @@ def is_newer(theirs: str, ours: str) -> bool:
 
 
 def _rank(version: str) -> _Rank | None:
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    match = _VERSION.fullmatch(version)
+    if match is None:
         return None
-    identifiers = found[4].split(".") if found[4] else []
+    identifiers = match[4].split(".") if match[4] else []
     # A release comes after its pre-releases; numbers come before words, and fewer identifiers before more.
     parts = [(not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in identifiers]
-    return (int(found[1]), int(found[2]), int(found[3])), not identifiers, parts
+    return (int(match[1]), int(match[2]), int(match[3])), not identifiers, parts

@@ -130,8 +130,8 @@ def explain_wildcard(pattern: str) -> str:
 
 
 def parse_app_label(label: str) -> AppRequest | None:
-    """Return the application named by a host label: `[prefix---]app[--agent]--workspace--user`, app a slug or a port.
-    """
+    """Return the application named by a host label: `[prefix---]app[--agent]--workspace--user`, app a slug or a
+    port."""
     match = _LABEL.fullmatch(label)
     if match is None or len(label) > _MAX_LABEL:
         return None

@@ -17,10 +17,10 @@ _RUN_HERE = frozenset({"javascript", "data", "vbscript", "file", "blob", "filesy
 
 def explain_address(url: str) -> str:
     """Return why an address is not an acceptable link; "" when it is."""
-    found = _SCHEME.match(url)
-    if found is None:
+    match = _SCHEME.match(url)
+    if match is None:
         return "must be the address of another page or program, with its scheme"
-    scheme = found[1].lower()
+    scheme = match[1].lower()
     return f"must not be of the scheme {scheme!r}" if scheme in _RUN_HERE else ""
 
 

@@ -70,18 +70,18 @@ def diff(before: State | None, after: State | None, secret: Collection[str] = ()
 
     A new object is compared with empty values, a deleted one becomes empty.
     """
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for name in {**(before or {}), **(after or {})}:
         old = before.get(name) if before is not None else _empty_like((after or {}).get(name))
         new = after.get(name) if after is not None else _empty_like((before or {}).get(name))
         if old == new:
             continue
         if name in secret:
-            found[name] = {"secret": True}
+            results[name] = {"secret": True}
             continue
         values = {"old": old, "new": new}
-        found[name] = {key: value for key, value in values.items() if value is not None} | {"secret": False}
-    return dict(sorted(found.items()))
+        results[name] = {key: value for key, value in values.items() if value is not None} | {"secret": False}
+    return dict(sorted(results.items()))
 
 
 def _empty_like(value: Any) -> Any:

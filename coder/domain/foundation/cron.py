@@ -104,13 +104,13 @@ def _parse(spec: str, fields: tuple[Field, ...], *, optional_dow: bool) -> Sched
     if spec.startswith(("TZ=", "CRON_TZ=")):
         zone, spec = _split_zone(spec)
     if spec.startswith("@"):
-        found = _parse_descriptor(spec)
-        return replace(found, zone=zone) if isinstance(found, Schedule) else found
+        descriptor = _parse_descriptor(spec)
+        return replace(descriptor, zone=zone) if isinstance(descriptor, Schedule) else descriptor
     words = spec.split()
     low = len(fields) - 1 if optional_dow else len(fields)
     if not low <= len(words) <= len(fields):
-        wanted = f"exactly {low}" if low == len(fields) else f"{low} to {len(fields)}"
-        raise CronError(f"expected {wanted} fields, found {len(words)}: [{' '.join(words)}]")
+        expected = f"exactly {low}" if low == len(fields) else f"{low} to {len(fields)}"
+        raise CronError(f"expected {expected} fields, found {len(words)}: [{' '.join(words)}]")
     if len(words) < len(fields):
         words.append("*")
     if len(fields) == 5:

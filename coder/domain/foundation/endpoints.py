@@ -47,7 +47,7 @@ def _read_host(host: str) -> str:
     if host.startswith("["):
         inner = host[1:-1]
         if "%" in inner or not _is_address(IPv6Address, inner):
-            raise ValueError("what is in its brackets is no IPv6 address")
+            raise ValueError("the text in brackets is not an IPv6 address")
         return inner
     if ":" in host:
         raise ValueError("an IPv6 address must stand in brackets, a port behind them")

@@ -90,9 +90,9 @@ def _authority_problem(authority: str) -> str:
 
 
 def _host_problem(host: str) -> str:
-    found = _ESCAPE.search(host)
-    if found:
-        return f"invalid URL escape {go_quote(found.group(0))}"
+    match = _ESCAPE.search(host)
+    if match:
+        return f"invalid URL escape {go_quote(match.group(0))}"
     for escape in re.findall(r"%([0-9A-Fa-f]{2})", host):
         if int(escape, 16) < 0x80:  # only bytes beyond ASCII may be escaped in a host
             return f'invalid URL escape "%{escape}"'
@@ -103,5 +103,5 @@ def _host_problem(host: str) -> str:
 
 
 def _bad_escape(text: str) -> str:
-    found = _ESCAPE.search(text)
-    return f"invalid URL escape {go_quote(found.group(0))}" if found else ""
+    match = _ESCAPE.search(text)
+    return f"invalid URL escape {go_quote(match.group(0))}" if match else ""

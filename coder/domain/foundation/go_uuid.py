@@ -40,7 +40,7 @@ def parse_uuid(text: str) -> str | NotUuid:
 
 def read_uuid(text: str) -> UUID:
     """Return the UUID a request names. Raises ValueError with Go's words."""
-    found = parse_uuid(text)
-    if isinstance(found, NotUuid):
-        raise ValueError(found.reason)
-    return UUID(found)
+    uuid = parse_uuid(text)
+    if isinstance(uuid, NotUuid):
+        raise ValueError(uuid.reason)
+    return UUID(uuid)

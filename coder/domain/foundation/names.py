@@ -37,5 +37,5 @@ def is_word(text: str) -> bool:
 
 def name_from(text: str, fallback: str) -> str:
     """Return the nearest valid name to `text` (a file's, a host's), or `fallback` when no character is left."""
-    found = re.sub(r"[^a-zA-Z0-9]+", "-", text).strip("-")[:MAX_NAME].strip("-")
-    return found if is_name(found) else fallback
+    result = re.sub(r"[^a-zA-Z0-9]+", "-", text).strip("-")[:MAX_NAME].strip("-")
+    return result if is_name(result) else fallback

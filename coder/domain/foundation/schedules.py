@@ -42,8 +42,8 @@ class WeeklySchedule:
             if day.isoweekday() % 7 not in self.weekdays or not allowed_days >> day.weekday() & 1:
                 continue
             for hour in sorted(self.hours):
-                found = [moment for minute in self.minutes for moment in _moments(day, hour, minute, zone)]
-                later = [moment for moment in found if moment > now]
+                results = [moment for minute in self.minutes for moment in _moments(day, hour, minute, zone)]
+                later = [moment for moment in results if moment > now]
                 if later:
                     return min(later)
         return None
@@ -58,14 +58,14 @@ class WeeklySchedule:
 
 def _moments(day: date, hour: int, minute: int, zone: ZoneInfo) -> list[datetime]:
     """Return the moments at which a wall clock in `zone` shows that time: none (skipped), one or two (doubled)."""
-    found = []
+    results = []
     for fold in (0, 1):
         wall = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold)
         moment = wall.astimezone(UTC)
         back = moment.astimezone(zone)
-        if back.replace(tzinfo=None, fold=0) == wall.replace(tzinfo=None, fold=0) and moment not in found:
-            found.append(moment)
-    return found
+        if back.replace(tzinfo=None, fold=0) == wall.replace(tzinfo=None, fold=0) and moment not in results:
+            results.append(moment)
+    return results
 
 
 def parse_weekly(text: str, *, stored: bool = False) -> WeeklySchedule:
@@ -106,8 +106,8 @@ def _check_open_fields(text: str, kind: str) -> None:
     """Check that the open fields are `*`. Six words are read as a zone and five fields, whatever the first word is."""
     fields = text.split()
     if len(fields) < 5:
-        wanted = "expected schedule to consist of 5 fields with an optional CRON_TZ=<timezone> prefix"
-        raise ScheduleError(f"validate {kind} schedule: {wanted}")
+        expected = "expected schedule to consist of 5 fields with an optional CRON_TZ=<timezone> prefix"
+        raise ScheduleError(f"validate {kind} schedule: {expected}")
     if len(fields) == 6:
         del fields[0]
     if fields[2] != "*" or fields[3] != "*":

@@ -133,15 +133,15 @@ class Terms:
         return None if fault or not text else int(text)
 
     def list_of(self, key: str, read: Callable[[str], Value]) -> list[Value]:
-        """Return comma-separated values, each parsed by `read` (which raises ValueError); all errors share one refusal.
-        """
+        """Return comma-separated values, each parsed by `read` (which raises ValueError); all errors share one
+        refusal."""
         values = self.many(key)
         if not values or not values[0]:
             return []
-        found, faults = read_list([part for value in values for part in value.split(",")], read)
+        result, faults = read_list([part for value in values for part in value.split(",")], read)
         if faults:
             self.refuse(key, invalid_values(key, faults))
-        return found
+        return result
 
     def choices(self, key: str, allowed: Collection[str]) -> list[str]:
         """Return comma-separated words, each an item of `allowed`."""
@@ -211,14 +211,14 @@ def positive_fault(text: str) -> str:
 def read_list(parts: Iterable[str], read: Callable[[str], Value]) -> tuple[list[Value], list[str]]:
     """Return the values `read` parsed from each part, and the errors it raised (ValueError); with an error no value is
     kept."""
-    found: list[Value] = []
+    results: list[Value] = []
     faults: list[str] = []
     for part in parts:
         try:
-            found.append(read(part))
+            results.append(read(part))
         except ValueError as error:
             faults.append(str(error))
-    return ([] if faults else found), faults
+    return ([] if faults else results), faults
 
 
 def more_than_once(name: str, times: int) -> str:
@@ -238,13 +238,13 @@ def explain_time(text: str, layout: str = "2006-01-02T15:04:05Z07:00") -> str:
     """Return why a text is not an RFC 3339 time, or not a day, in Go's words: the first part of the layout that is
     missing."""
     at = text
-    for element, wanted in _TIME_PARTS if "T" in layout else _TIME_PARTS[:_DAY_PARTS]:
-        found = re.match(element, at)
-        if found is None:
-            return f'parsing time "{text}" as "{layout}": cannot parse "{at}" as "{wanted}"'
-        at = at[found.end() :]
-    said = f'extra text: "{at}"' if at else "day out of range"
-    return f'parsing time "{text}": {said}'
+    for element, expected in _TIME_PARTS if "T" in layout else _TIME_PARTS[:_DAY_PARTS]:
+        match = re.match(element, at)
+        if match is None:
+            return f'parsing time "{text}" as "{layout}": cannot parse "{at}" as "{expected}"'
+        at = at[match.end() :]
+    problem = f'extra text: "{at}"' if at else "day out of range"
+    return f'parsing time "{text}": {problem}'
 
 
 _TIME_PARTS = (

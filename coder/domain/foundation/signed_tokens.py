@@ -79,11 +79,11 @@ def _decode(text: str) -> bytes:
 
 def _json_untrusted(part: str) -> dict[str, Any]:
     try:
-        found = json.loads(_decode(part))
+        result = json.loads(_decode(part))
     except (ValueError, RecursionError) as error:
         if isinstance(error, TokenRefused):
             raise
         raise TokenRefused("parse JWS: invalid JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise TokenRefused("parse JWS: not an object")
-    return found
+    return result

@@ -48,12 +48,12 @@ def shares_cookies(host: str, other: str) -> bool:
     Ports do not matter, since cookies ignore them. Names with the same last two labels count: no list of public
     suffixes is used, so that `a.co.uk` is taken to be near `b.co.uk`.
     """
-    one, two = (split_untrusted(f"//{name}").hostname or "" for name in (host, other))
-    if one == two:
+    host_a, host_b = (split_untrusted(f"//{name}").hostname or "" for name in (host, other))
+    if host_a == host_b:
         return True
-    if _is_number(one) or _is_number(two):
+    if _is_number(host_a) or _is_number(host_b):
         return False
-    return "." in one and one.split(".")[-2:] == two.split(".")[-2:]
+    return "." in host_a and host_a.split(".")[-2:] == host_b.split(".")[-2:]
 
 
 def _is_number(host: str) -> bool:

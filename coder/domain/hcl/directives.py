@@ -61,14 +61,14 @@ class _Rendering:
 
     def _if(self, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         condition = self._evaluate(parse_expression_untrusted(part.source[2:]), scope)
-        yes, end = self._until(at + 1, scope, frozenset({"else", "endif"}))
-        no: Value = ""
+        if_true, end = self._until(at + 1, scope, frozenset({"else", "endif"}))
+        if_false: Value = ""
         if self._word(end) == "else":
-            no, end = self._until(end + 1, scope, frozenset({"endif"}))
+            if_false, end = self._until(end + 1, scope, frozenset({"endif"}))
         self._expect(end, "endif")
         if is_unknown(condition):
             return UNKNOWN, end + 1
-        return (yes if to_bool(condition) else no), end + 1
+        return (if_true if to_bool(condition) else if_false), end + 1
 
     def _for(self, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         match = _FOR.fullmatch(part.source)

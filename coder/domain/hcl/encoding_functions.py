@@ -21,8 +21,8 @@ def _digest(name: str) -> Function:
 
 
 def _json(text: str) -> Value:
-    found = json.loads(text, parse_float=v.read_number, parse_constant=v.read_number)
-    return v.well_formed(found) if "\\u" in text else found
+    result = json.loads(text, parse_float=v.read_number, parse_constant=v.read_number)
+    return v.well_formed(result) if "\\u" in text else result
 
 
 def _yaml(text: str) -> Value:

@@ -58,13 +58,13 @@ def _tuple(expression: tree.Tuple, scope: EvaluationScope) -> Value:
 
 
 def _object(expression: tree.Object, scope: EvaluationScope) -> Value:
-    found: dict[str, Value] = {}
+    results: dict[str, Value] = {}
     for key, value in expression.items:
         name = key.name if isinstance(key, tree.Variable) else evaluate(key, scope)
         if is_unknown(name):
             return UNTYPED
-        found[to_text(name)] = evaluate(value, scope)
-    return found
+        results[to_text(name)] = evaluate(value, scope)
+    return results
 
 
 def _variable(expression: tree.Variable, scope: EvaluationScope) -> Value:
@@ -190,7 +190,7 @@ def _calculated(sign: str, left: int | float, right: int | float) -> int | float
     # Decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3. A division that was cut off is not exact:
     # rounding to floats makes 1 / 3 * 3 equal 1, as with more digits.
     operate = _OPERATIONS[sign]
-    if max(len(repr(one).lstrip("-0.").replace(".", "")) for one in (left, right) if isinstance(one, float)) > 15:
+    if max(len(repr(item).lstrip("-0.").replace(".", "")) for item in (left, right) if isinstance(item, float)) > 15:
         return float(operate(left, right))
     return float(operate(Decimal(repr(left)), Decimal(repr(right))))
 
@@ -202,7 +202,9 @@ def _conditional(expression: tree.Conditional, scope: EvaluationScope) -> Value:
     condition = evaluate(expression.condition, scope)
     if is_unknown(condition):
         return UNKNOWN
-    chosen, other = (expression.yes, expression.no) if to_bool(condition) else (expression.no, expression.yes)
+    chosen, other = (
+        (expression.if_true, expression.if_false) if to_bool(condition) else (expression.if_false, expression.if_true)
+    )
     value = evaluate(chosen, scope)
     # Text keeps its type, so the other side need not be evaluated.
     return _of_common_type(value, other, scope) if isinstance(value, bool | int | float | list | dict) else value
@@ -264,10 +266,10 @@ def _for(expression: tree.ForExpression, scope: EvaluationScope) -> Value:
             names[expression.key_name] = key
         inner = scope.with_names(**names)
         if expression.condition is not None:
-            wanted = evaluate(expression.condition, inner)
-            if is_unknown(wanted):
+            condition = evaluate(expression.condition, inner)
+            if is_unknown(condition):
                 return UNTYPED
-            if not to_bool(wanted):
+            if not to_bool(condition):
                 continue
         result_key = None if expression.key is None else evaluate(expression.key, inner)
         results.append((result_key, evaluate(expression.value, inner)))
@@ -277,18 +279,18 @@ def _for(expression: tree.ForExpression, scope: EvaluationScope) -> Value:
 
 
 def _keyed(results: list[tuple[Value, Value]], *, grouped: bool) -> Value:
-    found: dict[str, Value] = {}
+    result: dict[str, Value] = {}
     for key, value in results:
         if is_unknown(key):
             return UNTYPED
         name = to_text(key)
         if grouped:
-            found.setdefault(name, []).append(value)
-        elif name in found:
+            result.setdefault(name, []).append(value)
+        elif name in result:
             raise EvaluationError(f"Two different items produced the key {name!r} in this 'for' expression.")
         else:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 def pairs(collection: Value) -> list[tuple[Value, Value]]:

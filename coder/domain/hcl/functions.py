@@ -35,7 +35,7 @@ def _strict(function: Function) -> Function:
     """Wrap a function: an unknown value anywhere in the arguments makes the result unknown."""
 
     def call(*arguments: Value) -> Value:
-        return UNKNOWN if any(v.has_unknown(one) for one in arguments) else function(*arguments)
+        return UNKNOWN if any(v.has_unknown(argument) for argument in arguments) else function(*arguments)
 
     return call
 
@@ -45,10 +45,14 @@ _TYPED = frozenset({"alltrue", "anytrue", "contains", "index", "issensitive", "k
 
 
 def _shallow(function: Function, *, typed: bool) -> Function:
-    """Wrap a function: only a wholly unknown argument makes the result unknown; collections may hold unknown elements.
-    """
+    """Wrap a function: only a wholly unknown argument makes the result unknown; collections may hold unknown
+    elements."""
 
     def call(*arguments: Value) -> Value:
-        return (UNKNOWN if typed else UNTYPED) if any(v.is_unknown(one) for one in arguments) else function(*arguments)
+        return (
+            (UNKNOWN if typed else UNTYPED)
+            if any(v.is_unknown(argument) for argument in arguments)
+            else function(*arguments)
+        )
 
     return call

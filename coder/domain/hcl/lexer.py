@@ -80,12 +80,12 @@ class Lexer:
 
     def tokens(self) -> list[Token]:
         """Return the tokens. Raises HclError."""
-        found: list[Token] = []
+        results: list[Token] = []
         while True:
             token = self._next()
-            found.append(token)
+            results.append(token)
             if token.kind == "end":
-                return found
+                return results
 
     def fail(self, message: str, at: int) -> HclError:
         line = self._text.count("\n", 0, at) + 1
@@ -168,7 +168,7 @@ class Lexer:
 
     def _heredoc_end(self, opening: re.Match[str]) -> int:
         closing = re.compile(rf"^[ \t]*{re.escape(opening.group(1))}[ \t]*\r?$", re.MULTILINE)
-        found = closing.search(self._text, opening.end(), self._end)
-        if not found:
+        match = closing.search(self._text, opening.end(), self._end)
+        if not match:
             raise self.fail(f"Unterminated heredoc {opening.group(1)}", opening.start())
-        return found.end()
+        return match.end()

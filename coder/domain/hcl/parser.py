@@ -61,10 +61,10 @@ def parse_expression_untrusted(text: str, name: str = "") -> Expression:
     """Parse a single expression. Raises HclError."""
     parser = _Parser(text, name)
     parser.skip_newlines()
-    found = parser.expression()
+    result = parser.expression()
     parser.skip_newlines()
     parser.expect("end", "Extra characters after expression")
-    return found
+    return result
 
 
 class _Parser(TokenCursor):
@@ -117,12 +117,12 @@ class _Parser(TokenCursor):
             if not self.accept("?"):
                 return condition
             self.skip_newlines()
-            yes = self.expression()
+            if_true = self.expression()
             self.skip_newlines()
             self.expect(":", "Missing false expression in conditional")
             self.skip_newlines()
-            no = self.expression()
-            return Conditional(self.span(start), condition, yes, no)
+            if_false = self.expression()
+            return Conditional(self.span(start), condition, if_true, if_false)
         finally:
             self._depth = depth - 1
 
@@ -373,11 +373,11 @@ class _Parser(TokenCursor):
         parser = _Parser(self._text, self._name, inside, end, line)
         parser._depth = self._enter()
         parser.skip_newlines()
-        found = parser.expression()
+        result = parser.expression()
         parser.skip_newlines()
         parser.expect("end", "Extra characters after interpolation expression")
         self._depth -= 1
-        return found
+        return result
 
     def _escape(self, index: int) -> tuple[str, int]:
         char = self._text[index + 1 : index + 2]

@@ -34,8 +34,8 @@ def laid_out(
 
 
 def _dedented(pieces: list[str | Expression]) -> list[str | Expression]:
-    """Remove the smallest indentation from all lines, as `<<-` does. A line whose break was stripped has no successor.
-    """
+    """Remove the smallest indentation from all lines, as `<<-` does. A line whose break was stripped has no
+    successor."""
     starts: list[int] = []
     spaces: list[int] = []
     begins = True
@@ -54,11 +54,11 @@ def _dedented(pieces: list[str | Expression]) -> list[str | Expression]:
 
 def _joined(pieces: list[str | Expression]) -> list[str | Expression]:
     """Join adjacent texts, composed (NFC) as all of Terraform's texts are; drop empty ones."""
-    found: list[str | Expression] = []
-    for piece in (unicodedata.normalize("NFC", one) if isinstance(one, str) else one for one in pieces):
-        last = found[-1] if found else None
+    results: list[str | Expression] = []
+    for piece in (unicodedata.normalize("NFC", piece) if isinstance(piece, str) else piece for piece in pieces):
+        last = results[-1] if results else None
         if isinstance(piece, str) and isinstance(last, str):
-            found[-1] = last + piece
+            results[-1] = last + piece
         elif piece != "":
-            found.append(piece)
-    return found
+            results.append(piece)
+    return results

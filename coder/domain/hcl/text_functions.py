@@ -26,20 +26,20 @@ def characters(text: str) -> list[str]:
     """Split into grapheme clusters: marks, joiners and variation selectors belong to the preceding character."""
     if text.isascii():
         return list(text)
-    found: list[str] = []
+    results: list[str] = []
     for char in text:
-        joined = found and (
+        joined = results and (
             unicodedata.combining(char)
             or unicodedata.category(char) in {"Mn", "Me", "Mc"}
             or char in "\u200d\ufe0f"
             or 0x1F3FB <= ord(char) <= 0x1F3FF
-            or found[-1].endswith("\u200d")
+            or results[-1].endswith("\u200d")
         )
         if joined:
-            found[-1] += char
+            results[-1] += char
         else:
-            found.append(char)
-    return found
+            results.append(char)
+    return results
 
 
 def _substr(text: str, start: int, length: int) -> str:
@@ -106,7 +106,7 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "format": lambda pattern, *rest: go_format(to_text(pattern), rest),
     "formatlist": lambda pattern, *rest: _formatlist(to_text(pattern), rest),
     "indent": lambda n, s: _indent(n, to_text(s)),
-    "join": lambda separator, *lists: to_text(separator).join(to_text(item) for one in lists for item in one),
+    "join": lambda separator, *lists: to_text(separator).join(to_text(item) for element in lists for item in element),
     "lower": lambda s: to_text(s).lower(),
     "regex": lambda pattern, s: _regex(to_text(pattern), to_text(s)),
     "regexall": lambda pattern, s: [_captured(match) for match in compile_re2(to_text(pattern)).finditer(to_text(s))],
@@ -130,7 +130,8 @@ TEXT_FUNCTIONS: dict[str, Function] = {
 
 
 def _formatlist(pattern: str, arguments: tuple[Value, ...]) -> list[str]:
-    length = max((len(one) for one in arguments if isinstance(one, list)), default=1)
+    length = max((len(argument) for argument in arguments if isinstance(argument, list)), default=1)
     return [
-        go_format(pattern, tuple(one[i] if isinstance(one, list) else one for one in arguments)) for i in range(length)
+        go_format(pattern, tuple(argument[i] if isinstance(argument, list) else argument for argument in arguments))
+        for i in range(length)
     ]

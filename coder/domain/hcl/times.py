@@ -87,18 +87,18 @@ _PIECE = re.compile(r"'(?:[^']|'')*'|'|([A-Za-z])\1*|[^A-Za-z']+")
 def _formatdate(pattern: Value, moment: Value) -> str:
     """Format a time: letters are its parts, literal text is quoted. Raises EvaluationError for unknown letters."""
     at = _time(moment)
-    found: list[str] = []
+    results: list[str] = []
     for match in _PIECE.finditer(to_text(pattern)):
         piece = match[0]
         if piece in _PARTS:
-            found.append(_PARTS[piece](at))
+            results.append(_PARTS[piece](at))
         elif piece.startswith("'") and len(piece) > 1:
-            found.append(piece[1:-1].replace("''", "'"))
+            results.append(piece[1:-1].replace("''", "'"))
         elif match[1] or piece == "'":
             raise EvaluationError(f"invalid date format {piece!r}")
         else:
-            found.append(piece)
-    return "".join(found)
+            results.append(piece)
+    return "".join(results)
 
 
 TIMES: dict[str, Callable[..., Value]] = {"formatdate": _formatdate, "timeadd": _timeadd, "timecmp": _timecmp}

@@ -127,8 +127,8 @@ class BinaryOperation(Expression):
 @dataclass(frozen=True, slots=True)
 class Conditional(Expression):
     condition: Expression
-    yes: Expression
-    no: Expression
+    if_true: Expression
+    if_false: Expression
 
 
 @dataclass(frozen=True, slots=True)

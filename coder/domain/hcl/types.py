@@ -43,7 +43,7 @@ def convert(value: Value, kind: tree.Expression | None, evaluate: Evaluate) -> V
         case tree.FunctionCall(name="tuple", arguments=(tree.Tuple(items=kinds),)):
             if not isinstance(value, list) or len(value) != len(kinds):
                 raise EvaluationError(f"a tuple of {len(kinds)} elements is required")
-            return [convert(item, one, evaluate) for item, one in zip(value, kinds, strict=True)]
+            return [convert(item, element, evaluate) for item, element in zip(value, kinds, strict=True)]
     return value
 
 
@@ -62,18 +62,18 @@ def _collection(name: str, value: Value, element: tree.Expression | None, evalua
 def _object(value: Value, shape: tree.Object, evaluate: Evaluate) -> Value:
     if not isinstance(value, dict):
         raise EvaluationError(f"an object is required, not {type_name(value)}")
-    found: dict[str, Value] = {}
+    results: dict[str, Value] = {}
     for key, kind in shape.items:
         name = key.name if isinstance(key, tree.Variable) else to_text(evaluate(key))
         optional = isinstance(kind, tree.FunctionCall) and kind.name == "optional"
         inner, default = _optional(kind) if isinstance(kind, tree.FunctionCall) and optional else (kind, None)
-        given = value.get(name)
+        item = value.get(name)
         if name not in value and not optional:
             raise EvaluationError(f'attribute "{name}" is required')
-        if given is None and default is not None:
-            given = evaluate(default)
-        found[name] = convert(given, inner, evaluate)
-    return found
+        if item is None and default is not None:
+            item = evaluate(default)
+        results[name] = convert(item, inner, evaluate)
+    return results
 
 
 def _optional(call: tree.FunctionCall) -> tuple[tree.Expression | None, tree.Expression | None]:

@@ -43,11 +43,11 @@ class SetValue(list[Value]):
 
     @staticmethod
     def of(items: list[Value]) -> SetValue:
-        found: list[Value] = []
+        results: list[Value] = []
         for item in items:
-            if item not in found:
-                found.append(item)
-        return SetValue(sorted(found, key=_order))
+            if item not in results:
+                results.append(item)
+        return SetValue(sorted(results, key=_order))
 
 
 def _order(value: Value) -> tuple[int, Any]:
@@ -76,8 +76,8 @@ def unify(items: list[Value]) -> list[Value]:
 
     Raises EvaluationError when there is no such type.
     """
-    known = [one for one in items if one is not None and not is_unknown(one)]
-    kinds = {_kind(one) for one in known}
+    known = [item for item in items if item is not None and not is_unknown(item)]
+    kinds = {_kind(item) for item in known}
     if "dynamic" in kinds or (len(kinds) < 2 and not kinds & {"list", "object"}):
         return items
     if kinds == {"list"}:
@@ -85,7 +85,7 @@ def unify(items: list[Value]) -> list[Value]:
     if kinds == {"object"}:
         return _unified_objects(items)
     if "string" in kinds and kinds <= {"string", "number", "bool"}:
-        return [one if one is None or is_unknown(one) else to_text(one) for one in items]
+        return [item if item is None or is_unknown(item) else to_text(item) for item in items]
     raise EvaluationError(f"values of different types: {', '.join(sorted(kinds))}")
 
 
@@ -96,33 +96,33 @@ def _kind(value: Value) -> str:
 
 
 def _unified_lists(items: list[Value]) -> list[Value]:
-    lists = [one for one in items if isinstance(one, list)]
-    if len({len(one) for one in lists}) == 1 and not any(isinstance(one, SetValue) for one in lists):
+    lists = [item for item in items if isinstance(item, list)]
+    if len({len(item) for item in lists}) == 1 and not any(isinstance(item, SetValue) for item in lists):
         columns = [unify(list(column)) for column in zip(*lists, strict=True)]
         rows = iter([list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in lists])
     else:
-        flat = iter(unify([item for one in lists for item in one]))
-        rows = iter([type(one)(next(flat) for _ in one) for one in lists])
-    return [next(rows) if isinstance(one, list) else one for one in items]
+        flat = iter(unify([item for element in lists for item in element]))
+        rows = iter([type(item)(next(flat) for _ in item) for item in lists])
+    return [next(rows) if isinstance(item, list) else item for item in items]
 
 
 def _unified_objects(items: list[Value]) -> list[Value]:
-    objects = [one for one in items if isinstance(one, dict)]
-    if len({frozenset(one) for one in objects}) == 1:
-        columns = {key: iter(unify([one[key] for one in objects])) for key in objects[0]}
-        rows = iter([{key: next(columns[key]) for key in one} for one in objects])
+    objects = [item for item in items if isinstance(item, dict)]
+    if len({frozenset(item) for item in objects}) == 1:
+        columns = {key: iter(unify([item[key] for item in objects])) for key in objects[0]}
+        rows = iter([{key: next(columns[key]) for key in item} for item in objects])
     else:
-        flat = iter(unify([item for one in objects for item in one.values()]))
-        rows = iter([{key: next(flat) for key in one} for one in objects])
-    return [next(rows) if isinstance(one, dict) else one for one in items]
+        flat = iter(unify([item for element in objects for item in element.values()]))
+        rows = iter([{key: next(flat) for key in item} for item in objects])
+    return [next(rows) if isinstance(item, dict) else item for item in items]
 
 
 OUT_OF_RANGE = "the number is out of range"
 
 
 def number(value: int | float) -> int | float:
-    """Convert to a number; whole numbers are ints however they were computed. Raises EvaluationError for other values.
-    """
+    """Convert to a number; whole numbers are ints however they were computed. Raises EvaluationError for other
+    values."""
     if isinstance(value, float) and not math.isfinite(value):
         raise EvaluationError(OUT_OF_RANGE)
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -167,12 +167,12 @@ def read_number(text: str) -> int | float:
         exact = Decimal(text)
         if exact == exact.to_integral_value() and abs(exact.adjusted()) <= _MAX_EXPONENT:
             return int(exact)
-        found = float(exact)
+        result = float(exact)
     except (ArithmeticError, ValueError, OverflowError) as problem:
         raise EvaluationError(OUT_OF_RANGE) from problem
-    if not math.isfinite(found):
+    if not math.isfinite(result):
         raise EvaluationError(OUT_OF_RANGE)
-    return found
+    return result
 
 
 def to_bool(value: Value) -> bool:

@@ -64,11 +64,11 @@ class _Reader:
         own: dict[str, Value] = {}
         for key, value in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
-                for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    found = self.value(one)
-                    if not isinstance(found, dict):
+                for item in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    result = self.value(item)
+                    if not isinstance(result, dict):
                         raise EvaluationError("only mappings can be merged")
-                    merged = {**found, **merged}
+                    merged = {**result, **merged}
             elif isinstance(key, yaml.ScalarNode):
                 name = _scalar(key)
                 own[key.value if name is None else to_text(name)] = self.value(value)

@@ -241,20 +241,20 @@ def _installations(known: _Known | None, auth_url: str) -> str:
 
 def _base(known: _Known, auth_url: str) -> str:
     """Return the base URL of a provider; a self-hosted one is identified by its login address."""
-    found = re.match(r"https?://[^/]+", auth_url)
-    return known.base if not found else found[0]
+    match = re.match(r"https?://[^/]+", auth_url)
+    return known.base if not match else match[0]
 
 
 def _joined(base: str, path: str, public: str) -> str:
-    """Return an address of the provider at `base`. A token of a self-hosted service is never sent to the `public` one.
-    """
+    """Return an address of the provider at `base`. A token of a self-hosted service is never sent to the `public`
+    one."""
     if not path.startswith("https://"):
         return base + path if base and path else ""
     if base == public:
         return path
-    for there, own in _OWN_API.items():
-        if path.startswith(there):
-            return base + own + path.removeprefix(there)
+    for public_path, own_path in _OWN_API.items():
+        if path.startswith(public_path):
+            return base + own_path + path.removeprefix(public_path)
     return ""
 
 
@@ -270,9 +270,9 @@ def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None) -> str:
 
 
 def _pkce(raw: Mapping[str, Any], known: _Known | None) -> bool:
-    given = raw.get("code_challenge_methods_supported")
-    if given is not None:
-        return "S256" in _words(given)
+    methods = raw.get("code_challenge_methods_supported")
+    if methods is not None:
+        return "S256" in _words(methods)
     return known.pkce if known is not None else True
 
 

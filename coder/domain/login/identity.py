@@ -101,14 +101,14 @@ def words_of(claims: Claims, field: str) -> list[str]:
 
 def mapped(words: Iterable[str], mapping: Mapping[str, Any], *, keep: bool = True) -> list[str]:
     """Map `words` to one or several names each; `keep` retains words without an entry."""
-    found: list[str] = []
+    result: list[str] = []
     for word in words:
         target = mapping.get(word)
         if target is None:
-            found += [word] if keep else []
+            result += [word] if keep else []
         else:
-            found += [target] if isinstance(target, str) else [str(item) for item in target]
-    return list(dict.fromkeys(found))
+            result += [target] if isinstance(target, str) else [str(item) for item in target]
+    return list(dict.fromkeys(result))
 
 
 def matching(words: Iterable[str], pattern: str | None) -> list[str]:
@@ -116,7 +116,7 @@ def matching(words: Iterable[str], pattern: str | None) -> list[str]:
     if not pattern:
         return list(words)
     try:
-        found = compiled(pattern)
+        result = compiled(pattern)
     except PatternProblem:
         return []
-    return [word for word in words if found.search(word)]
+    return [word for word in words if result.search(word)]

@@ -43,8 +43,8 @@ def may_be_legacy(*, public_client: bool) -> bool:
 
 
 def verifier_fits(challenge: str, verifier: str, *, legacy: bool = False) -> bool:
-    """Verify S256 of RFC 7636 section 4.6. A code without a challenge is unbound, and valid for `legacy` clients alone.
-    """
+    """Verify S256 of RFC 7636 section 4.6. A code without a challenge is unbound, and valid for `legacy` clients
+    alone."""
     if not challenge:
         return legacy and not verifier
     digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

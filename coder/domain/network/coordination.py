@@ -82,14 +82,14 @@ class _Tunnels:
         self._by_destination.setdefault(destination, set()).add(source)
 
     def remove(self, source: UUID, destination: UUID) -> None:
-        for table, one, other in (
+        for table, item, other in (
             (self._by_source, source, destination),
             (self._by_destination, destination, source),
         ):
-            if one in table:
-                table[one].discard(other)
-                if not table[one]:
-                    del table[one]
+            if item in table:
+                table[item].discard(other)
+                if not table[item]:
+                    del table[item]
 
     def remove_from(self, source: UUID) -> None:
         for destination in tuple(self._by_source.get(source, ())):
@@ -128,8 +128,8 @@ class Coordination:
         """(destination, peer): revocations that a disconnected destination must receive first."""
 
     def node_of(self, peer: UUID) -> CoordinatedNode | None:
-        found = self._peers.get(peer)
-        return found.node if found else None
+        result = self._peers.get(peer)
+        return result.node if result else None
 
     def is_present(self, peer: UUID) -> bool:
         """Return whether the peer has a stream."""
@@ -235,12 +235,12 @@ class Coordination:
 
     def cut(self, peer: UUID) -> list[Delivery]:
         """Revoke a peer's access: unlike for a lost peer, the others end their tunnels with it immediately."""
-        found = self._peers.get(peer)
-        return self._leave(found, NodeKind.DISCONNECTED, SHUT_OUT) if found is not None else []
+        result = self._peers.get(peer)
+        return self._leave(result, NodeKind.DISCONNECTED, SHUT_OUT) if result is not None else []
 
     def take_left_behind(self, peer: UUID) -> list[UUID]:
-        """Take the destinations of a peer that was just lost: their tunnels with it stay up as long as they are used.
-        """
+        """Take the destinations of a peer that was just lost: their tunnels with it stay up as long as they are
+        used."""
         return self._left_behind.pop(peer, [])
 
     def revoke(self, peer: UUID, destinations: Iterable[UUID]) -> list[Delivery]:
@@ -265,8 +265,8 @@ class Coordination:
 
     def overflow(self, connection: int) -> list[Delivery]:
         """Remove a peer that does not read its messages."""
-        told = [Delivery(connection, error=OVERFLOW, end=True)] if connection in self._connections else []
-        return [*told, *self._drop(connection, NodeKind.DISCONNECTED, OVERFLOW)]
+        delivery = [Delivery(connection, error=OVERFLOW, end=True)] if connection in self._connections else []
+        return [*delivery, *self._drop(connection, NodeKind.DISCONNECTED, OVERFLOW)]
 
     def close(self) -> list[Delivery]:
         """Notify and close every connection; the server stops."""
@@ -303,7 +303,9 @@ class Coordination:
         if destinations:
             self._left_behind[older.id] = destinations
         self._tunnels.remove_from(older.id)
-        return [told for other in destinations for told in self._take_back(other, older.id, NodeKind.LOST, "lost")]
+        return [
+            delivery for other in destinations for delivery in self._take_back(other, older.id, NodeKind.LOST, "lost")
+        ]
 
     def _release_keys(self, peer: _Peer) -> None:
         for key in peer.node.keys if peer.node is not None else ():
@@ -363,12 +365,12 @@ class Coordination:
         for pair in pairs:
             del self._revoked[pair]
             peer.sent.pop(pair[1], None)
-        updates = tuple(Update(gone, NodeKind.DISCONNECTED, SHUT_OUT) for _, gone in pairs)
+        updates = tuple(Update(departed, NodeKind.DISCONNECTED, SHUT_OUT) for _, departed in pairs)
         return [Delivery(peer.connection, updates)] if updates else []
 
-    def _take_back(self, peer_id: UUID, gone: UUID, kind: NodeKind, reason: str) -> list[Delivery]:
+    def _take_back(self, peer_id: UUID, departed: UUID, kind: NodeKind, reason: str) -> list[Delivery]:
         """Tell `peer_id` that `gone` left, if it ever received its node."""
         peer = self._peers.get(peer_id)
-        if peer is None or peer.sent.pop(gone, None) is None:
+        if peer is None or peer.sent.pop(departed, None) is None:
             return []
-        return [Delivery(peer.connection, (Update(gone, kind, reason),))]
+        return [Delivery(peer.connection, (Update(departed, kind, reason),))]

@@ -28,10 +28,10 @@ HTTP_PORT = 4
 def read_public_key(text: str) -> bytes | None:
     """Decode a WireGuard public key from base64; all zeros is not a key. None for anything else."""
     try:
-        found = base64.b64decode(text, validate=True)
+        result = base64.b64decode(text, validate=True)
     except ValueError:
         return None
-    return found if len(found) == KEY_SIZE and any(found) else None
+    return result if len(result) == KEY_SIZE and any(result) else None
 
 
 def agent_address(agent_id: UUID) -> IPv6Address:

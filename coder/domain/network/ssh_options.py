@@ -13,7 +13,7 @@ def ssh_option(text: str) -> tuple[str, str]:
 
     A single line: text after a line end would be a setting of its own, or another host's.
     """
-    found = _OPTION.fullmatch(text.strip())
-    if found is None or not text.isprintable():
+    match = _OPTION.fullmatch(text.strip())
+    if match is None or not text.isprintable():
         raise ValueError("an SSH setting has a name and a value")
-    return found[1], found[2]
+    return match[1], match[2]

@@ -40,7 +40,7 @@ ALWAYS = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHA
 
 def cipher_list(names: Sequence[str], *, allow_weak: bool) -> str:
     """Return OpenSSL's list of the suites. Raises ValueError for an unknown or weak one, with a text for users."""
-    found = []
+    results = []
     for name in names:
         if name in ALWAYS:
             continue
@@ -49,7 +49,7 @@ def cipher_list(names: Sequence[str], *, allow_weak: bool) -> str:
         spelled = SOUND.get(name) or WEAK.get(name)
         if spelled is None:
             raise ValueError(f"{name} is no cipher suite this server knows")
-        found.append(spelled)
-    if not found:
-        raise ValueError("none of the suites is for TLS 1.2, which the server would then refuse to speak")
-    return ":".join(found)
+        results.append(spelled)
+    if not results:
+        raise ValueError("no suite is for TLS 1.2, so the server would refuse it")
+    return ":".join(results)

@@ -83,7 +83,7 @@ TEMPLATES: tuple[MessageTemplate, ...] = (
         name="Chats Auto-Archived",
         group="Chat Events",
         title="Chats were archived",
-        body="Chats nobody used for a while were archived.",
+        body="Chats without recent activity were archived.",
         actions='[{"url": "{{base_url}}/agents?archived=archived", "label": "View chats"}]',
     ),
     MessageTemplate(
@@ -231,7 +231,7 @@ TEMPLATES: tuple[MessageTemplate, ...] = (
         title='Template "{{.Labels.template}}" has been deprecated',
         body=(
             "The template **{{.Labels.template}}** has been deprecated:\n\n> {{.Labels.message}}\n\nNew workspaces "
-            "cannot be made of it; those that exist go on working."
+            "cannot use it; existing ones keep working."
         ),
         actions=(
             '[{"url": "{{base_url}}/workspaces?filter=owner%3Ame+template%3A{{.Labels.template}}", "label": "See '

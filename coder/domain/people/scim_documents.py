@@ -34,12 +34,12 @@ def canonical(document: Mapping[str, object]) -> dict[str, object]:
 def patched(document: Mapping[str, object]) -> dict[str, object]:
     """Return the fields a canonical PATCH sets: its operations (RFC 7644 section 3.5.2) after the fields that providers
     send directly. Raises ValueError as `canonical` does, and for an unknown operation on `active`."""
-    found = {name: value for name, value in document.items() if name != "Operations"}
+    result = {name: value for name, value in document.items() if name != "Operations"}
     operations = document.get("Operations")
     for item in operations if isinstance(operations, list) else ():
         if isinstance(item, Mapping):
-            found |= _set_by(_named(item, _OPERATION))
-    return found
+            result |= _set_by(_named(item, _OPERATION))
+    return result
 
 
 def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
@@ -57,12 +57,12 @@ def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
 
 
 def _merged(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    results: dict[str, object] = {}
     for name, value in fields:
-        if name in found and found[name] != value:
+        if name in results and results[name] != value:
             raise ValueError(f"{name} is there twice.")
-        found[name] = value
-    return found
+        results[name] = value
+    return results
 
 
 def _read(name: str, value: object) -> object:
@@ -86,10 +86,10 @@ def _email(item: dict[str, object]) -> dict[str, object]:
 
 
 def _truth(value: object) -> bool:
-    found = _TRUTH.get(value.lower()) if isinstance(value, str) else value
-    if not isinstance(found, bool):
+    result = _TRUTH.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(result, bool):
         raise ValueError("active must be true or false.")
-    return found
+    return result
 
 
 def _set_by(operation: Mapping[str, object]) -> dict[str, object]:

@@ -156,5 +156,5 @@ def reap_error(kind: ReapKind) -> str:
 def reap_log_outputs(kind: ReapKind) -> list[str]:
     """Return the last lines in the log of a reaped job."""
     rule = "=" * 20
-    said = f"Coder: Build has been detected as {kind} for {reap_minutes(kind)} minutes and will be terminated."
-    return ["", rule, said, rule, ""]
+    message = f"Coder: Build has been detected as {kind} for {reap_minutes(kind)} minutes and will be terminated."
+    return ["", rule, message, rule, ""]

@@ -44,8 +44,8 @@ class OtherOrganization:
 class OtherProvisioner:
     """The daemon cannot run this kind of template."""
 
-    wanted: str
-    found: tuple[str, ...]
+    required: str
+    supported: tuple[str, ...]
 
 
 Unfit = OtherOrganization | OtherProvisioner | Mismatch
@@ -97,12 +97,12 @@ def places(waiting: Iterable[Wanted], daemons: Iterable[Offer], *, strict: bool 
     ordered = order(waiting)
     kinds = {(daemon.organization_id, daemon.provisioners, tuple(sorted(daemon.tags.items()))) for daemon in daemons}
     offers = [Offer(organization, types, dict(tags)) for organization, types, tags in kinds]
-    takers = [
+    eligible = [
         frozenset(number for number, offer in enumerate(offers) if fits(job, offer, strict=strict)) for job in ordered
     ]
-    found: dict[UUID, QueuePlace] = {}
+    results: dict[UUID, QueuePlace] = {}
     for index, job in enumerate(ordered):
-        mine = takers[index]
-        rivals = [other for other, others in enumerate(takers) if mine & others]
-        found[job.job_id] = QueuePlace(rivals.index(index) + 1, len(rivals)) if mine else NO_PLACE
-    return found
+        own_eligible = eligible[index]
+        rivals = [other for other, others in enumerate(eligible) if own_eligible & others]
+        results[job.job_id] = QueuePlace(rivals.index(index) + 1, len(rivals)) if own_eligible else NO_PLACE
+    return results

@@ -110,7 +110,7 @@ def explain_daemon(job: Wanted, daemon: Daemon, now: datetime, *, strict: bool =
 
 
 def _worst(daemon: Daemon, unfit: Sequence[Unfit]) -> Reason:
-    reasons = [_reason(daemon, one, len(unfit)) for one in unfit]
+    reasons = [_reason(daemon, item, len(unfit)) for item in unfit]
     return max(reasons, key=lambda one: _ORDER.index(one.code))
 
 
@@ -118,15 +118,15 @@ def _reason(daemon: Daemon, unfit: Unfit, misses: int) -> Reason:
     match unfit:
         case OtherOrganization():
             return Reason(daemon, "other_organization", misses=misses)
-        case OtherProvisioner(wanted, found):
-            return Reason(daemon, "other_provisioner", wanted=wanted, found=", ".join(found), misses=misses)
+        case OtherProvisioner(required, supported):
+            return Reason(daemon, "other_provisioner", wanted=required, found=", ".join(supported), misses=misses)
         case ExtraTags(keys):
             return Reason(daemon, "reserved", key=", ".join(keys), misses=misses)
-        case WrongTag(key, wanted, found):
+        case WrongTag(key, required, actual):
             code: ReasonCode = "scope" if key in {SCOPE, OWNER} else "wrong_tag"
-            return Reason(daemon, code, key, wanted, found, misses)
-        case MissingTag(key, wanted):
-            return Reason(daemon, "scope" if key in {SCOPE, OWNER} else "lacks_tag", key, wanted, misses=misses)
+            return Reason(daemon, code, key, required, actual, misses)
+        case MissingTag(key, required):
+            return Reason(daemon, "scope" if key in {SCOPE, OWNER} else "lacks_tag", key, required, misses=misses)
 
 
 def explain_text(reason: Reason) -> str:
@@ -143,13 +143,13 @@ def explain_text(reason: Reason) -> str:
             since = reason.daemon.unreachable_since
             return f"is unreachable over the mesh since {_when(since)}" if since else "is unreachable over the mesh"
         case "key_revoked":
-            return "fits, but its provisioner key was deleted"
+            return "matches, but its provisioner key was deleted"
         case "reserved":
             return f"is kept for jobs with tags, because it has {reason.key} (--provisioner-strict-tags)"
         case "lacks_tag":
             return f"lacks tag {reason.key}={reason.wanted}{_more(reason)}"
         case "wrong_tag":
-            return f"has {reason.key}={reason.found}, the job wants {reason.key}={reason.wanted}{_more(reason)}"
+            return f"has {reason.key}={reason.found}, the job requires {reason.key}={reason.wanted}{_more(reason)}"
         case "scope":
             return _scope_text(reason)
         case "other_provisioner":
@@ -159,10 +159,10 @@ def explain_text(reason: Reason) -> str:
 
 
 def _scope_text(reason: Reason) -> str:
-    theirs = reason.daemon.offer.tags
-    if theirs.get(SCOPE) == SCOPE_USER:
-        return f"runs jobs of the user {theirs.get(OWNER, '')} only (scope=user)"
-    return "runs jobs of the organization, this one wants a provisioner of its owner (scope=user)"
+    daemon_tags = reason.daemon.offer.tags
+    if daemon_tags.get(SCOPE) == SCOPE_USER:
+        return f"runs jobs of the user {daemon_tags.get(OWNER, '')} only (scope=user)"
+    return "runs jobs of the organization, this one requires a provisioner of its owner (scope=user)"
 
 
 def _more(reason: Reason) -> str:
@@ -206,7 +206,7 @@ def find_remedy(job: Wanted, reasons: Sequence[Reason]) -> Remedy:
     notes = []
     if job.tags.get(SCOPE) == SCOPE_USER:
         notes.append(f"The provisioner must be started by the user {job.tags.get(OWNER, '')}.")
-    nearest = next((one for one in reasons if not one.may_take and one.code != "other_organization"), None)
+    nearest = next((reason for reason in reasons if not reason.may_take and reason.code != "other_organization"), None)
     text = f"{nearest.daemon.name} {explain_text(nearest)}" if nearest is not None else ""
     return Remedy(tags, " ".join(words), text, tuple(notes))
 

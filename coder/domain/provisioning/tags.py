@@ -50,7 +50,7 @@ class MissingTag:
     """The daemon has no tag `key`."""
 
     key: str
-    wanted: str
+    required: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class WrongTag:
     """The daemon has another value for `key`."""
 
     key: str
-    wanted: str
-    found: str
+    required: str
+    actual: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ Mismatch = MissingTag | WrongTag | ExtraTags
 def explain_mismatch(job: Tags, daemon: Tags, *, strict: bool = False) -> list[Mismatch]:
     """Return every reason why a daemon with tags `daemon` must not run a job with tags `job`; empty when it may."""
     reasons: list[Mismatch] = []
-    for key, wanted in sorted(job.items()):
+    for key, required in sorted(job.items()):
         if key not in daemon:
-            reasons.append(MissingTag(key, wanted))
-        elif daemon[key] != wanted:
-            reasons.append(WrongTag(key, wanted, daemon[key]))
+            reasons.append(MissingTag(key, required))
+        elif daemon[key] != required:
+            reasons.append(WrongTag(key, required, daemon[key]))
     if strict and dict(job) == dict(UNTAGGED) and (extra := sorted(set(daemon) - set(job))):
         reasons.append(ExtraTags(tuple(extra)))
     return reasons

@@ -198,11 +198,11 @@ class ModuleScope:
         children = self.children(name)
         if children is None:
             return UNTYPED
-        found = {key: _Namespace(child.output) for key, child in children.items()}
+        results = {key: _Namespace(child.output) for key, child in children.items()}
         attributes = located.block.body.attributes
         if "for_each" in attributes:
-            return {str(key): value for key, value in found.items()}
-        return list(found.values()) if "count" in attributes else found.get(None, UNTYPED)
+            return {str(key): value for key, value in results.items()}
+        return list(results.values()) if "count" in attributes else results.get(None, UNTYPED)
 
     def children(self, name: str) -> dict[Value, ModuleScope] | None:
         """Return the instances of the module called `name` by their keys, None when its files are missing."""
@@ -223,7 +223,7 @@ class ModuleScope:
         if folder is None:
             return None
         source = read_source(self._files, folder)
-        found: dict[Value, ModuleScope] = {}
+        results: dict[Value, ModuleScope] = {}
         for instance in self.expand(located):
             try:
                 self.scope.budget.spend(_COST_OF_MODULE)
@@ -232,10 +232,10 @@ class ModuleScope:
             index = "" if instance.key is None else f"[{to_json(instance.key)}]"
             arguments = _LazyArguments(self, attributes, instance.scope)
             address = f"{self.address}module.{name}{index}."
-            found[instance.key] = ModuleScope(
+            results[instance.key] = ModuleScope(
                 self._files, source, self.request, address, arguments, self.scope.budget, path
             )
-        return found
+        return results
 
     def output(self, name: str) -> Value:
         located = next(self.source.of("output", name), None)
@@ -272,9 +272,9 @@ class ModuleScope:
         attributes = located.block.body.attributes
         instances = self.expand(located)
         if "for_each" in attributes:
-            return {str(one.key): compute(one) for one in instances}
+            return {str(instance.key): compute(instance) for instance in instances}
         if "count" in attributes:
-            return [compute(one) for one in instances]
+            return [compute(instance) for instance in instances]
         return compute(instances[0])
 
     def _parameter_object(self, instance: Instance) -> Value:
@@ -320,7 +320,7 @@ class ModuleScope:
 
     def walk(self) -> list[ModuleScope]:
         """Return this module and all modules below it."""
-        names = [one.block.labels[0] for one in self.source.of("module") if one.block.labels]
+        names = [item.block.labels[0] for item in self.source.of("module") if item.block.labels]
         children = [child for name in names for child in (self.children(name) or {}).values()]
         return [self, *(inner for child in children for inner in child.walk())]
 

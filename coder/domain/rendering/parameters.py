@@ -43,7 +43,7 @@ def diagnostic(summary: str, detail: str, code: str = "", severity: str = "error
 def render(files: Files, request: RenderRequest) -> Rendered:
     """Render all parameters of a template. Never fails: evaluation errors become diagnostics."""
     world = ModuleScope(files, read_source(files), request)
-    found: list[tuple[Json, Instance]] = []
+    results: list[tuple[Json, Instance]] = []
     problems: list[Json] = []
     for inner in world.walk():
         problems.extend(_missing_modules(inner))
@@ -51,12 +51,12 @@ def render(files: Files, request: RenderRequest) -> Rendered:
             for instance in inner.expand(located) if len(located.block.labels) == 2 else ():
                 built = _build(instance)
                 if isinstance(built, dict):
-                    found.append((built, instance))
+                    results.append((built, instance))
                 else:
                     problems.extend(built)
-    found.sort(key=lambda one: (one[0]["order"], one[0]["name"].encode()))
-    problems.extend(_duplicates(found))
-    return Rendered([one for one, _ in found], problems, world, [instance.reference for _, instance in found])
+    results.sort(key=lambda one: (one[0]["order"], one[0]["name"].encode()))
+    problems.extend(_duplicates(results))
+    return Rendered([item for item, _ in results], problems, world, [instance.reference for _, instance in results])
 
 
 def _label(located: Located) -> tuple[str, ...]:
@@ -83,8 +83,8 @@ def _duplicates(found: list[tuple[Json, Instance]]) -> Iterator[Json]:
     for name, instances in by_name.items():
         if len(instances) > 1:
             places = "".join(
-                f'block "{one.reference}" at {one.located.file}:{one.located.block.span.line},1-5\n'
-                for one in instances
+                f'block "{instance.reference}" at {instance.located.file}:{instance.located.block.span.line},1-5\n'
+                for instance in instances
             )
             yield diagnostic(
                 f'Found {len(instances)} duplicate parameters with name "{name}", this is not allowed', places
@@ -147,8 +147,8 @@ class _Parameter:
             form_type = "error"
         validations = [self._validation(scope) for scope in self._blocks("validation")]
         default = instance.world.evaluate(instance.attribute("default"), instance.scope)
-        given = instance.world.request.inputs.get(self._name)
-        value = default if given is None else given
+        submitted = instance.world.request.inputs.get(self._name)
+        value = default if submitted is None else submitted
         required = "default" not in instance.located.block.body.attributes
         self._check(value, required, form_type, options, validations)
         return {
@@ -161,7 +161,7 @@ class _Parameter:
             "mutable": _flag(instance, "mutable"),
             "default_value": _wire_value(default, ""),
             "icon": _text(instance, "icon"),
-            "options": [{**one, "value": _wire_value(one["value"], "")} for one in options],
+            "options": [{**option, "value": _wire_value(option["value"], "")} for option in options],
             "validations": validations,
             "required": required,
             "order": _whole(instance, "order") or 0,
@@ -185,7 +185,7 @@ class _Parameter:
         collection = instance.world.evaluate(block.body.attributes.get("for_each"), instance.scope)
         iterator = block.body.attributes.get("iterator")
         name = iterator.name if isinstance(iterator, tree.Variable) else kind
-        content = next((one for one in block.body.blocks if one.type == "content"), None)
+        content = next((item for item in block.body.blocks if item.type == "content"), None)
         if content is None or v.is_unknown(collection) or not isinstance(collection, dict | list):
             return
         for key, value in pairs(collection):
@@ -233,12 +233,12 @@ class _Parameter:
             detail = "Only one validation block is allowed"
             self._problems.append(diagnostic("Multiple 'validation' blocks found", detail))
             return
-        known = [one for one in options if isinstance(one["value"], str)]
+        known = [option for option in options if isinstance(option["value"], str)]
         body = {
             "type": self._kind,
             "form_type": form_type,
             "option": known,
-            "validation": [rule_body(one) for one in validations],
+            "validation": [rule_body(validation) for validation in validations],
         }
         if v.is_unknown(value):
             self._check_unknown(value)
@@ -246,19 +246,19 @@ class _Parameter:
             self._check_missing(body, required)
         else:
             text = as_text(value)
-            found = list(rules.check_options(body)) or list(rules.check_value(body, text, None, ()))
-            self._problems += [diagnostic(one.summary, one.detail) for one in found]
+            result = list(rules.check_options(body)) or list(rules.check_value(body, text, None, ()))
+            self._problems += [diagnostic(item.summary, item.detail) for item in result]
 
     def _check_unknown(self, value: Value) -> None:
         # Only a value from for_each is reported; any other may still arrive.
         default = self._instance.attribute("default")
         if isinstance(default, tree.HclAttribute) and default.of == tree.Variable(default.of.span, "each"):
             known_type = value is not UNTYPED
-            what = "unknown, it likely includes a reference without a value" if known_type else "not valid"
+            problem = "unknown, it likely includes a reference without a value" if known_type else "not valid"
             detail = (
                 "The value of a parameter is required to be sourced (default or input) for the parameter to function."
             )
-            self._problems.append(diagnostic(f"Parameter value is {what}", detail))
+            self._problems.append(diagnostic(f"Parameter value is {problem}", detail))
 
     def _check_missing(self, body: Json, required: bool) -> None:
         if not required:

@@ -16,8 +16,8 @@ def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> 
     presets: list[Json] = []
     default_name = ""
     for world in rendered.world.walk():
-        found = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda one: one.block.labels)
-        for instance in (instance for located in found for instance in world.expand(located)):
+        result = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda one: one.block.labels)
+        for instance in (instance for located in result for instance in world.expand(located)):
             preset = _preset(instance)
             if preset["prebuilds"] is not None:
                 preset["diagnostics"] = _try_out(files, request, preset)
@@ -35,7 +35,7 @@ def _preset(instance: Instance) -> Json:
         return instance.world.evaluate(instance.attribute(name), instance.scope)
 
     parameters = value("parameters")
-    prebuilds = next((one for one in instance.located.block.body.blocks if one.type == "prebuilds"), None)
+    prebuilds = next((block for block in instance.located.block.body.blocks if block.type == "prebuilds"), None)
     instances = (
         None
         if prebuilds is None
@@ -45,9 +45,9 @@ def _preset(instance: Instance) -> Json:
         "name": value("name") if isinstance(value("name"), str) else "",
         "default": value("default") is True or value("default") == "true",
         "parameters": {
-            name: v.to_text(given)
-            for name, given in (parameters if isinstance(parameters, dict) else {}).items()
-            if isinstance(given, str | int | float)
+            name: v.to_text(setting)
+            for name, setting in (parameters if isinstance(parameters, dict) else {}).items()
+            if isinstance(setting, str | int | float)
         },
         "prebuilds": None if prebuilds is None else {"instances": instances if isinstance(instances, int) else 0},
         "diagnostics": [],

@@ -39,7 +39,7 @@ class TemplateSource:
                 yield located
 
     def locals(self) -> dict[str, Expression]:
-        return {name: value for one in self.of("locals") for name, value in one.block.body.attributes.items()}
+        return {name: value for item in self.of("locals") for name, value in item.block.body.attributes.items()}
 
 
 class ParsedFiles(Mapping[str, bytes]):
@@ -135,6 +135,6 @@ def module_folder(files: Files, parent: str, source: str, key: str) -> str | Non
 def _installed(files: Files) -> dict[str, str]:
     try:
         modules = json.loads(files[".terraform/modules/modules.json"])["Modules"]
-        return {one["Key"]: posixpath.normpath(one["Dir"]) for one in modules}
+        return {module["Key"]: posixpath.normpath(module["Dir"]) for module in modules}
     except (KeyError, TypeError, ValueError):
         return {}

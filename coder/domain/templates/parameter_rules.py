@@ -72,8 +72,8 @@ def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Com
         return allowed[0], None
     if given in allowed:
         return given, None
-    elsewhere = given in ALLOWED_FORM_TYPES[kind, not has_options]
-    when = f" when options {'exist' if has_options else 'do not exist'}" if elsewhere else ""
+    allowed_otherwise = given in ALLOWED_FORM_TYPES[kind, not has_options]
+    when = f" when options {'exist' if has_options else 'do not exist'}" if allowed_otherwise else ""
     detail = (
         f'"form_type" attribute="{given}" is not supported for "type"="{kind}"{when}, '
         f"choose one of [{' '.join(allowed)}]"
@@ -144,9 +144,9 @@ def check_value(parameter: Body, value: str, previous: str | None, path: Path) -
 
 def _first(*checks: Iterator[Complaint]) -> Iterator[Complaint]:
     for check in checks:
-        found = list(check)
-        if found:
-            yield from found
+        results = list(check)
+        if results:
+            yield from results
             return
 
 
@@ -238,8 +238,8 @@ _GO_SENTENCES = {
 
 def _go_regexp_sentence(problem: str) -> str:
     """Translate the library's error into Go's words: `word: location` -> "Go's words: `location`"."""
-    word, _, place = problem.partition(": ")
-    return f"{_GO_SENTENCES.get(word, word)}: `{place}`"
+    word, _, location = problem.partition(": ")
+    return f"{_GO_SENTENCES.get(word, word)}: `{location}`"
 
 
 def _number_problem(validation: Body, value: str, previous: str | None) -> str:

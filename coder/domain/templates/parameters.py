@@ -158,8 +158,8 @@ def _explain_regex(definition: Definition, value: str) -> str | None:
         return f'{_INVALID}; the pattern "{pattern}" is not a regular expression'
     if matches:
         return None
-    said = _custom(definition, value) or "the value does not match"
-    return f'{_INVALID}; {said} (value "{value}" does not match "{pattern}")'
+    message = _custom(definition, value) or "the value does not match"
+    return f'{_INVALID}; {message} (value "{value}" does not match "{pattern}")'
 
 
 def _explain_change(definition: Definition, before: str, value: str) -> str | None:

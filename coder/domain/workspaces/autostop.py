@@ -91,12 +91,12 @@ def bumped_deadline(
     if deadline is None or bump_ms <= 0:
         return None
     bump = timedelta(milliseconds=bump_ms)
-    wanted = now + bump
-    if next_autostart is not None and now < next_autostart <= wanted and ttl_ms:
-        wanted = next_autostart + timedelta(milliseconds=ttl_ms)
+    target = now + bump
+    if next_autostart is not None and now < next_autostart <= target and ttl_ms:
+        target = next_autostart + timedelta(milliseconds=ttl_ms)
     if maximum is not None:
-        wanted = min(wanted, maximum)
-    return wanted if wanted - deadline >= bump * BUMP_SHARE else None
+        target = min(target, maximum)
+    return target if target - deadline >= bump * BUMP_SHARE else None
 
 
 DEFAULT_QUIET_HOURS = "CRON_TZ=UTC 0 0 * * *"

@@ -34,10 +34,10 @@ def read_inventory(state: bytes) -> list[Remainder] | None:
     try:
         resources = json.loads(state)["resources"]
         return [
-            found
+            item
             for resource in resources
             if resource.get("mode") == "managed" and not resource["type"].startswith(_BOOKKEEPING)
-            for found in (_remainder(resource, instance) for instance in resource.get("instances") or [])
+            for item in (_remainder(resource, instance) for instance in resource.get("instances") or [])
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

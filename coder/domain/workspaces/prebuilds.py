@@ -93,16 +93,16 @@ def plan(
     """Return the plan for this turn."""
     lifetime = timedelta(seconds=expire_after_seconds)
     expired = [
-        one
-        for one in existing
-        if one.is_running and (one.is_outdated or (lifetime and now - one.created_at > lifetime))
+        item
+        for item in existing
+        if item.is_running and (item.is_outdated or (lifetime and now - item.created_at > lifetime))
     ]
-    gone = {one.id for one in expired}
-    living = [one for one in existing if one.id not in gone and not one.has_failed]
-    surplus = sorted((one for one in living if one.is_running), key=lambda one: one.created_at)
+    expired_ids = {item.id for item in expired}
+    living = [item for item in existing if item.id not in expired_ids and not item.has_failed]
+    surplus = sorted((item for item in living if item.is_running), key=lambda one: one.created_at)
     too_many = max(len(living) - desired, 0)
     delete = [*expired, *surplus[:too_many]]
     missing = max(desired - len(living), 0)
     if failures.at_limit or failures.waits(now):
         missing = 0
-    return Plan(min(missing, AT_ONCE), tuple(one.id for one in delete if not one.is_busy))
+    return Plan(min(missing, AT_ONCE), tuple(item.id for item in delete if not item.is_busy))

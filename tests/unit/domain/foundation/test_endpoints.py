@@ -1,4 +1,4 @@
-"""Where a server is said to be found."""
+"""Endpoints of servers."""
 
 from __future__ import annotations
 

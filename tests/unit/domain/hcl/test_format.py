@@ -45,7 +45,7 @@ def test_verbs(pattern: str, arguments: tuple[Any, ...], text: str) -> None:
         ("%[3]s", ("a",), "not enough arguments"),
     ],
 )
-def test_what_does_not_fit_is_refused(pattern: str, arguments: tuple[Any, ...], said: str) -> None:
+def test_mismatched_arguments_are_refused(pattern: str, arguments: tuple[Any, ...], said: str) -> None:
     with pytest.raises(EvaluationError, match=said):
         go_format(pattern, arguments)
 
@@ -59,7 +59,7 @@ def test_a_width_costs_no_memory() -> None:
 
 
 @pytest.mark.parametrize("said", ["20000", "0020000", "30000", "9" * 5000])
-def test_a_precision_cuts_texts_where_it_says(said: str) -> None:
+def test_precision_truncates_text(said: str) -> None:
     text = "x" * 25_000
     assert go_format(f"%.{said}s", (text,)) == text[: min(int(said[:9]), len(text))]
     assert go_format(f"%.{said}q", (text,)) == f'"{text[: min(int(said[:9]), len(text))]}"'
