@@ -1,7 +1,7 @@
-"""The web terminal: /api/v2/workspaceagents/{agent}/pty, a WebSocket whose bytes are the agent's, both ways.
+"""The web terminal: /api/v2/workspaceagents/{agent}/pty, a WebSocket that carries the agent's bytes both ways.
 
-Reached by page address as well as by script, so who may not see the workspace gets the page "not found" instead of
-JSON (recorded).
+Browsers open it by address as well as by script, so a caller without access to the workspace gets the page "not found"
+instead of JSON (recorded).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def _may_open(agent_id: UUID) -> AgentPlace | None:
 async def without_upgrade(agent: str) -> Response:
     place = await _may_open(path_uuid(agent))
     caller = await optional_caller()
-    # Recorded: a plain request tells nobody but the workspace's owner that there is something.
+    # Recorded: a plain request reveals the terminal to the workspace's owner only.
     mine = place is not None and caller is not None and place.owner_id == caller.user.id
     return needs_upgrade() if mine else _page()
 
@@ -70,7 +70,7 @@ async def without_upgrade(agent: str) -> Response:
     limit=LIMIT,
 )
 async def terminal(agent: str) -> Response | None:
-    """Copies until the terminal ends or the caller is cancelled (the browser went away)."""
+    """Copy bytes until the terminal ends or the caller is cancelled (the browser disconnected)."""
     agent_id = path_uuid(agent)
     ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
     holder = await session_handover.opens_terminal(context(), ticket, agent_id) if ticket else None

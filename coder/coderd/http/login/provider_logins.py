@@ -1,4 +1,4 @@
-"""Logging in through identity providers: to the provider and back, and changing from a password to that."""
+"""Logins through identity providers: the redirect there and back, and the conversion from a password to a provider."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def github_callback() -> Response:
     if not code:
         state = await _begin_state("github")
         if by_device:
-            # The dashboard shows the code to type at GitHub, then comes back here with the device's code.
+            # The dashboard shows the code to enter at GitHub, then returns here with the device's code.
             return to_provider(f"/login/device?state={quote(state)}", state)
         return to_endpoint(github_login.endpoint(ctx), state)
     convert = await _conversion(check_state("github"), "github")
@@ -152,11 +152,11 @@ async def github_device() -> Response:
 
 
 async def _begin_state(login_type: str) -> str:
-    """A new state, or that of the conversion this browser has begun. Raises Unauthenticated for any other."""
+    """Return a new state, or that of the conversion this browser has begun. Raises Unauthenticated for any other."""
     state = request.args.get("oidc_merge_state", "")
     if not state:
         return new_state(login_type)
-    # A state that somebody else chose would let them finish this login, or have it end in their account.
+    # A state chosen by an attacker would let the attacker finish this login, or make it end in the attacker's account.
     await provider_login.begun_conversion(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
     return state
 
@@ -166,7 +166,7 @@ async def _conversion(state: str, login_type: str) -> provider_login.Conversion 
 
 
 async def enter(attempt: Attempt) -> Response:
-    """A session in a cookie and the page the person wanted, or a page that says why not."""
+    """Set a session cookie and redirect to the requested page, or show the reason for refusal."""
     try:
         token = await provider_login.sign_in(context(), attempt)
     except LoginRefused as error:
@@ -184,14 +184,15 @@ async def enter(attempt: Attempt) -> Response:
 
 
 def check_provider_error(name: str) -> None:
-    """Raises Invalid with what the provider says went wrong there."""
+    """Raise Invalid with the provider's error."""
     error = request.args.get("error", "")
     if error:
         raise Invalid(f"Encountered error in {name} process: {error}", request.args.get("error_description", ""))
 
 
 def to_endpoint(endpoint: ProviderEndpoint, state: str, nonce: str = "") -> Response:
-    """`to_provider` for a new conversation with an authorization server, by PKCE where it knows that."""
+    """Redirect as `to_provider` does, starting a new conversation with an authorization server, by PKCE where
+    supported."""
     verifier = endpoint.new_verifier()
     response = to_provider(authorize_url(endpoint, state, verifier, nonce), state)
     if verifier:
@@ -200,7 +201,8 @@ def to_endpoint(endpoint: ProviderEndpoint, state: str, nonce: str = "") -> Resp
 
 
 def verifier_of(endpoint: ProviderEndpoint) -> str:
-    """What this browser's conversation began with. Raises Unauthenticated when it must have one and has none."""
+    """Return the PKCE verifier of this browser's conversation. Raises Unauthenticated when it is required and
+    missing."""
     verifier = request.cookies.get(VERIFIER_COOKIE, "")
     if endpoint.pkce and not verifier:
         raise Unauthenticated(f'Cookie "{VERIFIER_COOKIE}" must be provided.')
@@ -208,7 +210,7 @@ def verifier_of(endpoint: ProviderEndpoint) -> str:
 
 
 def to_provider(url: str, state: str) -> Response:
-    """Sends the person there, remembering in cookies what to compare and where to go afterwards."""
+    """Redirect to the provider, with cookies for the comparison and the final page."""
     response = moved(url)
     for name, value in ((STATE_COOKIE, state), (REDIRECT_COOKIE, local_path(request.args.get("redirect", "")))):
         response.headers.add("Set-Cookie", cookie(name, value))
@@ -216,23 +218,24 @@ def to_provider(url: str, state: str) -> Response:
 
 
 def cookie(name: str, value: str) -> str:
-    """A cookie of the way to a provider and back; it lives as long as the browser's session."""
+    """Return a cookie of the login flow; it lives as long as the browser's session."""
     return f"{name}={value}; Path=/; HttpOnly{_secure()}; SameSite=Lax"
 
 
 def forget(response: Response, *names: str) -> None:
-    """Ends cookies of the way: they have served."""
+    """Delete the cookies of the login flow."""
     for name in names:
         response.headers.add("Set-Cookie", f"{name}=; Path=/; Max-Age=0; HttpOnly{_secure()}; SameSite=Lax")
 
 
 def new_state(purpose: str) -> str:
-    """A state to send along; `purpose` says what it may end in, as one cookie serves all ways to providers."""
+    """Return a new state; `purpose` restricts its use, as one cookie serves the flows of all providers."""
     return f"{purpose}.{secrets.token_urlsafe(32)}"
 
 
 def check_state(purpose: str) -> str:
-    """The state, equal in query and cookie: only what began in this browser, for that purpose, ends in it.
+    """Return the state, equal in query and cookie: only a flow that began in this browser, for that purpose, may end in
+    it.
 
     Raises Invalid, Unauthenticated.
     """
@@ -250,7 +253,7 @@ def check_state(purpose: str) -> str:
 
 
 def local_path(text: str) -> str:
-    """A path on this site, whatever address was asked for: a login must not send people elsewhere."""
+    """Return a path on this site for any requested address: a login must not redirect users elsewhere."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -261,7 +264,7 @@ def local_path(text: str) -> str:
 
 
 def moved(url: str, status: int = 307) -> Response:
-    """A redirect with the body browsers of old want."""
+    """Return a redirect with the body that old browsers need."""
     response = Response(f'<a href="{escape(url)}">See there</a>.\n\n', status)
     response.headers["Content-Type"] = "text/html; charset=utf-8"
     response.headers["Location"] = url
@@ -275,7 +278,7 @@ def _secure() -> str:
 
 @route(blueprint, "GET", "/oidc-claims", scope="user:read_personal", answers=OIDCClaimsResponse)
 async def get_claims() -> Response:
-    """What the OpenID provider said of the user at the last login; empty before the first."""
+    """Return the OpenID provider's claims of the user from the last login; empty before the first."""
     user = caller().user
     require(subject(), "read_personal", user_resource(user.id))
     if user.login_type != "oidc":
@@ -296,7 +299,7 @@ async def get_claims() -> Response:
     audit=Audited("convert_login", "create", "view"),
 )
 async def post_convert_login(user: str) -> Response:
-    """(state, cookie, expiry): proof for the provider's callback that the user asked."""
+    """Return (state, cookie, expiry): proof for the provider's callback that the user started the conversion."""
     row = await users.resolve_user(context(), subject(), user)
     require(subject(), "update_personal", user_resource(row.id))
     body = await read_body(ConvertLoginRequest)

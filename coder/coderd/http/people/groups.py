@@ -30,7 +30,7 @@ blueprint = Blueprint("groups", __name__, url_prefix="/api/v2")
     answers=list[Group],
 )
 async def get_groups() -> Response:
-    """Those the caller may read, with their members."""
+    """Return the groups the caller may read, with their members."""
     query = Query()
     ids = query.uuids("group_ids")
     organization, has_member = query.one("organization"), query.one("has_member")
@@ -64,7 +64,7 @@ async def get_group(group: str) -> Response:
     audit=Audited("group", "write"),
 )
 async def patch_group(group: str) -> Response:
-    """Empty and absent fields stay as they are."""
+    """Change a group. Empty and absent fields are kept."""
     group_id = path_uuid(group)
     await groups.load_group(context(), subject(), group_id, "update")
     body = await read_body(PatchGroupRequest)
@@ -93,7 +93,7 @@ async def get_members(group: str) -> Response:
 
 @route(blueprint, "GET", "/organizations/<organization>/groups", scope="group:read", answers=list[Group])
 async def get_organization_groups(organization: str) -> Response:
-    """Those the caller may read, with their members."""
+    """Return the groups the caller may read, with their members."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await groups.list_groups(context(), subject(), organization=str(row.id)))
 
@@ -137,7 +137,7 @@ async def get_organization_group(organization: str, name: str) -> Response:
     answers=GroupMembersResponse,
 )
 async def get_organization_group_members(organization: str, name: str) -> Response:
-    """One page of the members the caller may see: all of them, or oneself."""
+    """Return one page of the members the caller may see: all of them, or only the caller."""
     row = await resolve_organization(context(), subject(), organization)
     return await _members(await groups.load_group_by_name(context(), subject(), row, name))
 

@@ -1,7 +1,7 @@
-"""`@route`: puts a view at its address and stands in front of it with what the declaration says.
+"""`@route`: registers a view at its address and enforces its declaration.
 
 From outside to inside: authentication, the scope of the key, the audit entry, the view. The decorated function itself
-stays as it was written.
+is unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
 WEBSOCKET = "WEBSOCKET"
 _STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT, Unscoped.APPLICATION, Unscoped.STREAM})
-"""Who may send something before anybody knows who it is."""
+"""Callers that may send a body before authentication."""
 
 
 def route(
@@ -50,7 +50,7 @@ def route(
     budget: Budget | Sequence[Budget] = (),
     asks_itself: bool = False,
 ) -> Callable[[View], View]:
-    """Declares the view below it. The words are those of `declarations.Route`; several rules are the same view."""
+    """Declare the view below it. The parameters are those of `declarations.Route`; several rules share the view."""
 
     def add(view: View) -> View:
         methods = (method,) if isinstance(method, str) else tuple(method)
@@ -104,7 +104,7 @@ def _guarded(said: Route) -> Callable[..., Awaitable[Any]]:
 
 
 def _within_scope(view: Callable[..., Awaitable[Any]], scope: Scope) -> Callable[..., Awaitable[Any]]:
-    """The view, for keys that reach as far as the route."""
+    """Wrap the view for keys whose scope covers the route."""
     wanted = named(scope)
     if not wanted:
         return view

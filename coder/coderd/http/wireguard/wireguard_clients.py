@@ -1,4 +1,4 @@
-"""Plain WireGuard clients of a user, and what their configurations say about this server."""
+"""Plain WireGuard clients of a user, and the server section of their configurations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ blueprint = Blueprint("wireguard_clients", __name__, url_prefix="/api/v2")
 
 @route(blueprint, "GET", "/wireguard", scope="api_key:read", answers=WireguardServer)
 async def get_server() -> Response:
-    """What every configuration says about this server."""
+    """Return the server section of every configuration."""
     return reply(await clients.server_view(context()))
 
 
 @route(blueprint, "GET", "/users/<user>/wireguard-clients", scope="api_key:read", answers=list[WireguardClient])
 async def get_clients(user: str) -> Response:
-    """A user's clients, expired ones too."""
+    """Return a user's clients, expired ones too."""
     row = await users.resolve_user(context(), subject(), user)
     return reply(await clients.list_clients(context(), subject(), row))
 
@@ -45,7 +45,7 @@ async def get_clients(user: str) -> Response:
     refuses=(409,),
 )
 async def post_client(user: str) -> Response:
-    """What every configuration says about this server."""
+    """Create a client."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(CreateWireguardClientRequest)
     made = await clients.add_client(context(), subject(), row, body, origin())
@@ -54,14 +54,14 @@ async def post_client(user: str) -> Response:
 
 @route(blueprint, "GET", "/users/<user>/wireguard-clients/<client>", scope="api_key:read", answers=WireguardClient)
 async def get_client(user: str, client: str) -> Response:
-    """By name or id."""
+    """Return a client by name or id."""
     row = await users.resolve_user(context(), subject(), user)
     return reply(await clients.get_client(context(), subject(), row, client))
 
 
 @route(blueprint, "DELETE", "/users/<user>/wireguard-clients/<client>", scope="api_key:delete", status=204)
 async def delete_client(user: str, client: str) -> Response:
-    """By name or id; it is cut off when the transaction's notice arrives, milliseconds later."""
+    """Delete a client by name or id; it is disconnected when the transaction's notice arrives, milliseconds later."""
     row = await users.resolve_user(context(), subject(), user)
     await clients.remove_client(context(), subject(), row, client, origin())
     return no_content()

@@ -26,9 +26,9 @@ def test_away_counts_from_the_first_failure() -> None:
 def test_a_question_without_an_answer_counts() -> None:
     clock = FakeClock()
     availability = Availability(clock.monotonic)
-    availability.asked()
+    availability.query_started()
     clock.advance(7)
-    availability.asked()
+    availability.query_started()
     assert availability.away_for() == 7
     clock.advance(1)
     availability.failed(TimeoutError())
