@@ -98,8 +98,8 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     @wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        shown = agents.authenticate_agent(context(), credentials())
-        g.place = await counted(shown, lambda found: f"agent {found.agent.id}", count_request)
+        authentication = agents.authenticate_agent(context(), credentials())
+        g.place = await counted(authentication, lambda found: f"agent {found.agent.id}", count_request)
         # Not the owner's own account: a workspace that sends too much must not block the owner, who can repair it.
         known_as(f"agents of {g.place.owner_id}")
         return await view(*args, **kwargs)
@@ -144,8 +144,8 @@ async def patch_logs() -> Response:
 async def post_log_source() -> Response:
     """Create a log source; repeating the request changes nothing."""
     body = await read_body(_Source)
-    made = await agents.add_log_source(context(), place(), body.id, body.display_name, body.icon)
-    return reply(made, 201)
+    source = await agents.add_log_source(context(), place(), body.id, body.display_name, body.icon)
+    return reply(source, 201)
 
 
 @route(blueprint, "GET", "/me/gitsshkey", scope=AGENT, answers=AgentGitSSHKey, refuses=(403, 404))
@@ -350,11 +350,11 @@ async def get_listening_ports(agent: str) -> Response:
     return reply(await agent_http.listening_ports(context(), subject(), path_uuid(agent)))
 
 
-def _as_agent_said(found: AgentAnswer) -> Response:
-    if not found.kind.startswith("application/json"):
-        said = found.body[:4096].decode(errors="replace")
-        return reply({"message": f'unexpected non-JSON response "{found.kind}"', "detail": said}, found.status)
-    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+def _agent_response(result: AgentAnswer) -> Response:
+    if not result.kind.startswith("application/json"):
+        text = result.body[:4096].decode(errors="replace")
+        return reply({"message": f'unexpected non-JSON response "{result.kind}"', "detail": text}, result.status)
+    return Response(result.body, result.status, content_type="application/json; charset=utf-8")
 
 
 @route(blueprint, "GET", "/<id:agent>/containers/watch", scope="workspace:read", others={426: TEXT})
@@ -376,7 +376,7 @@ async def watch_containers(agent: str) -> None:
 async def get_containers(agent: str) -> Response:
     """Return the agent's response to `path`, unchanged."""
     result = await agent_http.pass_through(context(), subject(), path_uuid(agent), "GET", "/api/v0/containers")
-    return _as_agent_said(result)
+    return _agent_response(result)
 
 
 @route(
@@ -390,7 +390,7 @@ async def recreate_container(agent: str, container: str) -> Response:
     """Return the agent's response to `path`, unchanged."""
     path = f"/api/v0/containers/devcontainers/{path_uuid(container)}/recreate"
     result = await agent_http.pass_through(context(), subject(), path_uuid(agent), "POST", path)
-    return _as_agent_said(result)
+    return _agent_response(result)
 
 
 @route(
@@ -400,4 +400,4 @@ async def delete_container(agent: str, container: str) -> Response:
     """Return the agent's response to `path`, unchanged."""
     path = f"/api/v0/containers/devcontainers/{path_uuid(container)}"
     result = await agent_http.pass_through(context(), subject(), path_uuid(agent), "DELETE", path)
-    return _as_agent_said(result)
+    return _agent_response(result)

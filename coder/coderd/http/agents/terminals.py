@@ -55,8 +55,8 @@ async def without_upgrade(agent: str) -> Response:
     place = await _may_open(path_uuid(agent))
     caller = await optional_caller()
     # Recorded: a plain request reveals the terminal to the workspace's owner only.
-    mine = place is not None and caller is not None and place.owner_id == caller.user.id
-    return needs_upgrade() if mine else _page()
+    is_own = place is not None and caller is not None and place.owner_id == caller.user.id
+    return needs_upgrade() if is_own else _page()
 
 
 @route(
@@ -76,10 +76,12 @@ async def terminal(agent: str) -> Response | None:
     holder = await session_handover.opens_terminal(context(), ticket, agent_id) if ticket else None
     if holder is not None:
         return await _attach(agent_id, Visitor(Credentials(), holder))
-    who = await optional_caller()
-    if who is None or await _may_open(agent_id) is None:
+    visitor = await optional_caller()
+    if visitor is None or await _may_open(agent_id) is None:
         return _page()
-    return await while_signed_in(who, functools.partial(_attach, agent_id, Visitor(who.credentials, who.user.id)))
+    return await while_signed_in(
+        visitor, functools.partial(_attach, agent_id, Visitor(visitor.credentials, visitor.user.id))
+    )
 
 
 async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:

@@ -124,24 +124,24 @@ async def post_device(provider: str) -> Response:
 async def callback(provider: str) -> Response:
     """Redirect to the provider, or handle its redirect back with a code."""
     ctx = context()
-    who = await optional_caller()
-    if who is None:
-        there = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
-        return moved("/login?" + urlencode({"message": SIGNED_OUT, "redirect": there}), 303)
+    requester = await optional_caller()
+    if requester is None:
+        target = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
+        return moved("/login?" + urlencode({"message": SIGNED_OUT, "redirect": target}), 303)
     try:
         result = external_auth.find_provider(ctx, provider)
     except NotFound:
         return await page(f"external-auth/{provider}")  # the page reports that the provider does not exist
     if result.device_flow:
         return await page(f"external-auth/{provider}")  # the dashboard shows the code to enter there
-    require(who.subject, "update_personal", user_resource(who.user.id))
+    require(requester.subject, "update_personal", user_resource(requester.user.id))
     check_provider_error("oidc")
     endpoint = external_auth.endpoint_of(ctx, result)
     code = request.args.get("code", "")
     if not code:
         return to_endpoint(endpoint, new_state(_purpose(result)))
     check_state(_purpose(result))
-    await external_auth.link(ctx, result, who.user.id, code, verifier_of(endpoint))
+    await external_auth.link(ctx, result, requester.user.id, code, verifier_of(endpoint))
     wanted = request.cookies.get(REDIRECT_COOKIE, "")
     response = moved(local_path(wanted) if wanted not in {"", "/"} else f"/external-auth/{result.id}")
     forget(response, STATE_COOKIE, REDIRECT_COOKIE, VERIFIER_COOKIE)
@@ -154,6 +154,6 @@ def _purpose(provider: ExternalProvider) -> str:
 
 def _me(action: str) -> UUID:
     """Return the caller, whose key must allow the action on personal objects."""
-    who = caller()
-    require(who.subject, action, user_resource(who.user.id))
-    return who.user.id
+    requester = caller()
+    require(requester.subject, action, user_resource(requester.user.id))
+    return requester.user.id

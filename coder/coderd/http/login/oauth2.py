@@ -244,8 +244,8 @@ def _with_query(uri: str, values: Mapping[str, str]) -> str:
 
 
 def _to_login() -> Response:
-    there = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
-    target = "/login?" + urlencode({"message": SIGNED_OUT, "redirect": there})
+    location = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
+    target = "/login?" + urlencode({"message": SIGNED_OUT, "redirect": location})
     response = Response(f'<a href="{quote(target, safe="/?&=%+")}">See Other</a>.\n\n', 303)
     response.headers["Content-Type"] = "text/html; charset=utf-8"
     response.headers["Location"] = target
@@ -298,13 +298,13 @@ async def post_tokens() -> Response:
 
 
 def _shown_for_tokens(form: Mapping[str, str]) -> str:
-    wanted = _SHOWN.get(form.get("grant_type", ""))
-    if wanted is None:
+    field = _SHOWN.get(form.get("grant_type", ""))
+    if field is None:
         raise GrantError("unsupported_grant_type", "The grant type is missing or not supported")
     client_id, _ = named_client(form)
-    if not form.get(wanted) or not client_id:
+    if not form.get(field) or not client_id:
         raise GrantError("invalid_request", MALFORMED)
-    return form[wanted]
+    return form[field]
 
 
 def _granted(tokens: Tokens) -> Response:

@@ -196,8 +196,8 @@ async def get_settings() -> Response:
 async def put_settings() -> Response:
     """Change the settings; None keeps a setting."""
     body = await read_body(OAuth2ProviderSettings)
-    wanted = body.dynamic_client_registration_enabled
-    allowed = await oauth2_apps.change_settings(context(), subject(), None if wanted is UNSET else bool(wanted))
+    enabled = body.dynamic_client_registration_enabled
+    allowed = await oauth2_apps.change_settings(context(), subject(), None if enabled is UNSET else bool(enabled))
     return reply(OAuth2ProviderSettings(dynamic_client_registration_enabled=allowed))
 
 

@@ -31,12 +31,12 @@ async def by_client(check: Callable[[Form], str]) -> tuple[Form, Client]:
     RateLimited."""
     try:
         form = await read_form()
-        shown = check(form)
+        credential = check(form)
         client = await oauth2_grants.prove_client(context(), *named_client(form))
     except (GrantError, Refusal):
         await count_request(None)
         raise
-    await count_request(await oauth2_grants.account_of(context(), client, shown))
+    await count_request(await oauth2_grants.account_of(context(), client, credential))
     await oauth2_grants.note_use(context(), client)
     return form, client
 

@@ -71,11 +71,11 @@ async def oidc_callback() -> Response:
     state = check_state("oidc")
     convert = await _conversion(state, "oidc")
     granted = await exchange(ctx, endpoint, code, verifier_of(endpoint))
-    told = await provider.told(granted, oidc.nonce_of(state) if endpoint.nonce else "")
+    claims = await provider.told(granted, oidc.nonce_of(state) if endpoint.nonce else "")
     config = ctx.config
     try:
         person = person_of(
-            told.merged,
+            claims.merged,
             ClaimFields(config.oidc_email_field, config.oidc_username_field, config.oidc_name_field),
             domains=config.oidc_email_domain,
             ignore_verified=config.oidc_ignore_email_verified,
@@ -87,7 +87,7 @@ async def oidc_callback() -> Response:
             "oidc",
             person,
             granted,
-            {"id_token_claims": told.id_token, "user_info_claims": told.user_info, "merged_claims": told.merged},
+            {"id_token_claims": claims.id_token, "user_info_claims": claims.user_info, "merged_claims": claims.merged},
             allow_signups=config.oidc_allow_signups,
             signups_disabled=config.oidc_signups_disabled_text,
             ip=remote_ip(),
@@ -248,7 +248,7 @@ def check_state(purpose: str) -> str:
     if not hmac.compare_digest(cookie.encode(), state.encode()):
         raise Unauthenticated("State mismatched.")
     if state.rpartition(".")[0].removeprefix(provider_login.CONVERT) != purpose:
-        raise Unauthenticated("State mismatched.", "What was begun in this browser last is something else. Begin anew.")
+        raise Unauthenticated("State mismatched.", "This browser has started another login since. Start again.")
     return state
 
 

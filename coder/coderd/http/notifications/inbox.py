@@ -37,8 +37,8 @@ class ReadStatus(msgspec.Struct):
 async def get_inbox() -> Response:
     query = Query()
     before = query.uuid("starting_before")
-    wanted = _selection(query, "starting_before")
-    return reply(await inbox.list_inbox(context(), subject().user_id, wanted, before=before))
+    selection = _selection(query, "starting_before")
+    return reply(await inbox.list_inbox(context(), subject().user_id, selection, before=before))
 
 
 def _selection(query: Query, *others: str) -> InboxSelection:
@@ -84,15 +84,15 @@ async def watch_inbox() -> None:
     """Send new notifications as they arrive; the connection stays open until either side disconnects. `format` is
     `markdown`, the stored form, or `plaintext`."""
     ctx, query = context(), Query(arguments=websocket.args.to_dict(flat=False))
-    wanted, plain = _selection(query, "format"), query.text("format") == "plaintext"
+    selection, plain = _selection(query, "format"), query.text("format") == "plaintext"
 
     async def show(answer: GetInboxNotificationResponse) -> None:
-        shown = inbox.in_plain_text(answer) if plain else answer
-        await websocket.send(msgspec.json.encode(shown).decode())
+        converted = inbox.in_plain_text(answer) if plain else answer
+        await websocket.send(msgspec.json.encode(converted).decode())
 
     async with trio.open_nursery() as nursery:
         # Subscribes first: a client with an open stream receives every message from then on.
-        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, wanted, show)
+        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, selection, show)
         await websocket.accept()
         await ctx.stopping.wait()
         nursery.cancel_scope.cancel()

@@ -50,7 +50,7 @@ async def get_groups() -> Response:
 @route(blueprint, "GET", "/groups/<id:group>", scope="group:read", query={"exclude_members": bool}, answers=Group)
 async def get_group(group: str) -> Response:
     row = await groups.load_group(context(), subject(), path_uuid(group))
-    return await _shown(row)
+    return await _group_response(row)
 
 
 @route(
@@ -125,7 +125,7 @@ async def post_group(organization: str) -> Response:
 )
 async def get_organization_group(organization: str, name: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
-    return await _shown(await groups.load_group_by_name(context(), subject(), row, name))
+    return await _group_response(await groups.load_group_by_name(context(), subject(), row, name))
 
 
 @route(
@@ -142,11 +142,11 @@ async def get_organization_group_members(organization: str, name: str) -> Respon
     return await _members(await groups.load_group_by_name(context(), subject(), row, name))
 
 
-async def _shown(row: GroupRow) -> Response:
+async def _group_response(row: GroupRow) -> Response:
     with_members = not Query().boolean("exclude_members")
     return reply(await groups.show(context(), subject(), row, with_members=with_members))
 
 
 async def _members(row: GroupRow) -> Response:
-    wanted = asked_page("Invalid member search query.")
-    return reply(await groups.members_page(context(), subject(), row, wanted))
+    page = asked_page("Invalid member search query.")
+    return reply(await groups.members_page(context(), subject(), row, page))

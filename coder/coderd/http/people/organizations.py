@@ -105,8 +105,8 @@ async def delete_organization(organization: str) -> Response:
 )
 async def get_members(organization: str) -> Response:
     row = await _organization(organization)
-    wanted = _member_query(Query().text("q"))
-    members, _ = await organizations.list_members(context(), subject(), row, wanted)
+    page = _member_query(Query().text("q"))
+    members, _ = await organizations.list_members(context(), subject(), row, page)
     titles = await organizations.role_titles(context(), row.id, members)
     return reply([organizations.member_with_user_view(member, titles) for member in members])
 
@@ -121,8 +121,8 @@ async def get_members(organization: str) -> Response:
 )
 async def get_paginated_members(organization: str) -> Response:
     row = await _organization(organization)
-    wanted = asked_page("Invalid member search query.")
-    members, count = await organizations.list_members(context(), subject(), row, wanted)
+    page = asked_page("Invalid member search query.")
+    members, count = await organizations.list_members(context(), subject(), row, page)
     titles = await organizations.role_titles(context(), row.id, members)
     return reply(
         PaginatedMembersResponse(
@@ -133,13 +133,13 @@ async def get_paginated_members(organization: str) -> Response:
 
 def _member_query(text: str) -> UserFilter:
     terms = parse_query(text, "user_id")
-    wanted = UserFilter(
+    page = UserFilter(
         only_id=terms.uuid("user_id"),
         include_system=bool(terms.boolean("include_system")),
         github_com_user_id=terms.int64("github_user_id") or None,
     )
     check_terms(terms, "Invalid organization member search query.")
-    return wanted
+    return page
 
 
 @route(
@@ -217,8 +217,8 @@ async def get_available_users(organization: str, user: str) -> Response:
     await users.find_person(context(), subject(), user)
     if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
         raise Forbidden
-    found, _ = await users.list_users(context(), subject(), asked_page())
-    return reply([user_views.minimal_user(item) for item in found if row.id in item.organization_ids])
+    rows, _ = await users.list_users(context(), subject(), asked_page())
+    return reply([user_views.minimal_user(item) for item in rows if row.id in item.organization_ids])
 
 
 async def _organization(reference: str) -> OrganizationRow:

@@ -40,8 +40,8 @@ def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Res
         key = context().config.scim_auth_header
         if not key:
             return _disabled()
-        shown = request.headers.get("Authorization", "")
-        if not (key.equals(shown) or key.equals(shown.removeprefix("Bearer ").strip())):
+        header = request.headers.get("Authorization", "")
+        if not (key.equals(header) or key.equals(header.removeprefix("Bearer ").strip())):
             return _error(401, "invalidAuthorization")
         known_as("scim")
         let_in()  # providers send many users, and each takes a while
@@ -84,17 +84,17 @@ def _error(status: int, detail: str) -> Response:
 async def get_config() -> Response:
     if not context().config.scim_auth_header:
         return _disabled()
-    no = {"supported": False}
+    unsupported = {"supported": False}
     return _scim(
         {
             "schemas": ["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"],
             "documentationUri": f"{context().config.docs_url}/admin/users/oidc-auth#scim",
             "patch": {"supported": True},
-            "bulk": {**no, "maxOperations": 0, "maxPayloadSize": 0},
-            "filter": {**no, "maxResults": 0},
-            "changePassword": no,
-            "sort": no,
-            "etag": no,
+            "bulk": {**unsupported, "maxOperations": 0, "maxPayloadSize": 0},
+            "filter": {**unsupported, "maxResults": 0},
+            "changePassword": unsupported,
+            "sort": unsupported,
+            "etag": unsupported,
             "authenticationSchemes": [
                 {
                     "type": "oauthbearertoken",
@@ -205,12 +205,12 @@ async def change_user(ident: str) -> Response:
     """Suspend or activate a user; nothing changes for None or an equal state."""
     document = await _document()
     row = await scim.find(context(), ident)
-    wanted = scim.describe(scim.patched(document))
+    change = scim.describe(scim.patched(document))
     # userName is compared without regard to case (RFC 7643 section 4.1.1)
-    if request.method == "PUT" and wanted.username and wanted.username.lower() != row.username.lower():
+    if request.method == "PUT" and change.username and change.username.lower() != row.username.lower():
         return _error(400, "immutable: userName cannot be changed")
     await about(row.id)
-    changed = await scim.set_active(context(), row, wanted.active)
+    changed = await scim.set_active(context(), row, change.active)
     return reply(user_views.user_view(changed))
 
 

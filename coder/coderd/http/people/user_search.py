@@ -22,19 +22,19 @@ _STATUSES = ("active", "dormant", "suspended")
 _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
 
 
-def asked_page(said: str = "Invalid user search query.") -> UserFilter:
+def asked_page(message: str = "Invalid user search query.") -> UserFilter:
     """Return the current request's filter of a list of users. Raises Invalid, for a wrong search with the words
     `message`."""
     query = Query()
     page = query.page()
     query.check()
-    return search_filter(query.text("q"), said, **page._asdict())
+    return search_filter(query.text("q"), message, **page._asdict())
 
 
-def search_filter(text: str, said: str = "Invalid user search query.", **page: Any) -> UserFilter:
+def search_filter(text: str, message: str = "Invalid user search query.", **page: Any) -> UserFilter:
     """Parse the `q=` of lists of users. Raises Invalid."""
     terms = parse_query(text, "search")
-    wanted = UserFilter(
+    search = UserFilter(
         search=terms.one("search"),
         name=terms.one("name"),
         statuses=terms.choices("status", _STATUSES),
@@ -48,12 +48,12 @@ def search_filter(text: str, said: str = "Invalid user search query.", **page: A
         service_account=terms.boolean("service_account"),
         **page,
     )
-    check_terms(terms, said)
-    return wanted
+    check_terms(terms, message)
+    return search
 
 
-def check_terms(terms: Terms, said: str) -> None:
+def check_terms(terms: Terms, message: str) -> None:
     """Raise Invalid with every mistake of the query."""
     wrong = terms.refusals()
     if wrong:
-        raise Invalid(said, validations=[(item.field, item.detail) for item in wrong])
+        raise Invalid(message, validations=[(item.field, item.detail) for item in wrong])

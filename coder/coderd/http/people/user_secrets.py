@@ -57,8 +57,8 @@ async def post_secrets(user: str) -> Response:
     """Create one secret for each name of a file, with an environment variable of the same name; all of them or none."""
     row = await _owner(user)
     body = await read_body(ImportUserSecretsRequest)
-    made = await user_secrets.import_secrets(context(), subject(), row, body)
-    return reply(made, 201)
+    created = await user_secrets.import_secrets(context(), subject(), row, body)
+    return reply(created, 201)
 
 
 @route(blueprint, "GET", "/<name>", scope="user_secret:read", answers=UserSecret)

@@ -217,8 +217,8 @@ async def delete_key(organization: str, name: str) -> Response:
 )
 async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header counts; the path repeats it
     """Return the key itself, for daemons that authenticate with it."""
-    shown = request.headers.get("Coder-Provisioner-Daemon-Key", "")
-    key = provisioner_keys.show_own_key(context(), shown)
+    header = request.headers.get("Coder-Provisioner-Daemon-Key", "")
+    key = provisioner_keys.show_own_key(context(), header)
     return reply(await counted(key, lambda found: f"provisioner key {found.id}", count_request))
 
 

@@ -31,8 +31,8 @@ blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceprox
 
 async def _proxy(*, for_visitor: bool = False) -> ProxyCaller:
     """Return the calling proxy. Calls for a visitor are not its own requests: it counts its visitors itself."""
-    shown = proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
-    proxy = await counted(shown, lambda found: "" if for_visitor else f"proxy {found.row.id}", count_request)
+    authentication = proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+    proxy = await counted(authentication, lambda found: "" if for_visitor else f"proxy {found.row.id}", count_request)
     known_as(f"proxy {proxy.row.id}")
     return proxy
 
@@ -90,8 +90,8 @@ async def post_issue_token() -> Response:
     try:
         token = await proxy_calls.open_for_visitor(context(), body)
     except AppRefusedError as error:
-        shown = browser_answer(context().access_url, body, error)
-        return Response(shown.body, shown.status, dict(shown.headers))
+        authentication = browser_answer(context().access_url, body, error)
+        return Response(authentication.body, authentication.status, dict(authentication.headers))
     return reply(IssueSignedAppTokenResponse(signed_token_str=token), 201)
 
 

@@ -54,7 +54,7 @@ def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Seque
     for blueprint in blueprints:
         app.register_blueprint(blueprint)
     app.config["CODER_BUDGETS"] = {
-        (rule.rule, rule.endpoint): budgets_of(rule.rule, _said(app.view_functions[rule.endpoint]))
+        (rule.rule, rule.endpoint): budgets_of(rule.rule, _budgets_of_view(app.view_functions[rule.endpoint]))
         for rule in app.url_map.iter_rules()
     }
     if not ctx.config.dangerous_disable_rate_limits:
@@ -65,10 +65,10 @@ def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Seque
     return app
 
 
-def _said(view: Any) -> tuple[Budget, ...]:
+def _budgets_of_view(view: Any) -> tuple[Budget, ...]:
     """Return the budgets a view declares."""
-    said = route_of(view)
-    return said.budgets if said is not None else getattr(view, "budgets", ())
+    declaration = route_of(view)
+    return declaration.budgets if declaration is not None else getattr(view, "budgets", ())
 
 
 def _only_named_methods(app: Application) -> None:
@@ -110,8 +110,8 @@ async def _on_http_exception(error: HTTPException) -> Any:
     status = error.code or 500
     if has_websocket_context() and (status == 405 or isinstance(error, WebsocketMismatch)):
         status = 404  # there are pages at this address, but no WebSocket
-    here = websocket if has_websocket_context() else request
-    if status in {404, 405} and is_for_signed_in(here.path):
+    current = websocket if has_websocket_context() else request
+    if status in {404, 405} and is_for_signed_in(current.path):
         refused = await _refuse_strangers()
         if refused is not None:
             return refused

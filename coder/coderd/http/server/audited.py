@@ -60,19 +60,19 @@ def around(view: View, how: Audited) -> View:
 
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        before = await _look(how, None)
-        said = await _ask(view, args, kwargs)
-        status = said.status
+        before = await _take_snapshot(how, None)
+        result = await _ask(view, args, kwargs)
+        status = result.status
         # Settings without a name of their own: refusals leave no trace (recorded).
         unnamed = not how.key and not how.target
         if status == 200 if unnamed else status not in {401, 404, 304}:
-            await _record(how, before, said.answer, status)
-        return said.pass_on()
+            await _record(how, before, result.answer, status)
+        return result.pass_on()
 
     return recorded
 
 
-class _Said:
+class _Result:
     """Result of a view: a response or a refusal."""
 
     __slots__ = ("_refusal", "answer", "status")
@@ -94,18 +94,18 @@ class _Said:
             del refusal
 
 
-async def _ask(view: View, args: Any, kwargs: Any) -> _Said:
+async def _ask(view: View, args: Any, kwargs: Any) -> _Result:
     try:
-        return _Said(await view(*args, **kwargs), None)
+        return _Result(await view(*args, **kwargs), None)
     except Refusal as refusal:
-        return _Said(None, refusal)
+        return _Result(None, refusal)
 
 
 async def _record(how: Audited, before: AuditSnapshot | None, answer: Response | None, status: int) -> None:
     if status >= 400 and before is None and how.key:
         return  # a refusal names no object
-    for told in await _objects(how, answer):
-        after = await _look(how, told) if status < 400 and how.action != "delete" else None
+    for declaration in await _objects(how, answer):
+        after = await _take_snapshot(how, declaration) if status < 400 and how.action != "delete" else None
         await _write(AuditEvent(how.kind, how.action, origin(), status, before, after, _fallback_id(how)))
 
 
@@ -133,7 +133,7 @@ async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]
 # ---- finding the object
 
 
-async def _look(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot | None:
+async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot | None:
     """Return the object's current state. `answered` is None before the view has run."""
     arguments = [str(value) for value in (request.view_args or {}).values()]
     if how.settings is not None:
@@ -190,20 +190,24 @@ async def about(
 def _around_telling(view: View, how: Audited) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        said = await _ask(view, args, kwargs)
-        status = said.status
-        told: _About | None = g.get("about")
-        if told is not None:
-            gone = status >= 400 or told.action == "delete"
-            after = None if gone else await snapshots.look_at_object(context(), how.kind, told.key, told.name)
-            who = origin()
-            who = who if told.by is None else replace(who, user_id=told.by)
-            event = AuditEvent(how.kind, told.action, who, status, told.before, after)
+        result = await _ask(view, args, kwargs)
+        status = result.status
+        declaration: _About | None = g.get("about")
+        if declaration is not None:
+            removed = status >= 400 or declaration.action == "delete"
+            after = (
+                None
+                if removed
+                else await snapshots.look_at_object(context(), how.kind, declaration.key, declaration.name)
+            )
+            actor = origin()
+            actor = actor if declaration.by is None else replace(actor, user_id=declaration.by)
+            event = AuditEvent(how.kind, declaration.action, actor, status, declaration.before, after)
             if g.get("caller") is None and status >= 400:
-                await _leave(event, told.key != NIL)
-            elif told.key != NIL:
+                await _leave(event, declaration.key != NIL)
+            elif declaration.key != NIL:
                 await _write(event)
-        return said.pass_on()
+        return result.pass_on()
 
     return recorded
 
@@ -226,7 +230,7 @@ async def _leave(event: AuditEvent, is_somebody: bool) -> None:
 async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> None:
     """Run the view's work for the user of an address, and write the entry, after the response. For routes whose key is
     `view`."""
-    how, who, ctx = declared().audit, origin(), context()
+    how, actor, ctx = declared().audit, origin(), context()
     if how is None:
         raise LookupError("the route declares no audit entry")
 
@@ -236,7 +240,7 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
         await work()
         if user_id is not None:
             after = await snapshots.look_at_object(ctx, how.kind, user_id)
-            await request_events.record_event(ctx, AuditEvent(how.kind, how.action, who, 204, before, after))
+            await request_events.record_event(ctx, AuditEvent(how.kind, how.action, actor, 204, before, after))
 
     await ctx.part(Afterwards).leave(f"{how.action} {how.kind}", do)
 
@@ -244,16 +248,16 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
 def _around_login(view: View) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        said = await _ask(view, args, kwargs)
+        result = await _ask(view, args, kwargs)
         email = str(getattr(g.get("sent"), "email", ""))
         if email and "\0" not in email:
-            event = AuditEvent("api_key", "login", origin(), said.status)
+            event = AuditEvent("api_key", "login", origin(), result.status)
             write = functools.partial(_write_login, context(), email, event)
-            if said.status < 400:
+            if result.status < 400:
                 await write()
             else:
                 await context().part(Afterwards).leave("audit entry: login", write)
-        return said.pass_on()
+        return result.pass_on()
 
     return recorded
 
@@ -262,7 +266,7 @@ async def _write_login(ctx: Context, email: str, event: AuditEvent) -> None:
     try:
         user_id = await snapshots.user_with_email(ctx, email)
         if user_id is not None:
-            who = replace(event.origin, user_id=user_id)
-            await request_events.record_event(ctx, replace(event, origin=who, resource_id=user_id))
+            actor = replace(event.origin, user_id=user_id)
+            await request_events.record_event(ctx, replace(event, origin=actor, resource_id=user_id))
     except Exception as error:
         ctx.log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)

@@ -45,21 +45,21 @@ def context() -> Context:
 
 def credentials() -> Credentials:
     """Return the credentials of the current request (or WebSocket)."""
-    here = websocket if has_websocket_context() else request
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in here.scope["headers"]}
-    return Credentials.of(headers, read_arguments(here.query_string), remote_ip())
+    current = websocket if has_websocket_context() else request
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in current.scope["headers"]}
+    return Credentials.of(headers, read_arguments(current.query_string), remote_ip())
 
 
 def remote_ip() -> str:
     """Return the client's address; the listener applied a trusted proxy's header."""
-    here = websocket if has_websocket_context() else request
-    return here.headers.get("Remote-Addr", "") or ""
+    current = websocket if has_websocket_context() else request
+    return current.headers.get("Remote-Addr", "") or ""
 
 
 def user_agent() -> str:
     """Return the client's User-Agent."""
-    here = websocket if has_websocket_context() else request
-    return here.headers.get("User-Agent", "") or ""
+    current = websocket if has_websocket_context() else request
+    return current.headers.get("User-Agent", "") or ""
 
 
 def known_as(account: str) -> None:
@@ -80,11 +80,11 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     @functools.wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        shown = credentials()
-        if shown.from_cookie and not has_websocket_context():
+        token = credentials()
+        if token.from_cookie and not has_websocket_context():
             check_csrf()
         try:
-            g.caller = await authentication.authenticate(context(), shown)
+            g.caller = await authentication.authenticate(context(), token)
         except Unauthenticated as error:
             await count_request(None)
             error.headers = (*error.headers, ("WWW-Authenticate", challenge(context())))
@@ -116,15 +116,15 @@ async def count_request(who: Caller | str | None) -> None:
 
     `who`: see `key_of`.
     """
-    here = websocket if has_websocket_context() else request
+    current = websocket if has_websocket_context() else request
     limits: RateLimits = context().part(RateLimits)
-    route = here.url_rule.rule if here.url_rule is not None else ""
+    route = current.url_rule.rule if current.url_rule is not None else ""
     known: dict[tuple[str, str], tuple[Budget, ...]] = current_app.config["CODER_BUDGETS"]
-    budgets = known[route, here.endpoint or ""] if route else _budgets_of_no_route(here.path)
+    budgets = known[route, current.endpoint or ""] if route else _budgets_of_no_route(current.path)
     if any(limits.limit_of(budget) for budget in budgets):
-        key = key_of(who, remote_ip(), here.headers.get(BYPASS_HEADER) == "true")
-        counted = await limits.enter(key, here.path, budgets, route=route, address=remote_ip())
-        scope = cast("dict[str, object]", here.scope)
+        key = key_of(who, remote_ip(), current.headers.get(BYPASS_HEADER) == "true")
+        counted = await limits.enter(key, current.path, budgets, route=route, address=remote_ip())
+        scope = cast("dict[str, object]", current.scope)
         if earlier := cast("Counted | None", scope.get("coder_counted")):
             counted.lent += earlier.lent
         scope["coder_counted"] = counted
@@ -143,14 +143,14 @@ def _budgets_of_no_route(path: str) -> tuple[Budget, ...]:
 
 async def count_public_request() -> None:
     """Count a request of a view without authentication: by address, or by the user of a session if it has one."""
-    here = websocket if has_websocket_context() else request
-    view = current_app.view_functions.get(here.endpoint or "")
+    current = websocket if has_websocket_context() else request
+    view = current_app.view_functions.get(current.endpoint or "")
     if getattr(view, "counts_itself", False):
         return
-    said = route_of(view)
+    declaration = route_of(view)
     # For other requests the session is needed only to bypass the limit.
-    asks = here.headers.get(BYPASS_HEADER) == "true" or (
-        said is not None and (said.asks_itself or said.scope is Unscoped.OPTIONAL)
+    asks = current.headers.get(BYPASS_HEADER) == "true" or (
+        declaration is not None and (declaration.asks_itself or declaration.scope is Unscoped.OPTIONAL)
     )
     await count_request(await optional_caller() if asks else None)
 
@@ -213,9 +213,9 @@ def check_origin() -> None:
     named = {name: request.headers.get(name, "") for name in ("origin", "host", "sec-fetch-site")}
     if near_origin(named, context().access_url):
         raise CsrfMismatch(
-            "The request comes from a page below or beside the dashboard's own domain, or from one that hides its "
-            "origin (CSRF). Use the dashboard itself; behind a reverse proxy, set the access URL to the address "
-            "people open."
+            "The request comes from a page on a neighbouring domain of the dashboard, or from one that "
+            "hides its origin (CSRF). Use the dashboard itself; behind a reverse proxy, set the access URL to the "
+            "address users open."
         )
 
 

@@ -78,9 +78,9 @@ class BodyBudget:
         """
         account = f"small ones of {who}" if count <= SMALL else f"memory of {who}"
         if account in self._waiting or not self._has_room(account, count):
-            with trio.move_on_after(patience) as waited:
+            with trio.move_on_after(patience) as scope:
                 await self._wait_room(account, count)
-            if waited.cancelled_caught:
+            if scope.cancelled_caught:
                 raise _too_much()
         with self._share({account: max(PERSON_HELD_BYTES, count)}) as share:
             share.take(count)
@@ -149,7 +149,7 @@ class BodyShare:
 
 def _too_much() -> RateLimited:
     return RateLimited(
-        "Too much is being sent at once.",
+        "Too much data is being sent concurrently.",
         "Other requests of yours are still being received; wait until they have ended and try again.",
     )
 

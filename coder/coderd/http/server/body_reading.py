@@ -68,10 +68,10 @@ async def received(limit: int) -> AsyncIterator[bytes]:
         pieces.append(piece)
 
     async with AsyncExitStack() as held:
-        who = account()
-        if who != STRANGERS:
+        account_name = account()
+        if account_name != STRANGERS:
             size = min(request.content_length if request.content_length is not None else limit, limit)
-            await held.enter_async_context(context().part(BodyBudget).turn(who, size, BODY_PATIENCE))
+            await held.enter_async_context(context().part(BodyBudget).turn(account_name, size, BODY_PATIENCE))
         await _receive(limit, held.enter_context(_share()), keep)
         raw = b"".join(pieces)
         pieces.clear()

@@ -94,8 +94,8 @@ class Route:
 
 def declared() -> Route:
     """Return the route of the current request. Raises LookupError without a declaration (the dashboard's pages)."""
-    here = websocket if has_websocket_context() else request
-    return declaration_of(current_app.view_functions.get(here.endpoint or ""))
+    current = websocket if has_websocket_context() else request
+    return declaration_of(current_app.view_functions.get(current.endpoint or ""))
 
 
 def declaration_of(view: Any) -> Route:

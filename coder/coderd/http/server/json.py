@@ -49,12 +49,14 @@ async def read_body(kind: type[T]) -> T:
 
     Raises Invalid (not JSON, wrong type), InvalidFields (a required field is empty) or TooLarge.
     """
-    said = declared()
-    if said.body is not kind:
-        raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
-    async with received(said.limit) as raw:
+    declaration = declared()
+    if declaration.body is not kind:
+        raise TypeError(f"{declaration.view.__name__} reads {kind.__name__} and declares {declaration.body}")
+    async with received(declaration.limit) as raw:
         try:
-            body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
+            body = await decoded(
+                raw, lambda text: parse_body(text, kind, declaration.required, allow_empty=declaration.allow_empty)
+            )
         except Invalid:
             await require_path_objects()
             raise
@@ -169,18 +171,18 @@ def _holds_times(kind: type[msgspec.Struct]) -> bool:
 _FAULT = re.compile(r"Invalid (UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")
 
 
-def _explain_type(said: str, document: Any) -> str:
+def _explain_type(declaration: str, document: Any) -> str:
     """Return Go's words for an invalid text that clients can see (an id, a time), else the decoder's message."""
-    fault = _FAULT.fullmatch(said)
+    fault = _FAULT.fullmatch(declaration)
     if fault is None:
-        return said
+        return declaration
     value = document
     for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", fault[2]):
         value = value[int(number)] if number else value[name]
     if fault[1] != "UUID":
         return explain_time(str(value))
     uuid = parse_uuid(str(value))
-    return uuid.reason if isinstance(uuid, NotUuid) else said
+    return uuid.reason if isinstance(uuid, NotUuid) else declaration
 
 
 def check_new(body: msgspec.Struct, required: Sequence[str] = ()) -> None:
@@ -256,9 +258,9 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     return filled
 
 
-def _other_spellings(document: dict[str, Any], wanted: Set[str]) -> dict[str, str]:
+def _other_spellings(document: dict[str, Any], names: Set[str]) -> dict[str, str]:
     """Return lower case -> original spelling of the keys in `wanted`: other keys cost nothing."""
-    return {lower: key for key in document if (lower := key.lower()) in wanted}
+    return {lower: key for key in document if (lower := key.lower()) in names}
 
 
 @functools.cache

@@ -211,9 +211,9 @@ class Middleware:
 def _shown_path(scope: Message) -> str:
     """Return the path as received, percent-encoded, so that no control character reaches the log; secrets are masked
     for any route and encoding."""
-    shown = masked_path(scope["path"])
-    if shown != scope["path"]:
-        return shortened(quote(shown, safe="/*"))
+    path = masked_path(scope["path"])
+    if path != scope["path"]:
+        return shortened(quote(path, safe="/*"))
     return shortened(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
 
 
@@ -254,8 +254,8 @@ async def _preflight(send: Send, invited: Iterable[tuple[bytes, bytes]] | None =
     headers += [_CONSTANT[1], (b"x-coder-request-id", str(uuid4()).encode())]
     if invited is not None:
         headers += [(b"access-control-allow-origin", b"*"), (b"access-control-allow-methods", b"*")]
-        wanted = _header(invited, b"access-control-request-headers")
-        headers += [(b"access-control-allow-headers", wanted)] if wanted else []
+        requested_headers = _header(invited, b"access-control-request-headers")
+        headers += [(b"access-control-allow-headers", requested_headers)] if requested_headers else []
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 

@@ -189,10 +189,10 @@ class Application(QuartTrio):
     async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
         """Do the same for WebSockets."""
         if websocket_context is not None and websocket_context.websocket.url_rule is not None:
-            here = websocket_context.websocket
-            here.scope["coder_route"] = here.url_rule.rule
-            said = route_of(self.view_functions.get(here.endpoint or ""))
-            here.scope["coder_message_limit"] = said.limit if said is not None else PUBLIC_LIMIT
+            current = websocket_context.websocket
+            current.scope["coder_route"] = current.url_rule.rule
+            declaration = route_of(self.view_functions.get(current.endpoint or ""))
+            current.scope["coder_message_limit"] = declaration.limit if declaration is not None else PUBLIC_LIMIT
         return await super().full_dispatch_websocket(websocket_context)
 
 

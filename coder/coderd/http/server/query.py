@@ -111,10 +111,10 @@ class Query:
 
     def uuids(self, name: str) -> list[UUID]:
         """Return ids, comma-separated or repeated."""
-        found, faults = read_list(self.parts(name), read_uuid)
+        result, faults = read_list(self.parts(name), read_uuid)
         if faults:
             self.refuse(name, invalid_values(name, faults))
-        return found
+        return result
 
     def parts(self, name: str) -> list[str]:
         """Return the words of a list, unchanged."""

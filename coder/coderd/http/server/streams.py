@@ -34,10 +34,10 @@ async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Respon
     at_end().push_async_callback(source.aclose)  # type: ignore[attr-defined]
     first = await anext(source, None)
     sessions: SessionRegistry = context().part(SessionRegistry)
-    who = current_caller()
+    caller = current_caller()
 
     async def events() -> AsyncIterator[bytes]:
-        with sessions.opened(who, by_rights=True) as opened:
+        with sessions.opened(caller, by_rights=True) as opened:
             await sessions.confirm(opened)
             if ping_first:
                 yield _PING
@@ -93,9 +93,9 @@ async def over_websocket(
 
 
 async def _send_shaped(value: Any, shape: Callable[[Any], Any] | None) -> None:
-    shown = value if shape is None else shape(value)
-    if shown is not None:
-        await _send(shown)
+    text = value if shape is None else shape(value)
+    if text is not None:
+        await _send(text)
 
 
 async def _send(value: Any) -> None:
@@ -105,8 +105,8 @@ async def _send(value: Any) -> None:
 def needs_upgrade() -> Response:
     """Refuse a stream requested without a WebSocket handshake: upstream's 426, a line and then JSON."""
     connection = request.headers.get("Connection", "")
-    said = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
-    body = said.encode() + b"\n" + codec.encode({"message": "Failed to accept websocket.", "detail": said})
+    message = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    body = message.encode() + b"\n" + codec.encode({"message": "Failed to accept websocket.", "detail": message})
     return Response(
         body, 426, {"Connection": "Upgrade", "Upgrade": "websocket"}, content_type="text/plain; charset=utf-8"
     )

@@ -62,10 +62,10 @@ async def get_binary(name: str) -> Response:
         headers["Content-Encoding"] = binary.encoding
     if binary.is_one_of(request.headers.get("If-None-Match", "")):
         return framed(Response(b"", 304, headers))
-    wanted = _range(binary)
-    if wanted is None:
+    span = _range(binary)
+    if span is None:
         return framed(Response(b"", 416, {**headers, "Content-Range": f"bytes */{binary.size}"}))
-    first, end = wanted
+    first, end = span
     partial = (first, end) != (0, binary.size)
     if partial:
         headers["Content-Range"] = f"bytes {first}-{end - 1}/{binary.size}"

@@ -41,7 +41,7 @@ _LONGEST = 1024
 """Maximum characters of a file's path. Each of its folders is checked, for any caller, so that there must be a
 bound."""
 _FILES = ("assets/", *pictures.FOLDERS)
-FROM_FILES = unlimited("files for everybody, read in pieces; a fleet behind one address starts at once")
+FROM_FILES = unlimited("public files, read in pieces; a fleet behind one address starts together")
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"

@@ -78,8 +78,8 @@ async def get_health() -> Response:
     report = await context().part(HealthReports).get(Secret(credentials().token), force=force)
     if form == "simple":
         names = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
-        shown: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
-        return reply({"time": report.time, "healthy": report.healthy, **shown})
+        healthy: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
+        return reply({"time": report.time, "healthy": report.healthy, **healthy})
     return reply(report)
 
 
@@ -120,8 +120,8 @@ async def echo() -> None:
 @_owners
 async def get_ws() -> Response:
     connection = request.headers.get("Connection", "")
-    said = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
-    text = f"{said}\nunable to accept:failed to accept WebSocket connection: {said}"
+    message = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    text = f"{message}\nunable to accept:failed to accept WebSocket connection: {message}"
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
     return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
 
@@ -230,9 +230,9 @@ async def get_profile(name: str) -> Response:
 @_owners
 async def post_profile() -> Response:
     """Collect a profile for the requested duration, in nanoseconds."""
-    wanted = await read_body(DebugProfileOptions)
-    seconds = wanted.Duration / 1e9 if wanted.Duration else DEFAULT_SECONDS
-    data = await context().part(Profiling).take(seconds, wanted.Profiles or [])
+    options = await read_body(DebugProfileOptions)
+    seconds = options.Duration / 1e9 if options.Duration else DEFAULT_SECONDS
+    data = await context().part(Profiling).take(seconds, options.Profiles or [])
     headers = {"Content-Disposition": "attachment; filename=profiles.tar.gz"}
     return Response(data, 200, headers, content_type="application/gzip")
 

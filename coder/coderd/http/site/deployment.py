@@ -111,13 +111,13 @@ async def delete_trial() -> Response:
 
 @route(blueprint, "GET", "/appearance", scope=PUBLIC, answers=AppearanceConfig, refuses=(401,))
 async def get_appearance() -> Response:
-    shown = credentials()
-    if not shown.token:
+    received = credentials()
+    if not received.token:
         raise Unauthenticated("API key or workspace agent token required, but none provided")
-    if len(shown.token) == _AGENT_TOKEN:
-        await authenticate_agent(context(), shown)
+    if len(received.token) == _AGENT_TOKEN:
+        await authenticate_agent(context(), received)
     else:
-        await authenticate(context(), shown)
+        await authenticate(context(), received)
     return reply(await deployment.appearance(context()))
 
 

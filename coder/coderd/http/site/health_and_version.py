@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 blueprint = Blueprint("root", __name__)
 
-_PROBE = unlimited("asked by load balancers and measurements, and answered without a look at anything")
+_PROBE = unlimited("requested by load balancers and latency probes; costs no lookup")
 _TEXT = "text/plain; charset=utf-8"
 
 

@@ -93,12 +93,12 @@ async def _values(ctx: Context) -> dict[str, str]:
 
 
 async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
-    mine = await organizations.organizations_of(ctx, caller.subject, caller.user.id)
+    own = await organizations.organizations_of(ctx, caller.subject, caller.user.id)
     return {
         "user": user_views.user_view(caller.user),
         "userAppearance": await user_settings.get_appearance(ctx, caller.user.id),
         "entitlements": await deployment.entitlements(ctx),
         "experiments": list(ctx.config.experiments),
         "regions": {"regions": await workspace_proxies.list_regions(ctx)},
-        "organizations": [organizations.organization_view(row) for row in mine],
+        "organizations": [organizations.organization_view(row) for row in own],
     }

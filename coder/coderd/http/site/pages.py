@@ -39,11 +39,11 @@ def consent(*, app: str, icon: str, username: str, scopes: Sequence[str], csrf: 
     picture = f"<img src='{escape(icon, quote=True)}' alt=''>" if icon else ""
     if scopes:
         listed = "".join(f"<li>{escape(scope)}</li>" for scope in scopes)
-        what = f"<p>Allow {name} to use your {escape(username)} account for:</p><ul>{listed}</ul>"
+        question = f"<p>Allow {name} to use your {escape(username)} account for:</p><ul>{listed}</ul>"
     else:
-        what = f"<p>Allow {name} to have full access to your {escape(username)} account?</p>"
+        question = f"<p>Allow {name} to have full access to your {escape(username)} account?</p>"
     body = (
-        f"{picture}<h1>Authorize {name}</h1>{what}<form method='post'>"
+        f"{picture}<h1>Authorize {name}</h1>{question}<form method='post'>"
         f"<input type='hidden' name='csrf_token' value='{escape(csrf, quote=True)}'>"
         f"<button type='submit'>Allow</button><a href='{escape(cancel, quote=True)}'>Cancel</a></form>"
     )

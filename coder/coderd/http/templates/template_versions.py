@@ -264,12 +264,12 @@ async def _converse(form: ParameterForm, owner_id: UUID) -> None:
         try:
             message = await websocket.receive()
             raw = message.encode() if isinstance(message, str) else message
-            asked = await decoded(raw, lambda text: codec.decode(text, DynamicParametersRequest))
-            inputs = _texts(asked.inputs)
+            body = await decoded(raw, lambda text: codec.decode(text, DynamicParametersRequest))
+            inputs = _texts(body.inputs)
         except (msgspec.MsgspecError, Invalid, TooLarge, UnicodeError, RecursionError):
             return
-        owner_id = _owner_of(asked, owner_id)
-        await _send(await form.answer(asked.id, owner_id, inputs))
+        owner_id = _owner_of(body, owner_id)
+        await _send(await form.answer(body.id, owner_id, inputs))
 
 
 async def _send(answer: dict[str, object]) -> None:
@@ -288,13 +288,13 @@ async def _form(version: str) -> ParameterForm:
 
 def _asked_owner(default: UUID) -> UUID:
     """Parse `?user_id=` of the socket. Raises Invalid."""
-    asked = websocket.args.get("user_id", "")
-    if asked in {"", "me"}:
+    body = websocket.args.get("user_id", "")
+    if body in {"", "me"}:
         return default
     try:
-        return uuid.UUID(asked)
+        return uuid.UUID(body)
     except ValueError as error:
-        raise Invalid(f'Invalid UUID "{asked}" in the query parameter "user_id".') from error
+        raise Invalid(f'Invalid UUID "{body}" in the query parameter "user_id".') from error
 
 
 def _owner_of(body: DynamicParametersRequest, default: UUID) -> UUID:

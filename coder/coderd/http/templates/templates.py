@@ -49,9 +49,11 @@ if TYPE_CHECKING:
 blueprint = Blueprint("templates", __name__, url_prefix="/api/v2")
 
 
-async def show_list(ctx: Context, who: Caller, query: Query) -> list[Template]:
+async def show_list(ctx: Context, requester: Caller, query: Query) -> list[Template]:
     """Return templates of all organizations."""
-    return await templates.list_templates(ctx, who.subject, await _filter(ctx, who.subject, query.text("q")))
+    return await templates.list_templates(
+        ctx, requester.subject, await _filter(ctx, requester.subject, query.text("q"))
+    )
 
 
 @route(
@@ -200,8 +202,8 @@ async def get_versions(template: str) -> Response:
     page, include_archived = query.page(), flags.flag("include_archived")
     query.check()
     flags.check()
-    wanted = VersionPage(include_archived, page.after_id, page.limit, page.offset)
-    return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), wanted))
+    version_page = VersionPage(include_archived, page.after_id, page.limit, page.offset)
+    return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), version_page))
 
 
 @route(
@@ -305,8 +307,8 @@ async def patch_acl(template: str) -> Response:
 )
 async def get_acl_available(template: str) -> Response:
     """Return the candidates for access that match `q`; users are paginated."""
-    wanted = asked_page()
-    return reply(await template_acl.list_available(context(), subject(), path_uuid(template), wanted))
+    page = asked_page()
+    return reply(await template_acl.list_available(context(), subject(), path_uuid(template), page))
 
 
 async def _filter(ctx: Context, subject: Subject, query: str, organization_id: UUID | None = None) -> TemplateSearch:

@@ -48,8 +48,8 @@ async def post_client(user: str) -> Response:
     """Create a client."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(CreateWireguardClientRequest)
-    made = await clients.add_client(context(), subject(), row, body, origin())
-    return reply(CreateWireguardClientResponse(client=made, server=await clients.server_view(context())), 201)
+    created = await clients.add_client(context(), subject(), row, body, origin())
+    return reply(CreateWireguardClientResponse(client=created, server=await clients.server_view(context())), 201)
 
 
 @route(blueprint, "GET", "/users/<user>/wireguard-clients/<client>", scope="api_key:read", answers=WireguardClient)

@@ -26,13 +26,13 @@ blueprint = Blueprint("external_agents", __name__, url_prefix="/api/v2")
 )
 async def post_rotate_token(workspace: str, agent: str) -> Response:
     """Create a new token; the one in use stays valid until the new one is used."""
-    made = await external_agents.rotate_token(context(), subject(), path_uuid(workspace), agent)
-    shown = made.instructions
+    rotated = await external_agents.rotate_token(context(), subject(), path_uuid(workspace), agent)
+    instructions = rotated.instructions
     return reply(
         RotatedAgentToken(
-            command=shown.command,
-            agent_token=shown.agent_token,
-            generation=made.generation,
-            good_generations=list(made.good_generations),
+            command=instructions.command,
+            agent_token=instructions.agent_token,
+            generation=rotated.generation,
+            good_generations=list(rotated.good_generations),
         )
     )

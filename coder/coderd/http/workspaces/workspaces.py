@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 blueprint = Blueprint("workspaces", __name__, url_prefix="/api/v2")
 
 
-async def show_list(ctx: Context, who: Caller, query: Query) -> WorkspacesResponse:
+async def show_list(ctx: Context, requester: Caller, query: Query) -> WorkspacesResponse:
     """Return a page of workspaces."""
     page = query.page()
     query.check()
-    return await workspaces.list_workspaces(ctx, who.subject, query.text("q"), limit=page.limit, offset=page.offset)
+    return await workspaces.list_workspaces(
+        ctx, requester.subject, query.text("q"), limit=page.limit, offset=page.offset
+    )
 
 
 @route(
@@ -95,8 +97,8 @@ async def post_member_workspace(organization: str, user: str) -> Response:
     organization_id = (await organizations.resolve_organization(context(), subject(), organization)).id
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateWorkspaceRequest)
-    made = await workspaces.create_workspace(context(), subject(), owner.id, body, organization_id)
-    return reply(made, 201)
+    workspace = await workspaces.create_workspace(context(), subject(), owner.id, body, organization_id)
+    return reply(workspace, 201)
 
 
 @route(
@@ -160,8 +162,8 @@ def _include_deleted(field: str) -> bool:
     text = Query().text("include_deleted")
     value = parse_go_bool(text) if text else False
     if value is None:
-        said = f'Invalid boolean value "{text}" for "include_deleted" query param.'
-        raise Invalid(said, validations=[(field, "Must be a valid boolean")])
+        message = f'Invalid boolean value "{text}" for "include_deleted" query param.'
+        raise Invalid(message, validations=[(field, "Must be a valid boolean")])
     return value
 
 

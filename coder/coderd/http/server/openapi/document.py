@@ -89,12 +89,12 @@ def _parameter_names(operations: list[Operation]) -> dict[str, list[str]]:
 
 
 def _with_names(path: str, names: dict[str, list[str]]) -> str:
-    wanted = iter(names[_shape(path)])
-    return re.sub(r"\{[^{}]*\}", lambda _: f"{{{next(wanted)}}}", path)
+    parameter_names = iter(names[_shape(path)])
+    return re.sub(r"\{[^{}]*\}", lambda _: f"{{{next(parameter_names)}}}", path)
 
 
 def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
-    said = item.route
+    declaration = item.route
     described: dict[str, Any] = {
         "operationId": f"{item.tag.replace(' ', '_')}.{item.name}",
         "tags": [item.tag],
@@ -102,15 +102,19 @@ def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
         "parameters": _parameters(item, path),
         "responses": _responses(item, types_),
     }
-    words = _words(said)
+    words = _words(declaration)
     if words:
         described["description"] = words
-    if said.limit:
-        described["requestBody"] = _body(said, types_)
-    scheme = _SHOWN.get(said.scope, "CoderSessionToken") if isinstance(said.scope, Unscoped) else "CoderSessionToken"
+    if declaration.limit:
+        described["requestBody"] = _body(declaration, types_)
+    scheme = (
+        _SHOWN.get(declaration.scope, "CoderSessionToken")
+        if isinstance(declaration.scope, Unscoped)
+        else "CoderSessionToken"
+    )
     if scheme:
         described["security"] = [{scheme: []}]
-        if said.scope is Unscoped.OPTIONAL:
+        if declaration.scope is Unscoped.OPTIONAL:
             described["security"].append({})  # anonymous callers are served, too
     return described
 
@@ -121,24 +125,24 @@ def _summary(item: Operation) -> str:
     return f"{_VERBS.get(first, first)} {others.replace('_', ' ')}".strip().capitalize()
 
 
-def _words(said: Route) -> str:
+def _words(declaration: Route) -> str:
     """Return the view's docstring, and the scope a key needs."""
-    text = " ".join(inspect.cleandoc(said.view.__doc__ or "").split())
-    scopes = named(said.scope)
+    text = " ".join(inspect.cleandoc(declaration.view.__doc__ or "").split())
+    scopes = named(declaration.scope)
     return f"{text} Scope: {' or '.join(scopes)}.".strip() if scopes else text
 
 
 def _parameters(item: Operation, path: str) -> list[dict[str, Any]]:
-    said = item.route
+    declaration = item.route
     own = re.findall(r"\{([^{}]*)\}", item.path)
     results: list[dict[str, Any]] = []
-    for name, shown in zip(own, re.findall(r"\{([^{}]*)\}", path), strict=True):
+    for name, parameter_name in zip(own, re.findall(r"\{([^{}]*)\}", path), strict=True):
         schema = _QUERY_SCHEMAS[UUID] if name in item.uuids else {"type": "string", "minLength": 1}
-        results.append({"name": shown, "in": "path", "required": True, "schema": schema})
-    for name, kind in sorted(said.query.items()):
+        results.append({"name": parameter_name, "in": "path", "required": True, "schema": schema})
+    for name, kind in sorted(declaration.query.items()):
         is_search = isinstance(kind, Search)
         parameter: dict[str, Any] = {"name": name, "in": "query", "schema": _QUERY_SCHEMAS[str if is_search else kind]}
-        if name in said.wants:
+        if name in declaration.wants:
             parameter["required"] = True
         if is_search:
             parameter["description"] = "Words and `key:value` terms. Keys: " + ", ".join(sorted(kind.keys))
@@ -161,13 +165,13 @@ def _alternatives(answers: Any) -> tuple[Any, ...]:
 
 def _answers(item: Operation) -> dict[int, tuple[Any, ...]]:
     """Return the possible contents by status."""
-    said = item.route
-    result = {} if said.websocket else {said.status: _alternatives(said.answers)}
-    for status, answers in said.others.items():
+    declaration = item.route
+    result = {} if declaration.websocket else {declaration.status: _alternatives(declaration.answers)}
+    for status, answers in declaration.others.items():
         result[status] = result.get(status, ()) + _alternatives(answers)
     for status in refusals_of(item):
         result.setdefault(status, (Envelope,))
-    if said.websocket:
+    if declaration.websocket:
         result[101] = ()
         result.setdefault(426, (Content("text/plain"),))
     return result
@@ -192,13 +196,13 @@ def _responses(item: Operation, types_: _Types) -> dict[str, Any]:
     return results
 
 
-def _body(said: Route, types_: _Types) -> dict[str, Any]:
-    schema = types_.schema(said.body)
-    if said.required and "$ref" in schema:
+def _body(declaration: Route, types_: _Types) -> dict[str, Any]:
+    schema = types_.schema(declaration.body)
+    if declaration.required and "$ref" in schema:
         # Such a field must not be empty either, which only the handler checks.
-        schema = {"allOf": [schema, {"required": list(said.required)}]}
-    content = {"schema": schema} if said.takes == JSON else {}
-    return {"required": not said.allow_empty, "content": {said.takes: content}}
+        schema = {"allOf": [schema, {"required": list(declaration.required)}]}
+    content = {"schema": schema} if declaration.takes == JSON else {}
+    return {"required": not declaration.allow_empty, "content": {declaration.takes: content}}
 
 
 def _merge(present: dict[str, Any], other: dict[str, Any]) -> None:
@@ -214,14 +218,19 @@ class _Types:
     """Schemas of every type the operations name."""
 
     def __init__(self, operations: list[Operation]) -> None:
-        wanted: list[Any] = [Envelope]
+        parameter_names: list[Any] = [Envelope]
         for item in operations:
             named = [kind for answers in _answers(item).values() for kind in answers]
             for kind in (*named, item.route.body):
-                if kind is not None and kind is not Any and not isinstance(kind, Content) and kind not in wanted:
-                    wanted.append(kind)
-        schemas, self.components = msgspec.json.schema_components(wanted, ref_template=_REFERENCE)
-        self._schemas = list(zip(wanted, schemas, strict=True))
+                if (
+                    kind is not None
+                    and kind is not Any
+                    and not isinstance(kind, Content)
+                    and kind not in parameter_names
+                ):
+                    parameter_names.append(kind)
+        schemas, self.components = msgspec.json.schema_components(parameter_names, ref_template=_REFERENCE)
+        self._schemas = list(zip(parameter_names, schemas, strict=True))
 
     def schema(self, kind: Any) -> dict[str, Any]:
         """Return the schema of a declared type; `{}` for Any."""

@@ -48,31 +48,31 @@ def _of_rules(app: Any) -> Iterator[Operation]:
         tag, _, _ = rule.endpoint.rpartition(".")
         if tag == "site":
             continue
-        said = route_of(app.view_functions[rule.endpoint])
-        if said is None:
+        declaration = route_of(app.view_functions[rule.endpoint])
+        if declaration is None:
             raise LookupError(f"{rule.endpoint} declares no route")
         path = _PARAMETER.sub(lambda match: f"{{{match['name']}}}", rule.rule)
         uuids = frozenset(match["name"] for match in _PARAMETER.finditer(rule.rule) if match["kind"] == "id")
-        for method in ("GET",) if said.websocket else said.methods:
-            yield Operation(method.lower(), path, uuids, tag.replace("_", " "), said)
+        for method in ("GET",) if declaration.websocket else declaration.methods:
+            yield Operation(method.lower(), path, uuids, tag.replace("_", " "), declaration)
 
 
 def _of_link(link: Any) -> Operation:
-    said = Route(link.handler, (), (link.pattern,), link.scope, refuses=link.refuses, asks_itself=True)
-    return Operation("get", link.pattern, frozenset(), "links", said)
+    declaration = Route(link.handler, (), (link.pattern,), link.scope, refuses=link.refuses, asks_itself=True)
+    return Operation("get", link.pattern, frozenset(), "links", declaration)
 
 
 def refusals_of(item: Operation) -> set[int]:
     """Return the statuses of refusals: those every operation of its kind has, and the route's own."""
-    said = item.route
-    result = set(said.refuses)
-    if named(said.scope):
+    declaration = item.route
+    result = set(declaration.refuses)
+    if named(declaration.scope):
         result |= {400, 401, 403, 404}
-    elif said.scope is ANY_KEY:
+    elif declaration.scope is ANY_KEY:
         result |= {400, 401, 403}
-    elif said.scope in {AGENT, PROXY, PROVISIONER}:
+    elif declaration.scope in {AGENT, PROXY, PROVISIONER}:
         result |= {401}
-    if said.limit:
+    if declaration.limit:
         result |= {400, 408, 413}
     if "{" in item.path:  # a value no route takes, such as one with an encoded slash
         result |= {404}

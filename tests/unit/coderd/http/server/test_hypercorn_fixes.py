@@ -332,7 +332,7 @@ async def test_full_process_waits_with_one_log_line(autojump_clock: trio.testing
     full = _FullListener([errno.EMFILE] * 50)
     with log.also(lambda _level, _at, _name, message, _fields: lines.append(message)):
         assert await PatientListener(full).accept() is full.accepted
-        full.refusals = [errno.ENFILE] * int(listener.TELL_EVERY / listener.RETRY_ACCEPT)
+        full.refusals = [errno.ENFILE] * int(listener.LOG_EVERY / listener.RETRY_ACCEPT)
         assert await PatientListener(full).accept() is full.accepted
     assert lines == ["new connections wait until others have closed"] * 2
     full.refusals = [errno.EBADF]
