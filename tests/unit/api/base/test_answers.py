@@ -54,18 +54,18 @@ WHOLE = {
 }
 
 
-def said(**changes: Any) -> bytes:
+def response(**changes: Any) -> bytes:
     return json.dumps(WHOLE | changes).encode()
 
 
 def test_complete_response_is_unchanged() -> None:
-    thing = read_answer(said(), Thing)
+    thing = read_answer(response(), Thing)
     assert (thing.id, thing.at) == (ID, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     assert msgspec.to_builtins(thing) == WHOLE
 
 
 def test_unknown_fields_are_ignored() -> None:
-    newer = said(word="three", fresh={"x": 1}, part={"name": "b", "size": 2, "colour": "red"})
+    newer = response(word="three", fresh={"x": 1}, part={"name": "b", "size": 2, "colour": "red"})
     thing = read_answer(newer, Thing)
     assert thing.word == "three"
     assert msgspec.to_builtins(thing) == WHOLE | {"word": "three", "part": {"name": "b", "size": 2.0}}
@@ -116,12 +116,12 @@ def test_missing_nested_object_has_zeros() -> None:
         (b"{}", "no field of Thing"),
         (b'{"message":"Sign in"}', "no field of Thing"),
         (json.dumps({**WHOLE, "id": None}).encode(), "missing required field `id`"),
-        (said(parts={}), r"Expected `list`, got `dict` - at `\$.parts`"),
-        (said(parts=[{"name": 7}], word="new"), r"at `\$.parts\[\].name`"),
-        (said(tags={"k": 1}), r"at `\$.tags.k`"),
-        (said(word=3), r"Expected `str`, got `int` - at `\$.word`"),
-        (said(at="soon"), r"at `\$.at`"),
-        (said(part="b"), r"at `\$.part`"),
+        (response(parts={}), r"Expected `list`, got `dict` - at `\$.parts`"),
+        (response(parts=[{"name": 7}], word="new"), r"at `\$.parts\[\].name`"),
+        (response(tags={"k": 1}), r"at `\$.tags.k`"),
+        (response(word=3), r"Expected `str`, got `int` - at `\$.word`"),
+        (response(at="soon"), r"at `\$.at`"),
+        (response(part="b"), r"at `\$.part`"),
         (b"7", "Expected `dict`"),
         (b"null", "Expected `dict`"),
     ],

@@ -111,10 +111,10 @@ def cases() -> Iterator[tuple[type[msgspec.Struct], str, FieldRule]]:
 
 def request_with(kind: type[msgspec.Struct], **fields: Any) -> Any:
     """Return a request that is valid except for `fields`."""
-    good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
+    valid = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
     one_of_two = {"template_id", "example_id"} & set(kind.__struct_fields__)
-    given = dict.fromkeys(one_of_two - set(fields), "11111111-1111-4111-8111-111111111111")
-    document = msgspec.to_builtins(given | good | fields)
+    others = dict.fromkeys(one_of_two - set(fields), "11111111-1111-4111-8111-111111111111")
+    document = msgspec.to_builtins(others | valid | fields)
     return msgspec.convert(with_zeros(document, kind), kind)
 
 

@@ -80,13 +80,13 @@ def test_access_lists_grant_beyond_roles() -> None:
 
 
 def test_disabled_sharing_ignores_workspace_lists() -> None:
-    mine = {str(ME): frozenset({"read", "ssh"})}
+    acl = {str(ME): frozenset({"read", "ssh"})}
     alone = person(shares_workspaces=False)
     for kind in ("workspace", "workspace_dormant"):
-        shared = Resource(kind, "w", THEM, ORG, user_acl=mine, group_acl={str(ORG): frozenset({"*"})})
+        shared = Resource(kind, "w", THEM, ORG, user_acl=acl, group_acl={str(ORG): frozenset({"*"})})
         assert decide(person(), "ssh", shared)
         assert not decide(alone, "ssh", shared) and not decide(alone, "read", shared)
-    assert decide(alone, "read", Resource("template", "t", organization_id=ORG, user_acl=mine))
+    assert decide(alone, "read", Resource("template", "t", organization_id=ORG, user_acl=acl))
 
 
 def test_owners_denied_others_workspaces() -> None:

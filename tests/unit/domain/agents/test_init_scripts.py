@@ -86,8 +86,8 @@ def started(
     """Return exit code and output of the script, with TMPDIR and HOME below `folder`; `mounts` exist for it alone,
     `more` is added to its environment."""
     tools = folder / "tools"
-    for made in (tools, folder / "tmp", folder / "home"):
-        made.mkdir()
+    for created in (tools, folder / "tmp", folder / "home"):
+        created.mkdir()
     for name in ("sh", "mktemp", "chmod", "head", "id", "cat", "uname", "rm", "rmdir"):
         result = shutil.which(name)
         assert result is not None
@@ -118,9 +118,9 @@ def started(
 
 
 def test_valid_program_is_started(tmp_path: Path) -> None:
-    code, said = started(tmp_path, RUNS)
+    code, output = started(tmp_path, RUNS)
     (folder,) = (tmp_path / "tmp").iterdir()
-    assert code == 0 and said.startswith(f"it runs in {folder}\n"), said
+    assert code == 0 and output.startswith(f"it runs in {folder}\n"), output
 
 
 @MOUNTS
@@ -137,20 +137,20 @@ def test_valid_program_is_started(tmp_path: Path) -> None:
     ids=["noexec", "read-only", "full"],
 )
 def test_noexec_folder_is_skipped(mounts: str, where: str, tmp_path: Path) -> None:
-    code, said = started(tmp_path, RUNS, mounts=mounts)
-    assert code == 0 and said.startswith(f"it runs in {where.replace('HOME', str(tmp_path / 'home'))}"), said
+    code, output = started(tmp_path, RUNS, mounts=mounts)
+    assert code == 0 and output.startswith(f"it runs in {where.replace('HOME', str(tmp_path / 'home'))}"), output
 
 
 @MOUNTS
 def test_no_usable_folder_reports_reason(tmp_path: Path) -> None:
     everywhere = "for place in $TMP /var/tmp $HOME; do mount -t tmpfs -o {} none $place; done"
     (tmp_path / "noexec").mkdir()
-    code, said = started(tmp_path / "noexec", RUNS, mounts=everywhere.format("noexec"))
-    assert code == 2 and "error: it said: " in said and "Permission denied" in said, said
-    assert "choose another folder with BINARY_DIR" in said
+    code, output = started(tmp_path / "noexec", RUNS, mounts=everywhere.format("noexec"))
+    assert code == 2 and "error: its output: " in output and "Permission denied" in output, output
+    assert "choose another folder with BINARY_DIR" in output
     (tmp_path / "ro").mkdir()
-    code, said = started(tmp_path / "ro", RUNS, mounts=everywhere.format("ro"))
-    assert code == 1 and "no folder can be made in" in said and "BINARY_DIR" in said, said
+    code, output = started(tmp_path / "ro", RUNS, mounts=everywhere.format("ro"))
+    assert code == 1 and "no folder can be made in" in output and "BINARY_DIR" in output, output
 
 
 def test_broken_program_reports_reason(tmp_path: Path) -> None:
@@ -158,14 +158,14 @@ def test_broken_program_reports_reason(tmp_path: Path) -> None:
     damaged = b'#!/bin/sh\necho "coder: the program file is damaged; download it again" >&2\nexit 127\n'
     for name, program, why in (("damaged", damaged, "download it again"), ("page", b"<html>\n<p>no</p>\n", "yntax")):
         (tmp_path / name).mkdir()
-        code, said = started(tmp_path / name, program)
-        assert code == 2 and "is not the agent" in said and why in said.partition("error: it said: ")[2], said
+        code, output = started(tmp_path / name, program)
+        assert code == 2 and "is not the agent" in output and why in output.partition("error: its output: ")[2], output
 
 
 def test_another_processor_is_named(tmp_path: Path) -> None:
-    code, said = started(tmp_path, b"\x7fELF\2\1\1" + bytes(60), arch="arm64", uname="x86_64")
-    assert code == 2 and "this machine is amd64, and this script is for arm64" in said, said
-    assert "it said" not in said, "it would be the program's bytes"
+    code, output = started(tmp_path, b"\x7fELF\2\1\1" + bytes(60), arch="arm64", uname="x86_64")
+    assert code == 2 and "this machine is amd64, and this script is for arm64" in output, output
+    assert "its output: " not in output, "it would be the program's bytes"
 
 
 # ---- its output and its remains
@@ -173,26 +173,26 @@ def test_another_processor_is_named(tmp_path: Path) -> None:
 
 def test_output_is_two_lines_without_trace(tmp_path: Path) -> None:
     (tmp_path / "calm").mkdir()
-    code, said = started(tmp_path / "calm", RUNS)
+    code, output = started(tmp_path / "calm", RUNS)
     (folder,) = (tmp_path / "calm/tmp").iterdir()
-    assert code == 0 and said.splitlines()[2:] == [
+    assert code == 0 and output.splitlines()[2:] == [
         f"coder: fetching the agent from https://coder.example.com/bin/coder-linux-{HERE} into {folder}",
         "coder: connecting to https://coder.example.com/; this machine is attached as long as this runs",
-    ], said
+    ], output
     (tmp_path / "traced").mkdir()
-    code, said = started(tmp_path / "traced", RUNS, CODER_INIT_TRACE="1")
-    assert code == 0 and "+ exec ./coder agent" in said, said
+    code, output = started(tmp_path / "traced", RUNS, CODER_INIT_TRACE="1")
+    assert code == 0 and "+ exec ./coder agent" in output, output
 
 
 def test_agent_receives_only_created_folder(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
-    _, said = started(tmp_path / "made", RUNS)
+    _, output = started(tmp_path / "made", RUNS)
     (folder,) = (tmp_path / "made/tmp").iterdir()
-    assert f"made: {folder}/coder\n" in said
+    assert f"made: {folder}/coder\n" in output
     (tmp_path / "given").mkdir()
     (tmp_path / "mine").mkdir()
-    _, said = started(tmp_path / "given", RUNS, BINARY_DIR=str(tmp_path / "mine"))
-    assert "made: \n" in said and (tmp_path / "mine/coder").exists()
+    _, output = started(tmp_path / "given", RUNS, BINARY_DIR=str(tmp_path / "mine"))
+    assert "made: \n" in output and (tmp_path / "mine/coder").exists()
 
 
 INTERRUPTED = 'kill -INT "$PPID"'
@@ -201,8 +201,8 @@ INTERRUPTED = 'kill -INT "$PPID"'
 
 @pytest.mark.parametrize(("sleeps", "status"), [("exit 0", 2), (INTERRUPTED, 130)], ids=["in the end", "Ctrl+C"])
 def test_failed_script_removes_folder(sleeps: str, status: int, tmp_path: Path) -> None:
-    code, said = started(tmp_path, b"<html>\n<p>no</p>\n", sleeps=sleeps)
-    assert code == status and "staying a day to be read" in said, said
+    code, output = started(tmp_path, b"<html>\n<p>no</p>\n", sleeps=sleeps)
+    assert code == status and "waiting a day so that this can be read" in output, output
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -210,6 +210,6 @@ def test_failed_script_removes_folder(sleeps: str, status: int, tmp_path: Path) 
 def test_unusable_folder_is_removed(tmp_path: Path) -> None:
     """Bind-mounted onto itself, so that files created in it are visible outside."""
     mounts = "mount --bind $TMP $TMP; mount -o remount,bind,noexec $TMP; mount -t tmpfs none /var/tmp"
-    code, said = started(tmp_path, RUNS, mounts=mounts)
-    assert code == 0 and said.startswith("it runs in /var/tmp/coder."), said
+    code, output = started(tmp_path, RUNS, mounts=mounts)
+    assert code == 0 and output.startswith("it runs in /var/tmp/coder."), output
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -28,11 +28,11 @@ def test_stored_slugs_differ_between_agents() -> None:
 
 
 def test_removed_sub_agents_count_toward_limit() -> None:
-    most, apps = rules.MAX_MADE, rules.MAX_APPS_MADE
-    assert rules.explain_total(0, 0, rules.MAX_APPS) == rules.explain_total(most - 1, apps - 1, 1) == ""
-    assert "restart the workspace" in rules.explain_total(most, 0, 0)
+    limit, apps = rules.MAX_MADE, rules.MAX_APPS_MADE
+    assert rules.explain_total(0, 0, rules.MAX_APPS) == rules.explain_total(limit - 1, apps - 1, 1) == ""
+    assert "restart the workspace" in rules.explain_total(limit, 0, 0)
     assert "restart the workspace" in rules.explain_total(0, apps - 1, 2)
-    assert most > rules.MAX_SUB_AGENTS and apps > rules.MAX_SUB_AGENTS * rules.MAX_APPS
+    assert limit > rules.MAX_SUB_AGENTS and apps > rules.MAX_SUB_AGENTS * rules.MAX_APPS
 
 
 def test_template_sub_agents_are_recognized() -> None:

@@ -30,8 +30,8 @@ from coder.domain.apps.app_addresses import (
 def test_paths(path: str, user: str, workspace: str, agent: str, app: str, rest: str) -> None:
     result = parse_app_path(path)
     assert result is not None
-    place = f"{workspace}.{agent}" if agent else workspace
-    assert result == (AppRequest("path", f"/@{user}/{place}/apps/{app}/", user, workspace, agent, app), rest)
+    location = f"{workspace}.{agent}" if agent else workspace
+    assert result == (AppRequest("path", f"/@{user}/{location}/apps/{app}/", user, workspace, agent, app), rest)
     assert result[0].port is None
 
 

@@ -122,9 +122,9 @@ PLACES = (("{} 9 * * 1", "minutes", MINUTES), ("0 {} * * 1", "hours", HOURS), ("
 def test_every_form_of_a_field(line: str, attribute: str, bounds: tuple[int, int]) -> None:
     low, high = bounds
     words = {"low": low, "high": high, "above": high + 1}
-    for form, meant in TAKEN.items():
+    for form, expected in TAKEN.items():
         schedule = parse_weekly(line.format(form.format(**words)))
-        assert getattr(schedule, attribute) == meant(low, high), form
+        assert getattr(schedule, attribute) == expected(low, high), form
     for form, detail in REFUSED.items():
         with pytest.raises(ScheduleError) as refused:
             parse_weekly(line.format(form.format(**words)))

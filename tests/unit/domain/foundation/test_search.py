@@ -68,9 +68,9 @@ def test_malformed_elements(query: str) -> None:
 
 
 def test_choice_and_uuid_lists() -> None:
-    one, two = "6f1d5b0a-0000-4000-8000-000000000001", "6f1d5b0a-0000-4000-8000-000000000002"
-    terms = parse_query(f"id:{one},{two} status:zzz", "name")
-    assert [str(value) for value in terms.uuids("id")] == [one, two]
+    first, second = "6f1d5b0a-0000-4000-8000-000000000001", "6f1d5b0a-0000-4000-8000-000000000002"
+    terms = parse_query(f"id:{first},{second} status:zzz", "name")
+    assert [str(value) for value in terms.uuids("id")] == [first, second]
     assert terms.choice("status", ("running",)) == ""
     assert len(terms.refusals()) == 1
 
@@ -132,12 +132,12 @@ NUMBERS = {
 
 @pytest.mark.parametrize("text", NUMBERS)
 def test_numbers_of_64_bits(text: str) -> None:
-    wanted = NUMBERS[text] and f'strconv.ParseInt: parsing "{text}": {NUMBERS[text]}'
-    assert int_fault(text) == wanted
+    expected = NUMBERS[text] and f'strconv.ParseInt: parsing "{text}": {NUMBERS[text]}'
+    assert int_fault(text) == expected
     terms = Terms({"n": [text]})
-    assert terms.int64("n") == (int(text) if not wanted else None)
-    sentence = f'Query param "n" must be a valid 64-bit integer: {wanted}'
-    assert terms.refusals() == ([FieldRefusal("n", sentence)] if wanted and text else [])
+    assert terms.int64("n") == (int(text) if not expected else None)
+    sentence = f'Query param "n" must be a valid 64-bit integer: {expected}'
+    assert terms.refusals() == ([FieldRefusal("n", sentence)] if expected and text else [])
 
 
 def test_page_numbers_have_32_bits() -> None:

@@ -38,7 +38,7 @@ def test_every_reason_is_named() -> None:
 
 def test_users_before_prebuilds_then_oldest() -> None:
     jobs = [job(1, priority=1), job(2, minute=2), job(3, minute=1)]
-    assert [wanted.job_id.int for wanted in order(jobs)] == [3, 2, 1]
+    assert [requirement.job_id.int for requirement in order(jobs)] == [3, 2, 1]
 
 
 def test_pick_returns_first_match() -> None:

@@ -80,8 +80,8 @@ def test_verdicts() -> None:
     assert verdict(daemon("plain")) == "nobody"
     assert verdict(daemon("b", tags=GPU, job_id=UUID(int=9))) == "queued"
     assert verdict(daemon("b", tags=GPU)) == "starts_now"
-    gone = daemon("b", tags=GPU, last_seen_at=None)
-    assert judge(explain_waiting(wanted, [gone], NOW), starts_now=False) == "all_offline"
+    offline = daemon("b", tags=GPU, last_seen_at=None)
+    assert judge(explain_waiting(wanted, [offline], NOW), starts_now=False) == "all_offline"
 
 
 def test_the_remedy_is_a_command() -> None:
@@ -102,8 +102,8 @@ def test_no_forecast_says_why() -> None:
     wanted = job(1, tags=GPU)
     none = forecast(wanted, [wanted], [daemon("plain")], history(a=[1] * 9), NOW)
     assert none == NoForecast("there is no provisioner that may ever run it")
-    gone = forecast(wanted, [wanted], [daemon("b", tags=GPU, last_seen_at=None)], history(a=[1] * 9), NOW)
-    assert gone == NoForecast("every provisioner that may run it is offline")
+    offline = forecast(wanted, [wanted], [daemon("b", tags=GPU, last_seen_at=None)], history(a=[1] * 9), NOW)
+    assert offline == NoForecast("every provisioner that may run it is offline")
     busy = forecast(wanted, [wanted], [daemon("b", tags=GPU, job_id=UUID(int=9))], history(a=[1]), NOW)
     assert isinstance(busy, NoForecast)
     assert "3 are needed" in busy.reason

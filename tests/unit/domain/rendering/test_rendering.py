@@ -34,19 +34,19 @@ def template_of(case: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", CASES)
 def test_recorded(name: str) -> None:
     case = RECORDED / name
-    files, asked = template_of(case), json.loads((case / "inputs.json").read_text())
+    files, inputs = template_of(case), json.loads((case / "inputs.json").read_text())
     want = json.loads((case / "expected.json").read_text())
-    made = itertools.count(1)
+    numbers = itertools.count(1)
 
     def request(entry: dict[str, Any]) -> RenderRequest:
         return RenderRequest(
             entry.get("inputs", {}),
-            entry.get("owner", asked["owner"]),
+            entry.get("owner", inputs["owner"]),
             entry.get("variables", {}),
-            lambda: f"<uuid:{next(made)}>",
+            lambda: f"<uuid:{next(numbers)}>",
         )
 
-    for entry, expected in zip(asked["renders"], want["renders"], strict=True):
+    for entry, expected in zip(inputs["renders"], want["renders"], strict=True):
         rendered = render(files, request(entry))
         assert rendered.response(0) == expected["response"], entry["name"]
         presets = render_presets(files, request(entry), rendered)
@@ -55,7 +55,7 @@ def test_recorded(name: str) -> None:
         tags, refusal = render_tags(rendered)
         assert tags == expected.get("workspace_tags", {})
         assert refusal == expected.get("workspace_tags_check")
-    for entry, expected in zip(asked.get("builds", []), want.get("builds", []), strict=True):
+    for entry, expected in zip(inputs.get("builds", []), want.get("builds", []), strict=True):
         given = GivenValues(
             entry.get("build", {}), entry.get("previous", {}), entry.get("preset", {}), entry.get("first_build", False)
         )
@@ -162,8 +162,8 @@ def test_null_tag_is_dropped() -> None:
       }
     }
     """
-    for place, tags in (("home", {"word": "null"}), ("away", {"away": "yes", "word": "null"})):
-        rendered = render({"main.tf": text.encode()}, RenderRequest({"place": place}, {}, {}, lambda: "id"))
+    for location, tags in (("home", {"word": "null"}), ("away", {"away": "yes", "word": "null"})):
+        rendered = render({"main.tf": text.encode()}, RenderRequest({"place": location}, {}, {}, lambda: "id"))
         assert render_tags(rendered) == (tags, None)
 
 

@@ -19,7 +19,7 @@ def prebuilt(number: int, **rest: Any) -> Prebuilt:
 
 
 @pytest.mark.parametrize(
-    ("base", "schedules", "zone", "now", "wanted"),
+    ("base", "schedules", "zone", "now", "expected_number"),
     [
         (2, [], "", NOW, 2),
         (None, [], "", NOW, 0),
@@ -31,8 +31,10 @@ def prebuilt(number: int, **rest: Any) -> Prebuilt:
         (1, [{"cron": "what", "instances": 9}], "UTC", NOW, 1),
     ],
 )
-def test_desired(base: int | None, schedules: list[dict[str, Any]], zone: str, now: datetime, wanted: int) -> None:
-    assert desired_instances(base, schedules, zone, now) == wanted
+def test_desired(
+    base: int | None, schedules: list[dict[str, Any]], zone: str, now: datetime, expected_number: int
+) -> None:
+    assert desired_instances(base, schedules, zone, now) == expected_number
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)  # a Friday
 
 
 @pytest.mark.parametrize(
-    ("ttl_ms", "said"),
+    ("ttl_ms", "message"),
     [
         (None, None),
         (0, None),
@@ -33,15 +33,15 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)  # a Friday
         (MAX_TTL_MS + 1, "at most a hundred years"),
     ],
 )
-def test_ttl_is_at_least_a_minute(ttl_ms: int | None, said: str | None) -> None:
+def test_ttl_is_at_least_a_minute(ttl_ms: int | None, message: str | None) -> None:
     refusal = explain_ttl(ttl_ms)
-    assert (refusal is None) == (said is None)
-    if refusal is not None and said is not None:
-        assert refusal.field == "ttl_ms" and said in refusal.detail
+    assert (refusal is None) == (message is None)
+    if refusal is not None and message is not None:
+        assert refusal.field == "ttl_ms" and message in refusal.detail
 
 
 @pytest.mark.parametrize(
-    ("minutes", "latest", "said"),
+    ("minutes", "latest", "message"),
     [
         (30, None, None),
         (29, None, "at least 30 minutes"),
@@ -51,10 +51,10 @@ def test_ttl_is_at_least_a_minute(ttl_ms: int | None, said: str | None) -> None:
         (20, 10, "at least 30 minutes"),
     ],
 )
-def test_deadline_extension_is_bounded(minutes: int, latest: int | None, said: str | None) -> None:
-    most = None if latest is None else NOW + timedelta(minutes=latest)
-    result = explain_deadline(NOW, NOW + timedelta(minutes=minutes), most)
-    assert (result is None) if said is None else (result is not None and said in result)
+def test_deadline_extension_is_bounded(minutes: int, latest: int | None, message: str | None) -> None:
+    maximum = None if latest is None else NOW + timedelta(minutes=latest)
+    result = explain_deadline(NOW, NOW + timedelta(minutes=minutes), maximum)
+    assert (result is None) if message is None else (result is not None and message in result)
 
 
 def test_autostart_follows_schedule_and_days() -> None:
