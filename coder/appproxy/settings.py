@@ -1,7 +1,7 @@
-"""What this room reads of the settings of the process it stands in.
+"""Settings of its process that this package reads.
 
-The server's `ServerConfig` has all of these, and a workspace proxy makes one of its own options. Both stand above this
-room, so it names the settings that it reads and not the class that holds them.
+The server's `ServerConfig` has all of these, and a workspace proxy builds its own from its options. Both are above this
+package, so it names the settings and not the class that holds them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ListenerSettings(Protocol):
 
 
 class TrustedProxySettings(Protocol):
-    """Which peers may name the client's address, and in which headers."""
+    """Peers that may name the client's address, and the headers they use."""
 
     @property
     def proxy_trusted_origins(self) -> tuple[str, ...]: ...
@@ -45,7 +45,7 @@ class TrustedProxySettings(Protocol):
 
 
 class RateLimitSettings(Protocol):
-    """How many requests a minute the process answers."""
+    """Limits of requests per minute of the process."""
 
     @property
     def api_rate_limit(self) -> int: ...
@@ -54,7 +54,7 @@ class RateLimitSettings(Protocol):
 
 
 class AppCookieSettings(Protocol):
-    """Where applications are served, and the cookies of their visitors."""
+    """Hosts of applications, and the cookies of their visitors."""
 
     @property
     def wildcard_access_url(self) -> str: ...

@@ -1,7 +1,7 @@
 """The server's composition root: opens everything in order under one nursery, closes it in the reverse order.
 
-Order: database (built-in or given), migrations, context, parts (coordinator, own mesh node, loops), the HTTP
-server, the loops, the provisioner daemons. Nothing below this file imports another part to start it.
+Order: database (built-in or external), migrations, context, parts (coordinator, own mesh node, loops), the HTTP server,
+the loops, the provisioner daemons. Nothing below this file imports another part to start it.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ from coder.domain.provisioning.jobs import JobType
 _log = get_logger("coderd")
 
 ProvisionerFactory = Callable[[Context], Awaitable[None]]
-"""Runs the built-in provisioner daemons until they have drained after `Context.stopping`, or are cancelled; comes from
-the CLI, so that the wings stay apart."""
+"""Runs the built-in provisioner daemons until they have drained after `Context.stopping`, or are cancelled; passed in
+by the CLI, so that the packages stay independent."""
 
 DRAIN_TIME = 10.0
-"""Seconds the built-in daemons' running jobs may take to end once the server stops; then they are interrupted and fail
-with the state they have. Ours: service managers kill after 90 s, and people wait for Ctrl-C."""
+"""Ours: seconds the built-in daemons' running jobs may take to end once the server stops; then they are interrupted and
+fail with their current state. Service managers kill after 90 s, and users wait for Ctrl-C."""
 
 PARTS = (
     tracing.run,
@@ -99,7 +99,7 @@ JOB_HANDLERS: dict[JobType, Callable[[Context], JobHandler]] = {
     "template_version_dry_run": DryRunJobs,
     "workspace_build": BuildJobs,
 }
-"""What each kind of job means to the noun it is about; the queue itself knows daemons alone."""
+"""Handler for each kind of job; the queue itself knows daemons alone."""
 
 LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     reaper.run,
@@ -112,15 +112,15 @@ LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     proxy_health.run,
     reports.run,
 )
-"""`async def run(ctx)`: what happens by itself."""
+"""`async def run(ctx)`: automatic actions."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """What a started server tells its starter."""
+    """Result of a started server."""
 
     url: str
-    "The URL of the first listener."
+    """URL of the first listener."""
     access_url: str
     urls: tuple[str, ...]
     context: Context
@@ -135,7 +135,7 @@ async def run_server(
     handle_signals: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Runs the server until SIGINT or SIGTERM (or cancellation). Raises CoderError when it cannot start."""
+    """Run the server until SIGINT or SIGTERM (or cancellation). Raises CoderError when it cannot start."""
     async with open_server(config, provisioner_factory, clock=clock) as server:
         for url in server.urls:
             announce(f"Started HTTP listener at {url}")
@@ -155,7 +155,7 @@ async def open_server(
     *,
     clock: Clock | None = None,
 ) -> AsyncIterator[RunningServer]:
-    """A running server for the length of the block; everything is closed, in order, at its end."""
+    """Run a server for the length of the block; everything is closed, in order, at its end."""
     clock = clock or SystemClock()
     async with contextlib.AsyncExitStack() as stack:
         listeners = await open_listeners(config)  # first: a port in use must not cost a database start
@@ -190,7 +190,7 @@ async def _serving(
     with _stops_without_database(in_order), single_failure():
         async with trio.open_nursery() as nursery:
             context = await new_context(config, database, nursery, clock, urls[0])
-            afterwards = context.part(Afterwards)  # here, so that it belongs to no request
+            afterwards = context.part(Afterwards)  # created here, so that it belongs to no request
             for run_part in PARTS:
                 await nursery.start(run_part, context)
             server = _http_server(context)
@@ -219,7 +219,7 @@ async def _serving(
 
 @contextlib.contextmanager
 def _stops_without_database(in_order: trio.Event) -> Iterator[None]:
-    """A server that was told to stop does so without its database: none of its last writes is missed."""
+    """Let a stopping server end without its database: none of its last writes is essential."""
     try:
         yield
     except DatabaseAwayError as error:
@@ -238,7 +238,7 @@ async def _run_daemons(factory: ProvisionerFactory, context: Context, left: trio
 async def new_context(
     config: ServerConfig, database: Database, nursery: trio.Nursery, clock: Clock, listener_url: str
 ) -> Context:
-    """The context of one server; makes the deployment id on the first start."""
+    """Return the context of one server; creates the deployment id on the first start."""
     deployment_id = await database.run(site_settings.ensure_deployment, clock.now())
     context = Context(
         config=config,
@@ -254,7 +254,7 @@ async def new_context(
 
 
 def _reachable_url(listener_url: str) -> str:
-    """A listener on all addresses is shown as localhost: nobody can open http://0.0.0.0."""
+    """Return a URL with localhost for a listener on all addresses: browsers cannot open http://0.0.0.0."""
     parsed = urlparse(listener_url)
     if parsed.hostname in {"0.0.0.0", "::"}:
         return f"{parsed.scheme}://localhost:{parsed.port}"
@@ -262,11 +262,11 @@ def _reachable_url(listener_url: str) -> str:
 
 
 def describe_api() -> dict[str, Any]:
-    """The OpenAPI document of this program, without a server: read from what its routes declare."""
+    """Return the OpenAPI document of this program, without a server: from the declarations of its routes."""
     from coder.coderd.http.server.openapi.document import build_document
 
-    nothing: Any = None  # handlers are read, never run
-    context = Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0))
+    absent: Any = None  # handlers are inspected, never run
+    context = Context(ServerConfig(), absent, absent, "http://localhost:3000", UUID(int=0))
     return build_document(make_application(context, BLUEPRINTS), _endpoints().endpoints)
 
 
@@ -291,12 +291,12 @@ def _http_server(context: Context) -> HttpServer:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=trusted.address(remote_ip, list(head.headers)))
         if apps.takes(head):
-            ours = response_headers()
-            return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
-        found = table.find(request.path)
-        if found is None:  # the server asked the same table a moment ago
+            headers = response_headers()
+            return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=headers)
+        match = table.find(request.path)
+        if match is None:  # the server matched the same table a moment ago
             raise LookupError(request.path)
-        endpoint, params = found
+        endpoint, params = match
         with metrics.links.counted(request.method, endpoint.pattern) as on_answer:
             if is_carried(request):
                 carried = CarriedUpgrade(context, request, params, stream, response_headers())
@@ -314,7 +314,7 @@ def _http_server(context: Context) -> HttpServer:
         return None
 
     def is_upgrade(head: h11.Request) -> bool:
-        # With too many parameters it is refused like any other request (middleware.py).
+        # An address with too many parameters is refused like any other request (middleware.py).
         return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(

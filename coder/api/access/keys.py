@@ -1,4 +1,4 @@
-"""JSON shapes of keys: what server and client both speak."""
+"""JSON shapes of keys, shared by server and client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class APIKeyWithOwner(ApiStruct):
 
 
 class UserSession(ApiStruct):
-    """A browser or a command line that is signed in."""
+    """A signed-in browser or command line."""
 
     id: str
     created_at: datetime
@@ -51,18 +51,18 @@ class UserSession(ApiStruct):
     expires_at: datetime
     ip_address: str
     user_agent: str
-    'Of the program that used it last; "" when none has said.'
+    """User agent of the program that used it last; "" if none was sent."""
     login_type: LoginType
     scopes: list[str]
     current: bool
-    "The one that asks."
+    """Whether this is the session of the request."""
 
 
 class CreateTokenRequest(ApiStruct):
     lifetime: int
     token_name: str
     allow_list: list[str] | UnsetType = UNSET
-    "Entries `type:id`; this is how upstream reads and writes its targets."
+    """Entries `type:id`, the form in which upstream reads and writes its targets."""
     scope: str | UnsetType = UNSET
     scopes: list[str] | UnsetType = UNSET
 

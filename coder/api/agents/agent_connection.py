@@ -1,4 +1,4 @@
-"""JSON shapes of reaching agents: what server and client both speak."""
+"""JSON shapes for reaching agents, shared by server and client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coder.api.base.struct import ApiStruct
 
 class AgentConnectionInfo(ApiStruct):
     derp_map: dict[str, Any]
-    "As Tailscale writes relay maps; read by `coder.mesh.derp_map`."
+    """Relay map in Tailscale's form; read by `coder.mesh.derp_map`."""
     derp_force_websockets: bool
     disable_direct_connections: bool
     hostname_suffix: str

@@ -1,4 +1,4 @@
-"""JSON shapes of containers beside an agent: what server and client both speak."""
+"""JSON shapes of an agent's containers, shared by server and client."""
 
 from __future__ import annotations
 

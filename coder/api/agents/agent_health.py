@@ -1,4 +1,4 @@
-"""JSON shapes of how agents' machines are and why they were away. Ours, not upstream's."""
+"""JSON shapes of agents' health and disconnects. Ours, not upstream's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coder.api.base.struct import ApiStruct
 
 
 class FlightRecord(ApiStruct):
-    """Something that happened to an agent."""
+    """Event of an agent."""
 
     at: datetime
     kind: str
@@ -19,22 +19,22 @@ class FlightRecord(ApiStruct):
 
 
 class AgentVitals(ApiStruct):
-    """What an agent says of its machine every half minute; null is what it cannot tell."""
+    """Report of an agent about its machine every half minute; null for values it cannot measure."""
 
     sent_at: datetime
     events: list[FlightRecord] = field(default_factory=list)
-    "Since the last report, oldest first."
+    """Events since the last report, oldest first."""
     disk_used: int | None = None
     disk_total: int | None = None
     memory_used: int | None = None
     memory_total: int | None = None
     memory_pressure: float | None = None
-    "Percent of the last ten seconds in which something waited for memory."
+    """Percent of the last ten seconds in which a process waited for memory."""
     load: float | None = None
     cores: int | None = None
     uptime_s: float | None = None
     direct: int | None = None
-    "Peers in use that are reached directly."
+    """Peers in use that are reached directly."""
     relayed: int | None = None
 
 
@@ -61,9 +61,9 @@ class AgentDisconnect(ApiStruct):
     disconnected_at: datetime
     returned_at: datetime | None
     ended: str
-    "How the server saw it: closed, silent, stopping, lost, unnoticed."
+    """End of the connection, observed by the server: closed, silent, stopping, lost, unnoticed."""
     cause: str
     detail: str
     told: bool
-    "Whether the agent has told its side."
+    """Whether the agent has reported its events."""
     events: list[FlightRecord]

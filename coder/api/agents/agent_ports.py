@@ -1,4 +1,4 @@
-"""JSON shapes of agents' ports: which listen, who may see them: what server and client both speak."""
+"""JSON shapes of agents' ports and their shares, shared by server and client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UpsertWorkspaceAgentPortShareRequest(ApiStruct):
     share_level: str
     protocol: str
     expires_at: datetime | UnsetType | None = UNSET
-    "Ours: null for never; who leaves it out, as upstream's clients do, leaves what there is."
+    """Ours: null for never; requests without it, as upstream's clients send, keep the current value."""
 
 
 class WorkspaceAgentListeningPort(ApiStruct):
@@ -45,7 +45,7 @@ class WorkspaceAgentPortShare(ApiStruct):
     share_level: WorkspaceAgentPortShareLevel
     protocol: WorkspaceAgentPortShareProtocol
     expires_at: datetime | UnsetType = UNSET
-    "Ours: absent for a share that stays until somebody ends it."
+    """Ours: absent for a share without expiry."""
 
 
 class WorkspaceAgentPortShares(ApiStruct):

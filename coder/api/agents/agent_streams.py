@@ -1,4 +1,4 @@
-"""JSON shapes of what agents stream: logs, terminals, events: what server and client both speak."""
+"""JSON shapes of agents' streams (logs, terminals, events), shared by server and client."""
 
 from __future__ import annotations
 

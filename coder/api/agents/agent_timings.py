@@ -1,4 +1,4 @@
-"""JSON shapes of how long agents took to connect and to run their scripts: what server and client both speak."""
+"""JSON shapes of agents' connection and script durations, shared by server and client."""
 
 from __future__ import annotations
 

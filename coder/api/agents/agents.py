@@ -1,4 +1,4 @@
-"""JSON shapes of agents: what server and client both speak."""
+"""JSON shapes of agents, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of keeping machines attached that somebody else runs. Ours, not upstream's."""
+"""JSON shapes of machines attached by users. Ours, not upstream's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ class RotatedAgentToken(ApiStruct):
     command: str
     agent_token: str
     generation: int
-    "Counted from the template's token, which is 0."
+    """Number of the token generation; the template's token is 0."""
     good_generations: list[int]
-    "Those that let the agent in now; the older one until the newest is used."
+    """Generations that are valid now; the older one until the newest is used."""

@@ -1,4 +1,4 @@
-"""JSON shapes of audit: what server and client both speak."""
+"""JSON shapes of audit, shared by server and client."""
 
 from __future__ import annotations
 

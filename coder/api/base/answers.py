@@ -1,8 +1,8 @@
-"""A server's answer as a shape of this package, read as Go's decoder reads it.
+"""A server's response decoded into a shape of this package, as leniently as Go's decoder.
 
-Servers of other releases and upstream's own say less, more and other than our shapes do: a list that is empty is null,
-a field is not there yet, a status has a new word. None of that keeps a command from using what it understands. What is
-of another type, and what is plainly something else, is refused.
+Servers of other releases and upstream's own send fewer, more and different values than our shapes have: an empty list
+is null, a field is missing, a status has a new word. A command must still be able to use the parts it understands. A
+value of another type, or of a clearly different shape, is refused.
 """
 
 from __future__ import annotations
@@ -25,63 +25,64 @@ _ZEROS: dict[Any, Any] = {str: "", bool: False, int: 0, float: 0.0, UUID: NIL_UU
 
 
 def read_answer(data: bytes, kind: type[T]) -> T:
-    """Raises msgspec.ValidationError for another type, msgspec.DecodeError or UnicodeDecodeError for no JSON."""
+    """Decode a response. Raises msgspec.ValidationError for another type, msgspec.DecodeError or UnicodeDecodeError for
+    invalid JSON."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:
-        found: T = _entry(msgspec.json.decode(data), kind, "$")
-        return found
+        result: T = _entry(msgspec.json.decode(data), kind, "$")
+        return result
 
 
-def _value(given: Any, hint: Any, where: str) -> Any:
+def _value(value: Any, hint: Any, location: str) -> Any:
     options = _options(hint)
-    if given is None:
+    if value is None:
         return None if type(None) in options or Any in options else _zero(hint)
-    plain = next(one for one in options if one not in (type(None), UnsetType))
+    plain = next(option for option in options if option not in (type(None), UnsetType))
     origin = typing.get_origin(plain) or plain
     if origin is list:
         (inner,) = typing.get_args(plain)
-        return [_entry(one, inner, f"{where}[]") for one in _of_type(given, list, where)]
+        return [_entry(item, inner, f"{location}[]") for item in _of_type(value, list, location)]
     if origin is dict:
         _, inner = typing.get_args(plain)
-        return {key: _value(one, inner, f"{where}.{key}") for key, one in _of_type(given, dict, where).items()}
+        return {key: _value(item, inner, f"{location}.{key}") for key, item in _of_type(value, dict, location).items()}
     if origin is typing.Literal:
-        return _of_type(given, str, where)  # a newer server knows more words
+        return _of_type(value, str, location)  # a newer server knows more words
     if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
-        return _struct(_of_type(given, dict, where), origin, where)
+        return _struct(_of_type(value, dict, location), origin, location)
     try:
-        return msgspec.convert(given, plain)
+        return msgspec.convert(value, plain)
     except msgspec.ValidationError as error:
-        raise msgspec.ValidationError(f"{error} - at `{where}`") from error
+        raise msgspec.ValidationError(f"{error} - at `{location}`") from error
 
 
-def _entry(given: Any, hint: Any, where: str) -> Any:
-    """Of a list, or the whole: nothing at all is no object there."""
+def _entry(value: Any, hint: Any, location: str) -> Any:
+    """Decode an item of a list, or the whole response: null is not an object there."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return _struct(_of_type(given, dict, where), hint, where)
-    return _value(given, hint, where)
+        return _struct(_of_type(value, dict, location), hint, location)
+    return _value(value, hint, location)
 
 
-def _struct(given: dict[str, Any], kind: type[msgspec.Struct], where: str) -> msgspec.Struct:
+def _struct(value: dict[str, Any], kind: type[msgspec.Struct], location: str) -> msgspec.Struct:
     fields = _fields(kind)
     required = [key for _, key, _, is_required in fields if is_required]
-    if required and not any(key in given for key in required):
-        raise msgspec.ValidationError(f"Object has no field of {kind.__name__} - at `{where}`")
-    if "id" in required and not given.get("id"):
-        raise msgspec.ValidationError(f"Object missing required field `id` - at `{where}`")
+    if required and not any(key in value for key in required):
+        raise msgspec.ValidationError(f"Object has no field of {kind.__name__} - at `{location}`")
+    if "id" in required and not value.get("id"):
+        raise msgspec.ValidationError(f"Object missing required field `id` - at `{location}`")
     return kind(
         **{
-            name: _value(given.get(key), hint, f"{where}.{key}")
+            name: _value(value.get(key), hint, f"{location}.{key}")
             for name, key, hint, is_required in fields
-            if is_required or given.get(key) is not None
+            if is_required or value.get(key) is not None
         }
     )
 
 
-def _of_type(given: Any, kind: type, where: str) -> Any:
-    if not isinstance(given, kind):
-        raise msgspec.ValidationError(f"Expected `{kind.__name__}`, got `{type(given).__name__}` - at `{where}`")
-    return given
+def _of_type(value: Any, kind: type, location: str) -> Any:
+    if not isinstance(value, kind):
+        raise msgspec.ValidationError(f"Expected `{kind.__name__}`, got `{type(value).__name__}` - at `{location}`")
+    return value
 
 
 def _zero(hint: Any) -> Any:
@@ -103,6 +104,8 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 @functools.cache
 def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any, bool], ...]:
-    """(our name, the wire's, type, required)."""
+    """Return (our name, the wire's, type, required) of each field."""
     hints = typing.get_type_hints(kind)
-    return tuple((one.name, one.encode_name, hints[one.name], one.required) for one in msgspec.structs.fields(kind))
+    return tuple(
+        (field.name, field.encode_name, hints[field.name], field.required) for field in msgspec.structs.fields(kind)
+    )

@@ -17,7 +17,8 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | str, kind: type[T]) -> T:
-    """Raises msgspec.ValidationError or msgspec.DecodeError, both ValueErrors; also for what is nested too deeply."""
+    """Decode JSON. Raises msgspec.ValidationError or msgspec.DecodeError, both ValueErrors; also for excessive
+    nesting."""
     try:
         return msgspec.json.decode(data, type=kind)
     except RecursionError as error:

@@ -1,4 +1,4 @@
-"""The closed sets of words that several nouns use. Those of one noun stand in its own file."""
+"""Enumerations that several nouns use. Those of a single noun are in its own file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of errors: what server and client both speak."""
+"""JSON shapes of errors, shared by server and client."""
 
 from __future__ import annotations
 

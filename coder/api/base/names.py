@@ -1,4 +1,4 @@
-"""JSON shapes of names alone: a list read for its names, such as a TAB's, needs nothing else of what is listed."""
+"""JSON shapes with names alone, for readers that need only names, such as TAB completion."""
 
 from __future__ import annotations
 

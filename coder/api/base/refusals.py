@@ -1,4 +1,4 @@
-"""How a service says no. Each refusal is a `Refusal`; whoever answers turns it into a status and the error envelope.
+"""Refusals of services. The caller that responds turns a `Refusal` into a status and the error envelope.
 
 Not here: the mapping to HTTP (`appproxy/http/errors.py`). Texts are part of the public contract: clients match on some.
 """
@@ -18,7 +18,7 @@ FORBIDDEN_DETAIL = (
 
 
 class Refusal(CoderError):  # noqa: N818 - kinds are named for what they say
-    """The request cannot be done, and the caller is told why."""
+    """A request that cannot be fulfilled, with the reason for the caller."""
 
     kind = "refused"
 
@@ -33,25 +33,25 @@ class Refusal(CoderError):  # noqa: N818 - kinds are named for what they say
         super().__init__(self.kind, message)
         self.detail = detail
         self.validations = tuple(validations)
-        "Pairs of field and what is wrong with it."
+        """Pairs of field and fault."""
         self.headers = tuple(headers)
 
 
 class Invalid(Refusal):
-    """The request itself is wrong (400)."""
+    """Invalid request (400)."""
 
     kind = "invalid"
 
 
 class InvalidFields(Invalid):
-    """Some fields did not pass (400 with validations)."""
+    """Invalid fields (400 with validations)."""
 
     def __init__(self, *fields: tuple[str, str], message: str = "Validation failed.") -> None:
         super().__init__(message, validations=fields)
 
 
 class Unauthenticated(Refusal):
-    """Nobody we know asks (401)."""
+    """Missing or unknown credentials (401)."""
 
     kind = "unauthenticated"
 
@@ -66,11 +66,11 @@ class Forbidden(Refusal):
 
 
 BAD_BODY = "Request body must be valid JSON."
-"""Of a request that cannot be decoded, be it for a value that its type does not allow."""
+"""Detail for a request that cannot be decoded, including values that its type does not allow."""
 
 
 class NotFound(Refusal):
-    """No such object, or none the caller may know of (404)."""
+    """Object that does not exist, or is hidden from the caller (404)."""
 
     kind = "not_found"
 
@@ -81,7 +81,7 @@ class NotFound(Refusal):
 
 
 class Conflict(Refusal):
-    """Something else has that name or state (409)."""
+    """Conflict with an existing name or state (409)."""
 
     kind = "conflict"
 
@@ -91,25 +91,25 @@ class TooLarge(Refusal):
 
 
 class TooSlow(Refusal):
-    """The request did not come to its end in time (408)."""
+    """Request that did not complete in time (408)."""
 
     kind = "too_slow"
 
 
 class Precondition(Refusal):
-    """Upstream answers 412 where a prior step is missing."""
+    """Missing prior step; upstream responds with 412."""
 
     kind = "precondition"
 
 
 class ExpectationFailed(Refusal):
-    """Upstream answers 417 when a user still owns workspaces."""
+    """User that still owns workspaces; upstream responds with 417."""
 
     kind = "expectation_failed"
 
 
 class TooEarly(Refusal):
-    """A job has not finished yet (425)."""
+    """Job that has not finished yet (425)."""
 
     kind = "too_early"
 
@@ -127,13 +127,13 @@ class Gone(Refusal):
 
 
 class Failed(Refusal):
-    """Our own fault, with words (500)."""
+    """Internal error with a message (500)."""
 
     kind = "failed"
 
 
 class BadGateway(Refusal):
-    """Something behind us did not answer as it should (502)."""
+    """Invalid response from a server behind us (502)."""
 
     kind = "bad_gateway"
 

@@ -1,7 +1,6 @@
-"""Requests whose refusals have sentences of their own, and their rules: made of the laws of each noun.
+"""Requests whose refusals have texts of their own, with the rules that produce them: built from each noun's rules.
 
-Part of the one table of `table.py`. Services check these in their turn: after rights, or together with what there
-is.
+Part of the one table of `table.py`. Services check these themselves: after permissions, or together with stored state.
 """
 
 from __future__ import annotations
@@ -73,12 +72,12 @@ from coder.domain.workspaces.workspaces import (
 )
 
 Table = Mapping[type[msgspec.Struct], Mapping[str, tuple[FieldRule, ...]]]
-"""Request -> field -> what it obeys."""
+"""Request -> field -> its rules."""
 
 BAD_JSON = "Request body must be valid JSON."
-"""Of values that Go's decoder refuses, before any rule is asked."""
+"""Refusal of values that Go's decoder rejects, before any rule runs."""
 MOST_NAMED_WORKSPACES = 256
-"""That one WireGuard client names."""
+"""Ours: workspaces listed by one WireGuard client."""
 _DISPLAY_MODES = ("auto", "always_collapsed", "always_expanded")
 _SCHEDULES = ("", "0 7 * * *", "CRON_TZ=UTC 30 9 * * 1-5"), ("tomorrow", "0 7 1 * *", "0 25 * * *")
 BYTES = explained(explain_base64, ("", "e30="), ("e30*", "e30"), BAD_JSON, listed=False)
@@ -343,5 +342,5 @@ OWN: Table = {
         ),
     },
 }
-"""Requests whose services have sentences of their own, and check them in their turn: after rights, or together with
-what there is."""
+"""Requests whose services have texts of their own and check them themselves: after permissions, or together with stored
+state."""

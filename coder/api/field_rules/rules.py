@@ -1,7 +1,7 @@
-"""Rules for single fields of requests, by the tag clients know each by.
+"""Rules for single fields of requests, by the tag that clients know.
 
-A rule is a predicate with values on both sides of its bound: tests are made of them. Which field obeys which rules is
-the table in `coder/api/field_rules/table.py`; what spans several fields or asks the database is the services'.
+A rule is a predicate with values on both sides of its bound, from which tests are made. The table in
+`coder/api/field_rules/table.py` assigns rules to fields; services check rules over several fields or the database.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_VERSION_MESSAGE = 1 << 20
 
 Values = tuple[Any, ...]
 Explain = Callable[[Any], str]
-"What is wrong with a value; nothing when it is good."
+"""Return the fault of a value; empty when it is valid."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
@@ -39,53 +39,53 @@ _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """One rule: what breaks it is answered with `tag`."""
+    """Rule for a field; a violation is reported with `tag`."""
 
     tag: str
     holds: Callable[[Any], bool]
     examples: Callable[[], tuple[Values, Values]]
-    "What `inside` and `outside` say; made when asked for: a server that runs needs no texts of a megabyte."
+    """Values for `inside` and `outside`; created on demand, since a running server needs no texts of a megabyte."""
     says: Explain | None = None
-    "The sentence about a value that breaks the rule, where clients are told one instead of the tag."
+    """Text about a value that breaks the rule, where clients receive a text instead of the tag."""
     message: str = ""
-    "What stands above the sentence, where it is not what stands above tags."
+    """Message above the text, if it differs from the message above tags."""
     listed: bool = True
-    "Whether the field is named among the validations, or the sentence is the detail."
+    """Whether the field is listed among the validations; otherwise the text is the detail."""
 
     @property
     def inside(self) -> Values:
-        """Values at the bound that pass."""
+        """Return values at the bound that pass."""
         return self.examples()[0]
 
     @property
     def outside(self) -> Values:
-        """Values just past it."""
+        """Return values just past the bound."""
         return self.examples()[1]
 
 
 def failed(field: str, tag: str, value: object) -> tuple[str, str]:
-    """The validation of a field that broke the rule `tag`."""
+    """Return the validation of a field that broke the rule `tag`."""
     return field, f'Validation failed for tag "{tag}" with value: "{_shown(value)}"'
 
 
 def first_broken(value: object, rules: Iterable[FieldRule]) -> FieldRule | None:
-    """The first of `rules` the value breaks."""
+    """Return the first of `rules` that the value breaks."""
     return next((rule for rule in rules if not rule.holds(value)), None)
 
 
 def told(field: str, value: object, rule: FieldRule) -> tuple[str, str]:
-    """The validation of a field whose value breaks the rule."""
+    """Return the validation of a field whose value breaks the rule."""
     return failed(field, rule.tag, value) if rule.says is None else (field, rule.says(value))
 
 
 def first_fault(field: str, value: object, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
-    """The first of `rules` the value breaks, as a validation."""
+    """Return the first of `rules` that the value breaks, as a validation."""
     rule = first_broken(value, rules)
     return None if rule is None else told(field, value, rule)
 
 
 def is_zero(value: Any) -> bool:
-    """Whether a decoder that fills what is absent could not tell the value from an absent one."""
+    """Return whether a decoder that fills in absent values would confuse the value with an absent one."""
     return value.int == 0 if isinstance(value, UUID) else value in ("", None, 0, [], {})
 
 
@@ -98,7 +98,7 @@ def _shown(value: Any) -> str:
 
 
 def is_email(text: str) -> bool:
-    """Something before and after one @, no blanks; a mail server is the real judge."""
+    """Return whether there is text before and after a single @, without blanks; the mail server is the real judge."""
     local, at, host = text.rpartition("@")
     return bool(at and local and host) and not any(c.isspace() for c in text) and "@" not in local and "." in host
 
@@ -108,12 +108,12 @@ def is_real_name(text: str) -> bool:
 
 
 def is_group_name(text: str) -> bool:
-    """As other names, pages' addresses too, but longer: identity providers make them."""
+    """Return whether `text` can name a group: like other names, but longer, since identity providers create them."""
     return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None and text not in RESERVED
 
 
 def explain_base64(text: str) -> str:
-    """What is wrong with a text that should be bytes in base64, as Go says it; empty when it is."""
+    """Return why a text is not base64, in Go's words; empty when it is."""
     try:
         base64.b64decode(text, validate=True)
     except ValueError:
@@ -130,7 +130,7 @@ def is_http_url(text: str) -> bool:
 
 
 def unless_empty(rule: FieldRule) -> FieldRule:
-    """The rule for a field that may be left out."""
+    """Return the rule for an optional field."""
 
     def examples() -> tuple[Values, Values]:
         inside, outside = rule.examples()
@@ -145,23 +145,23 @@ def one_of(*choices: str) -> FieldRule:
 
 
 ITSELF = "itself"
-"""As a rule's message: its sentence stands above, too."""
+"""Value of a rule's message that repeats its text as the message."""
 
 
 def explained(
     explain: Explain, inside: Values, outside: Values, message: str = "", *, listed: bool = True
 ) -> FieldRule:
-    """A rule with a sentence of its own: `explain` says what is wrong with a value, or nothing."""
+    """Return a rule with a text of its own: `explain` returns the fault of a value, or ""."""
     return FieldRule("", lambda value: not explain(value), lambda: (inside, outside), explain, message, listed)
 
 
 def unless(holds: Callable[[Any], bool], sentence: str) -> Explain:
-    """An `explain` with one sentence for every value that does not hold."""
+    """Return an `explain` with one text for every value that does not pass `holds`."""
     return lambda value: "" if holds(value) else sentence
 
 
 def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> FieldRule:
-    """The same for a text's size."""
+    """Return the same for a text's size."""
 
     def examples() -> tuple[Values, Values]:
         return ("a" * limit,), ("a" * (limit + 1),)
@@ -170,7 +170,7 @@ def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> Fiel
 
 
 def shorter_than(limit: int) -> FieldRule:
-    """Characters, not bytes."""
+    """Limit characters, not bytes."""
 
     def examples() -> tuple[Values, Values]:
         return ("a" * (limit - 1), "ü" * (limit - 1)), ("a" * limit, "ü" * limit)

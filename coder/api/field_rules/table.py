@@ -1,9 +1,8 @@
-"""The rules of every field of a request, in one table: endpoints and services check requests by it and by nothing else.
+"""The rules of every field of a request, in one table: the only source for endpoints and services.
 
-Fields stand in the order in which clients are told of them. Requests that change something are judged against what
-there is (`present`): a value that is there already is never refused. What clients
-are told of a broken rule is the rule's (`coder/api/field_rules/rules.py`); requests with sentences of their own
-are in `own_sentences.py` beside this file.
+Fields are in the order in which clients receive their faults. Requests that change an object are checked against its
+current state (`present`): a value that is stored already is never refused. A rule defines the response to its violation
+(`coder/api/field_rules/rules.py`); requests with texts of their own are in `own_sentences.py` in this folder.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ NEW: Table = {
     PostOAuth2ProviderAppRequest: _APP,
     UpdateWorkspaceSharingSettingsRequest: {"shareable_workspace_owners": (optional(one_of(*SHARING_OWNERS)),)},
 }
-"""Requests that make something: endpoints refuse them as soon as they are read."""
+"""Requests that create an object: endpoints check them right after decoding."""
 
 CHANGES: Table = {
     UpdateUserProfileRequest: {"username": (REQUIRED, rules.USERNAME), "name": (rules.REAL_NAME,)},
@@ -146,7 +145,7 @@ CHANGES: Table = {
     UpdateWorkspaceRequest: {"name": (rules.USERNAME,)},
     PutOAuth2ProviderAppRequest: _APP,
 }
-"""Requests that change something: services check them once they know what there is."""
+"""Requests that change an object: services check them once they have loaded it."""
 
 TABLE: Table = {**NEW, **CHANGES, **OWN}
 
@@ -158,25 +157,25 @@ class Fault:
     field: str
     detail: str
     message: str = ""
-    "As the rule has it."
+    """Message of the rule."""
     listed: bool = True
 
 
 def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> list[Fault]:
-    """What is wrong with the request, in the order of the table; `present` values pass whatever they are."""
+    """Return the faults of a request, in the order of the table; values in `present` always pass."""
     fields = TABLE.get(type(body), {})
     related = dict(_RELATED.get(type(body), _nothing)(body))
     exempt = _EXEMPT.get(type(body), _nobody)(body)
-    found = []
-    for name, wanted in fields.items():
+    results = []
+    for name, field_rules in fields.items():
         value = getattr(body, name)
         if name in related:
-            found.append(Fault(name, related[name]))
+            results.append(Fault(name, related[name]))
         elif name not in exempt and not (present is not None and name in present and present[name] == value):
-            rule = first_broken(_plain(value, name), wanted)
+            rule = first_broken(_plain(value, name), field_rules)
             if rule is not None:
-                found.append(Fault(*told(name, _plain(value, name), rule), rule.message, rule.listed))
-    return found
+                results.append(Fault(*told(name, _plain(value, name), rule), rule.message, rule.listed))
+    return results
 
 
 def _plain(value: Any, name: str) -> Any:
@@ -197,10 +196,10 @@ def _nobody(_body: Any) -> frozenset[str]:
 
 
 def _template_or_version(body: Any) -> Iterator[tuple[str, str]]:
-    """A workspace is made of a template or of a version, not of both."""
-    given = [isinstance(value, UUID) and value.int for value in (body.template_id, body.template_version_id)]
-    if bool(given[0]) == bool(given[1]):
-        tag = "excluded_with" if given[0] else "required_without"
+    """Require either a template or a version, not both."""
+    chosen = [isinstance(value, UUID) and value.int for value in (body.template_id, body.template_version_id)]
+    if bool(chosen[0]) == bool(chosen[1]):
+        tag = "excluded_with" if chosen[0] else "required_without"
         for name in ("template_id", "template_version_id"):
             yield failed(name, tag, _plain(getattr(body, name), name))
 
@@ -212,13 +211,13 @@ def _file_or_example(body: Any) -> Iterator[tuple[str, str]]:
 
 
 def _given_no_place(body: CreateUserSecretRequest) -> Iterator[tuple[str, str]]:
-    """A secret that is on is put somewhere."""
+    """Require a location for an enabled secret."""
     if body.enabled is not False and body.env_name in (UNSET, "") and body.file_path in (UNSET, ""):
         yield "env_name", secrets.NO_TARGET
 
 
 def _without_address(body: Any) -> frozenset[str]:
-    """Service accounts have no address."""
+    """Return the fields without an address: service accounts have none."""
     return frozenset({"email"} if body.service_account is True else ())
 
 

@@ -1,4 +1,4 @@
-"""JSON shapes of the ways to sign in: what server and client both speak."""
+"""JSON shapes of authentication methods, shared by server and client."""
 
 from __future__ import annotations
 

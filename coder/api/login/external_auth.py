@@ -1,4 +1,4 @@
-"""JSON shapes of external auth: what server and client both speak."""
+"""JSON shapes of external auth, shared by server and client."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ExternalAuthDeviceExchange(ApiStruct):
 
 
 class AgentAuth(ApiStruct):
-    """What git's askpass in a workspace gets; `url` alone where the owner must sign in first."""
+    """Response for git's askpass in a workspace; `url` alone where the owner must sign in first."""
 
     access_token: str
     token_extra: Any
@@ -91,7 +91,7 @@ class AgentAuth(ApiStruct):
 
 
 class AgentGitSSHKey(ApiStruct):
-    """The owner's key, lent to git in their own workspace."""
+    """The owner's key, lent to git in the owner's workspace."""
 
     public_key: str
     private_key: str

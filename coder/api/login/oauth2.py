@@ -1,4 +1,4 @@
-"""JSON shapes of oauth2: what server and client both speak."""
+"""JSON shapes of oauth2, shared by server and client."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class OAuth2Error(ApiStruct):
 
 
 class OAuth2LegacyClient(ApiStruct):
-    """Whether an application may sign people in without PKCE (ours)."""
+    """Whether an application may sign users in without PKCE (ours)."""
 
     legacy: bool
 

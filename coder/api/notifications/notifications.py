@@ -1,4 +1,4 @@
-"""JSON shapes of notifications and the inbox: what server and client both speak."""
+"""JSON shapes of notifications and the inbox, shared by server and client."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class ListInboxNotificationsResponse(ApiStruct):
 
 
 class NotificationDelivery(ApiStruct):
-    """By which ways messages go out. Ours, not upstream's, which says by which they could."""
+    """Active delivery methods. Ours, not upstream's, which reports the possible ones."""
 
     methods: list[str]
-    "Those that are set up, of smtp, webhook and inbox."
+    """Configured methods: smtp, webhook and inbox."""
 
 
 class NotificationMethodsResponse(ApiStruct):
@@ -84,10 +84,10 @@ class NotificationTemplate(ApiStruct):
 
 
 class PasscodeDelivery(ApiStruct):
-    """How one-time passcodes reach people who cannot sign in."""
+    """Delivery of one-time passcodes to users who cannot sign in."""
 
     available: bool
-    "Whether anything is set up that takes them there."
+    """Whether a delivery method for them is configured."""
 
 
 class NotificationsSettings(ApiStruct):

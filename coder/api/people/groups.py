@@ -1,4 +1,4 @@
-"""JSON shapes of groups: what server and client both speak."""
+"""JSON shapes of groups, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of organizations: what server and client both speak."""
+"""JSON shapes of organizations, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of passwords and signing in with one: what server and client both speak."""
+"""JSON shapes of passwords and signing in with one, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of roles, permissions and what may be asked about them: what server and client both speak."""
+"""JSON shapes of roles, permissions and permission checks, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of users as other nouns name them: what server and client both speak."""
+"""JSON shapes of users in references from other nouns, shared by server and client."""
 
 from __future__ import annotations
 

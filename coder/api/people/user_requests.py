@@ -1,4 +1,4 @@
-"""JSON shapes of making and changing users: what server and client both speak."""
+"""JSON shapes for creating and changing users, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of users' secrets: what server and client both speak."""
+"""JSON shapes of users' secrets, shared by server and client."""
 
 from __future__ import annotations
 

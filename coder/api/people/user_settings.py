@@ -1,4 +1,4 @@
-"""JSON shapes of what users set for themselves: what server and client both speak."""
+"""JSON shapes of users' own settings, shared by server and client."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ class UserQuietHoursScheduleResponse(ApiStruct):
     user_set: bool
     user_can_set: bool
     time: str
-    "Wall clock there, `15:04`."
+    """Wall-clock time in that zone, `15:04`."""
     timezone: str
     next: datetime

@@ -1,4 +1,4 @@
-"""JSON shapes of users' skills: what server and client both speak."""
+"""JSON shapes of users' skills, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of users: what server and client both speak."""
+"""JSON shapes of users, shared by server and client."""
 
 from __future__ import annotations
 

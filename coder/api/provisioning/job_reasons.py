@@ -1,4 +1,4 @@
-"""JSON shapes of why a job waits: what server and client both speak."""
+"""JSON shapes of the reasons why a job is pending, shared by server and client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.api.provisioning.jobs import ProvisionerJobStatus
 
 
 class WaitingDaemon(ApiStruct):
-    """Why one daemon does not run the job right now. Ours, not upstream's."""
+    """Reason why one daemon does not run the job right now. Ours, not upstream's."""
 
     daemon_id: UUID
     daemon_name: str
@@ -20,7 +20,7 @@ class WaitingDaemon(ApiStruct):
     code: str
     message: str
     may_take: bool
-    "The dispatcher gives it the job when it asks."
+    """Whether the dispatcher assigns it the job on request."""
     last_seen_at: datetime | None = None
     tag: str | UnsetType = UNSET
     wanted: str | UnsetType = UNSET
@@ -43,7 +43,7 @@ class WaitingRemedy(ApiStruct):
 
 
 class ProvisionerJobWhy(ApiStruct):
-    """Why a job waits: one reason for every daemon, the nearest miss first. Ours, not upstream's."""
+    """Reasons why a job is pending: one for every daemon, the nearest miss first. Ours, not upstream's."""
 
     job_id: UUID
     status: ProvisionerJobStatus
@@ -53,12 +53,13 @@ class ProvisionerJobWhy(ApiStruct):
     tags: dict[str, str]
     parked: bool
     queue_position: int
-    "Among the jobs that compete for the same daemons; 1 is next, 0: none may take it, or it does not wait."
+    """Position among the jobs that compete for the same daemons; 1 is next, 0: no daemon may run it, or it is not
+    pending."""
     queue_size: int
     daemons: list[WaitingDaemon]
     expected_start: ExpectedStart | None
     no_expected_start: str
-    "Why there is no range."
+    """Reason for the absence of a range."""
     remedy: WaitingRemedy | None
     worker_id: UUID | UnsetType = UNSET
     worker_name: str | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""JSON shapes of how long the stages of jobs took: what server and client both speak."""
+"""JSON shapes of jobs' stage durations, shared by server and client."""
 
 from __future__ import annotations
 

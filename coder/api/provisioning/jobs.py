@@ -1,4 +1,4 @@
-"""JSON shapes of provisioner jobs: what server and client both speak."""
+"""JSON shapes of provisioner jobs, shared by server and client."""
 
 from __future__ import annotations
 

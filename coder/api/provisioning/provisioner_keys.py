@@ -1,4 +1,4 @@
-"""JSON shapes of provisioner keys: what server and client both speak."""
+"""JSON shapes of provisioner keys, shared by server and client."""
 
 from __future__ import annotations
 

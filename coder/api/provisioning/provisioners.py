@@ -1,4 +1,4 @@
-"""JSON shapes of provisioners: what server and client both speak."""
+"""JSON shapes of provisioners, shared by server and client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProvisionerDaemon(ApiStruct):
 
 
 class DaemonHost(ApiStruct):
-    """The machine of a daemon; bytes, and busy cores."""
+    """Machine of a daemon; bytes, and busy cores."""
 
     cores: int
     cpu: float | None = None
@@ -58,13 +58,13 @@ class DaemonSlots(ApiStruct):
 
 
 class ProvisionerDaemonHealth(ApiStruct):
-    """What was measured of a daemon. Ours, not upstream's."""
+    """Measurements of a daemon. Ours, not upstream's."""
 
     daemon_id: UUID
     name: str
     status: ProvisionerDaemonStatus
     source: Literal["mesh", "process", "heartbeat"]
-    "Asked over the mesh, looked at in the server's own process, or known by its link's heartbeat alone."
+    """Source: polled over the mesh, measured in the server's own process, or only the heartbeat of its connection."""
     reachable: bool
     version: str
     slots: DaemonSlots

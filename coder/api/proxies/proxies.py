@@ -1,4 +1,4 @@
-"""JSON shapes of proxies: what server and client both speak."""
+"""JSON shapes of proxies, shared by server and client."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class WorkspaceProxy(ApiStruct):
 
 class WorkspaceProxiesResponse(ApiStruct):
     regions: list[WorkspaceProxy]
-    "The primary first."
+    """Regions, the primary first."""
 
 
 RegionTypes = Region | WorkspaceProxy
@@ -89,7 +89,7 @@ class UpdateWorkspaceProxyResponse(ApiStruct):
 
 
 class RegisterWorkspaceProxyRequest(ApiStruct):
-    """What a proxy says every half minute. `replica_id` is one of its processes."""
+    """Report of a proxy every half minute. `replica_id` identifies one of its processes."""
 
     access_url: str
     wildcard_hostname: str
@@ -119,7 +119,7 @@ class CryptoKey(ApiStruct):
     secret: str
     "Hexadecimal."
     deletes_at: datetime
-    "The zero time while it is in use."
+    """Time of deletion; the zero time while it is in use."""
     sequence: int
     starts_at: datetime
 
@@ -129,7 +129,7 @@ class CryptoKeysResponse(ApiStruct):
 
 
 class SignedAppRequest(ApiStruct):
-    """An application as a proxy was asked for it."""
+    """Application request received by a proxy."""
 
     access_method: str
     base_path: str
@@ -141,7 +141,7 @@ class SignedAppRequest(ApiStruct):
 
 
 class MayStayRequest(ApiStruct):
-    """Somebody who came in by a ticket alone, and what the ticket said."""
+    """Visitor with a ticket alone, and the ticket's content."""
 
     app_request: SignedAppRequest
     user_id: UUID
@@ -167,7 +167,7 @@ class IssueSignedAppTokenResponse(ApiStruct):
 
 
 class AppStat(ApiStruct):
-    """One session in an application, as a proxy saw it."""
+    """A session in an application, recorded by a proxy."""
 
     user_id: UUID
     workspace_id: UUID

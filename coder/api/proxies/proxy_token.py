@@ -1,4 +1,4 @@
-"""The token of a workspace proxy, as far as both sides must agree: its header, and how it is refused."""
+"""The token of a workspace proxy: its header and its refusal, on which both sides must agree."""
 
 from __future__ import annotations
 

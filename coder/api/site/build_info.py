@@ -1,4 +1,4 @@
-"""JSON shapes of which build of the server this is: what server and client both speak."""
+"""JSON shapes of the server's build information, shared by server and client."""
 
 from __future__ import annotations
 

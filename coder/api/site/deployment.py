@@ -1,4 +1,4 @@
-"""JSON shapes of deployment: what server and client both speak."""
+"""JSON shapes of deployment, shared by server and client."""
 
 from __future__ import annotations
 
@@ -170,4 +170,4 @@ class License(ApiStruct):
     uuid: UUID
     uploaded_at: datetime
     claims: dict[str, Any]
-    "Of the token: which features, until when (`license_expires`, seconds), whether a trial."
+    """Claims of the token: features, expiry (`license_expires`, seconds), trial."""

@@ -1,4 +1,4 @@
-"""JSON shapes of the health report: what server and client both speak."""
+"""JSON shapes of the health report, shared by server and client."""
 
 from __future__ import annotations
 

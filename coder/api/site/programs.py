@@ -1,4 +1,4 @@
-"""JSON shapes of the programs a server hands out below /bin: what server and client both speak."""
+"""JSON shapes of the programs a server offers below /bin, shared by server and client."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class Program(ApiStruct):
     """Agent and command line for one platform."""
 
     name: str
-    "The file below /bin."
+    """Name of the file below /bin."""
     os: str
     architecture: str
     available: bool
     remedy: str
-    'How one that is not available is made; "" for one that is.'
+    """Instructions to build a missing program; "" if it is available."""

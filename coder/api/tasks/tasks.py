@@ -1,4 +1,4 @@
-"""JSON shapes of tasks: what server and client both speak."""
+"""JSON shapes of tasks, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of insights: what server and client both speak."""
+"""JSON shapes of insights, shared by server and client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConnectionLatency(ApiStruct):
 
 class DAUEntry(ApiStruct):
     date: str
-    "A day, `2026-11-21`."
+    """Day, such as `2026-11-21`."""
     amount: int
 
 

@@ -1,4 +1,4 @@
-"""JSON shapes of parameters: what server and client both speak."""
+"""JSON shapes of parameters, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of template versions: what server and client both speak."""
+"""JSON shapes of template versions, shared by server and client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CreateTemplateVersionDryRunRequest(ApiStruct):
 
 
 class CreateTemplateVersionRequest(ApiStruct):
-    # Choices are plain text in requests: the service answers a wrong one with a validation, not a broken body.
+    # Choices are plain text in requests: the service refuses a wrong one with a validation, not as a broken body.
     storage_method: str
     provisioner: str
     tags: dict[str, str]

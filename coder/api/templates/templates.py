@@ -1,4 +1,4 @@
-"""JSON shapes of templates: what server and client both speak."""
+"""JSON shapes of templates, shared by server and client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TemplateAutostopRequirement(ApiStruct):
 
 
 class CreateTemplateRequest(ApiStruct):
-    # Choices are plain text in requests: the service answers a wrong one with a validation, not a broken body.
+    # Choices are plain text in requests: the service refuses a wrong one with a validation, not as a broken body.
     name: str
     template_version_id: UUID
     allow_user_cancel_workspace_jobs: bool | None

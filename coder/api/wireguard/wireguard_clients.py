@@ -1,4 +1,4 @@
-"""JSON shapes of plain WireGuard clients. Our own: upstream has nothing of the kind (docs/guides/wireguard.md)."""
+"""JSON shapes of plain WireGuard clients. Ours: upstream has no counterpart (docs/guides/wireguard.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.api.base.struct import ApiStruct
 
 
 class WireguardServer(ApiStruct):
-    """What every client's configuration says about the server."""
+    """Server section of every client's configuration."""
 
     enabled: bool
     endpoint: str
@@ -26,7 +26,7 @@ class WireguardServer(ApiStruct):
 
 
 class WireguardTarget(ApiStruct):
-    """An agent a client may reach."""
+    """Agent that a client may reach."""
 
     workspace_id: UUID
     workspace_name: str
@@ -34,11 +34,11 @@ class WireguardTarget(ApiStruct):
     agent_id: UUID
     agent_name: str
     address: str
-    "The same for as long as the workspace exists."
+    """Address; stable as long as the workspace exists."""
 
 
 class WireguardClient(ApiStruct):
-    """One client."""
+    """A client."""
 
     id: UUID
     user_id: UUID
@@ -49,22 +49,22 @@ class WireguardClient(ApiStruct):
     created_at: datetime
     expires_at: datetime | None
     workspace_ids: list[UUID] | None
-    "null: every workspace its owner may enter."
+    """Ids; null for every workspace its owner may enter."""
     status: Literal["active", "expired"]
     last_handshake_at: datetime | None
     endpoint: str
-    "Where it was last heard from; empty: not since the server started."
+    """Address of the client's last packet; empty if none since the server started."""
     rx_bytes: int
     tx_bytes: int
     targets: list[WireguardTarget]
-    "What it may reach at this moment."
+    """Agents it may reach at this moment."""
 
 
 class CreateWireguardClientRequest(ApiStruct):
     name: str
     public_key: str
     lifetime_seconds: int | UnsetType = UNSET
-    "Absent or 0: until removed."
+    """Seconds; absent or 0: until removed."""
     workspace_ids: list[UUID] | UnsetType = UNSET
 
 

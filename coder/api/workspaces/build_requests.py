@@ -1,4 +1,4 @@
-"""JSON shapes of asking for builds: what server and client both speak."""
+"""JSON shapes for requesting builds, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON shapes of how long a build took: what server and client both speak."""
+"""JSON shapes of build durations, shared by server and client."""
 
 from __future__ import annotations
 

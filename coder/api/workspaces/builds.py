@@ -1,6 +1,6 @@
-"""JSON shapes of builds: what server and client both speak.
+"""JSON shapes of builds, shared by server and client.
 
-Requests carry plain strings where the server wants to name the field that was wrong.
+Requests carry plain strings where the server must name the invalid field.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class WorkspaceResource(ApiStruct):
 
 
 class WorkspaceBuildUpdate(ApiStruct):
-    """What a watcher of all builds is told of one."""
+    """Update about one build for a watcher of all builds."""
 
     workspace_id: UUID
     workspace_name: str

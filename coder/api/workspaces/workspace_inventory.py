@@ -1,4 +1,4 @@
-"""JSON shapes of what may remain of an abandoned workspace. Ours, not upstream's."""
+"""JSON shapes of the possible remains of an abandoned workspace. Ours, not upstream's."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ class RemainingResource(ApiStruct):
 class WorkspaceInventory(ApiStruct):
     workspace_id: UUID
     readable: bool
-    "False: there is a state, but nobody can say what it holds."
+    """Whether the state could be parsed."""
     resources: list[RemainingResource]

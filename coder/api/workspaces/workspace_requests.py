@@ -1,4 +1,4 @@
-"""JSON shapes of making workspaces, and how many there may be: what server and client both speak."""
+"""JSON shapes for creating workspaces and their quotas, shared by server and client."""
 
 from __future__ import annotations
 

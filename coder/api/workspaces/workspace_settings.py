@@ -1,4 +1,4 @@
-"""JSON shapes of what may be set about a workspace: what server and client both speak."""
+"""JSON shapes of workspace settings, shared by server and client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PostWorkspaceUsageRequest(ApiStruct):
 
 
 class ExtendWorkspaceRequest(ApiStruct):
-    """`PutExtendWorkspaceRequest` with the time still a text, so that the refusal can name it."""
+    """`PutExtendWorkspaceRequest` with the time as text, so that the refusal can name it."""
 
     deadline: str | None = None
 
@@ -50,7 +50,7 @@ class UpdateWorkspaceRequest(ApiStruct):
 
 class UpdateWorkspaceSharingSettingsRequest(ApiStruct):
     shareable_workspace_owners: str | UnsetType = UNSET
-    "One of `ShareableWorkspaceOwners`; nothing leaves it as it is."
+    """An item of `ShareableWorkspaceOwners`; absent keeps the current value."""
     sharing_disabled: bool | UnsetType = UNSET
 
 

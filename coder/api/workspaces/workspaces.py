@@ -1,4 +1,4 @@
-"""JSON shapes of workspaces: what server and client both speak."""
+"""JSON shapes of workspaces, shared by server and client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A stream to a port of an agent, for services of whoever has a mesh node: this server or a workspace proxy.
+"""Streams to ports of agents, for services of any process with a mesh node: this server or a workspace proxy.
 
-The node itself is `tailnet/agent_dialer.py`; who may reach which agent was decided before.
+The node itself is `tailnet/agent_dialer.py`; permission to reach the agent was checked before.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 PTY_PORT = 2
 DIAL_TIMEOUT = 15.0
-# Seconds. A healthy agent answers in milliseconds; browsers give up at 30.
+# Seconds. A healthy agent answers in milliseconds; browsers time out at 30.
 
 
 class Dials(Protocol):
-    """What has a node on the overlay."""
+    """Process with a node on the overlay."""
 
     agent_dialer: AgentDialer | None
-    "None before it is open."
+    """Dialer; None before it is open."""
 
 
 def open_dialer(world: Dials) -> AgentDialer:
-    """The node's dialer. Raises BadGateway before it is open."""
+    """Return the node's dialer. Raises BadGateway before it is open."""
     if world.agent_dialer is None:
         raise BadGateway("Internal error dialing agent.", "this server has no mesh node")
     return world.agent_dialer
 
 
 async def dial(world: Dials, agent_id: UUID, port: int) -> AgentStream:
-    """A stream to a port of the agent. Raises BadGateway."""
+    """Open a stream to a port of the agent. Raises BadGateway."""
     dialer = open_dialer(world)
     try:
         with trio.fail_after(DIAL_TIMEOUT):
@@ -45,5 +45,5 @@ async def dial(world: Dials, agent_id: UUID, port: int) -> AgentStream:
 
 
 def unanswered(detail: str) -> BadGateway:
-    """What callers of `dial` get when the other end refuses them later."""
+    """Return the refusal for callers of `dial` whose stream the other end refuses later."""
     return BadGateway("Internal error dialing agent.", detail)

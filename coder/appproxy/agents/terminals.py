@@ -1,4 +1,4 @@
-"""A terminal of an agent: dial overlay port 2, send what is wanted, copy bytes.
+"""Terminals of agents: dial overlay port 2, send the request, copy bytes.
 
 Source: docs/protocol/agent-services.md#terminals.
 """
@@ -21,12 +21,12 @@ from coder.domain.foundation.numbers import decimal
 _DEFAULT_SIZE = 80
 _MAX_SIZE = 65535
 _MOST = 65535
-"""Bytes whose number fits into the two before them."""
+"""Maximum size that two length bytes can express."""
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalSpec:
-    """The query of the request: which session, how large, running what."""
+    """Query of the request: session, size and command."""
 
     id: UUID
     height: int = _DEFAULT_SIZE
@@ -38,7 +38,7 @@ class TerminalSpec:
 
 
 def read_spec(query: Mapping[str, str]) -> TerminalSpec:
-    """Raises Invalid with one validation for each mistake."""
+    """Parse the query. Raises Invalid with one validation for each mistake."""
     wrong: list[tuple[str, str]] = []
     session = _uuid(query.get("reconnect", ""))
     if session is None:
@@ -66,8 +66,8 @@ def read_spec(query: Mapping[str, str]) -> TerminalSpec:
         backend,
     )
     if len(_encoded(spec)) > _MOST:
-        told = f"command, container and user are more than the {_MOST} bytes that an agent takes"
-        raise Invalid("Invalid query parameters.", validations=[("command", told)])
+        message = f"command, container and user are more than the {_MOST} bytes that an agent takes"
+        raise Invalid("Invalid query parameters.", validations=[("command", message)])
     return spec
 
 
@@ -79,7 +79,7 @@ def _uuid(text: str) -> UUID | None:
 
 
 def init_message(spec: TerminalSpec) -> bytes:
-    """Length and JSON in one piece: a genuine agent reads each with a single call."""
+    """Return length and JSON in one piece: a genuine agent reads each with a single call."""
     body = _encoded(spec)
     return struct.pack("<H", len(body)) + body
 
@@ -105,9 +105,9 @@ async def attach(
     receive: Callable[[], Awaitable[Any]],
     send: Callable[[Any], Awaitable[None]],
 ) -> None:
-    """Copies until the terminal ends or the caller is cancelled (the browser went away).
+    """Copy bytes until the terminal ends or the caller is cancelled (the browser disconnected).
 
-    `receive` gives what the browser sent (bytes or text: JSON objects, passed on as they are), `send` takes terminal
+    `receive` returns the browser's input (bytes or text: JSON objects, passed on unchanged), `send` takes terminal
     output. Raises BadGateway when the agent cannot be reached.
     """
     stream = await dial(world, agent_id, PTY_PORT)
@@ -119,7 +119,7 @@ async def attach(
                 while data := await stream.receive_some(32768):
                     await send(bytes(data))
             except trio.BrokenResourceError:
-                pass  # the agent is gone: the terminal ended
+                pass  # the agent disconnected: the terminal ended
             nursery.cancel_scope.cancel()
 
 
@@ -129,4 +129,4 @@ async def _upstream(stream: trio.abc.HalfCloseableStream, receive: Callable[[], 
             message = await receive()
             await stream.send_all(message.encode() if isinstance(message, str) else message)
     except trio.BrokenResourceError:
-        pass  # the reading side says so, too, and ends the session
+        pass  # the reading side gets the same error, and ends the session

@@ -1,7 +1,7 @@
-"""What a person sees when an application does not open: what happened, why, and what to do next.
+"""Pages for users when an application does not open: the problem, its cause, and the next step.
 
 Plain HTML without scripts; everything that comes from a client or a database is escaped. Titles and headings are
-upstream's (`404 - Application Not Found`), as clients and people know them.
+upstream's (`404 - Application Not Found`), as clients and users know them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _RETRY_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """One answer to a person."""
+    """Page for a user."""
 
     status: int
     title: str
     what: str
     why: str = ""
     links: tuple[tuple[str, str], ...] = ()
-    "Address and words of each way on."
+    """Address and text of each link."""
     retry: bool = False
-    "Whether waiting may help: the page then asks again by itself."
+    """Whether the page reloads itself, because waiting may help."""
 
     def html(self) -> bytes:
         heading = escape(f"{self.status} - {self.title}")
@@ -51,11 +51,11 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
-"""Of every page here."""
+"""Headers of every page here."""
 
 
 def refused(error: AppRefusedError, dashboard: str) -> ErrorPage:
-    """The page of a refusal other than `sign_in`. `dashboard` is the access URL."""
+    """Return the page of a refusal other than `sign_in`. `dashboard` is the access URL."""
     home = (dashboard + "/", "Back to the dashboard")
     spot = error.spot
     workspace = (dashboard + spot.workspace_path, "Open the workspace") if spot else home
@@ -65,7 +65,7 @@ def refused(error: AppRefusedError, dashboard: str) -> ErrorPage:
                 403,
                 "Forbidden",
                 "Path-based applications are disabled.",
-                "This deployment serves applications only under hosts of their own (a wildcard access URL).",
+                "This deployment serves applications only on separate hosts (a wildcard access URL).",
                 (home,),
             )
         case "port_by_path":
@@ -73,13 +73,13 @@ def refused(error: AppRefusedError, dashboard: str) -> ErrorPage:
                 500,
                 "Internal Server Error",
                 "Ports cannot be opened under a path.",
-                "A port needs a host of its own, PORT--AGENT--WORKSPACE--USER below the wildcard access URL. "
+                "A port requires a separate host, PORT--AGENT--WORKSPACE--USER below the wildcard access URL. "
                 "`coder port-forward` reaches it without one.",
                 (home,),
             )
         case "reserved_port":
-            what = "This port belongs to the agent."
-            return ErrorPage(400, "Bad Request", what, "Ports below 9 are never proxied.", (home,))
+            heading = "This port belongs to the agent."
+            return ErrorPage(400, "Bad Request", heading, "Ports below 9 are never proxied.", (home,))
         case "not_web":
             return _not_web(error, workspace)
         case "workspace_offline" | "workspace_dormant":
@@ -151,12 +151,12 @@ _AGENT_STATES = {
 
 def _agent_offline(error: AppRefusedError, workspace: tuple[str, str]) -> ErrorPage:
     name = error.spot.agent if error.spot else ""
-    what = f'The agent {name} of this workspace is not connected (its state is "{error.detail}").'
-    return ErrorPage(502, "Bad Gateway", what, _AGENT_STATES.get(error.detail, ""), (workspace,), retry=True)
+    heading = f'The agent {name} of this workspace is not connected (its state is "{error.detail}").'
+    return ErrorPage(502, "Bad Gateway", heading, _AGENT_STATES.get(error.detail, ""), (workspace,), retry=True)
 
 
 def unreachable(port: int, dashboard: str) -> ErrorPage:
-    """The agent is there, but nobody behind it."""
+    """Return the page for a connected agent without a listener on the port."""
     return ErrorPage(
         502,
         "Bad Gateway",
@@ -211,19 +211,19 @@ def internal(dashboard: str) -> ErrorPage:
 
 
 def too_many(words: str, dashboard: str) -> ErrorPage:
-    """`words`: what there is too much of."""
+    """Return the page for a rate limit; `words` name the limited thing."""
     return ErrorPage(
         429,
         "Too Many Requests",
         words,
-        "What counts is opening an application anew. A browser does that once a minute; programs should keep cookies.",
+        "Each opening of an application counts. A browser opens one once a minute; programs should keep cookies.",
         ((dashboard + "/", "Back to the dashboard"),),
         retry=True,
     )
 
 
 def signed_out() -> ErrorPage:
-    """For what cannot follow a redirect: a WebSocket of a page whose session ended."""
+    """Return the page for requests that cannot follow a redirect: a WebSocket of a page whose session ended."""
     return ErrorPage(
         401, "Unauthorized", "You are signed out or your session has expired.", "Reload the page to sign in."
     )

@@ -1,8 +1,8 @@
-"""The proxy of applications: which requests are theirs, who may come in, and what they hear if not.
+"""The proxy of applications: matching requests, admission of visitors, and refusals.
 
-The HTTP server asks `takes` about every request head and hands those it takes to `serve`, which gives the connection
-back afterwards: under a path, applications and dashboard share connections. Bytes are `forwarding.py`, words
-`appproxy/apps/app_pages.py`, decisions its `AppAuthorizer`'s.
+The HTTP server calls `takes` for every request head and hands matching ones to `serve`, which returns the connection
+afterwards: under a path, applications and dashboard share connections. `forwarding.py` forwards bytes,
+`appproxy/apps/app_pages.py` has the pages, the `AppAuthorizer` decides.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _log = get_logger("apps")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Who comes in, by what."""
+    """Admitted visitor and its ticket."""
 
     ticket: Ticket
     shown: Credentials
-    "What the caller showed; its token is nothing for the application."
+    """Credentials of the caller; its token is not passed to the application."""
     cookies: Headers = ()
 
 
@@ -67,13 +67,13 @@ class AppProxy:
         wildcard = authorizer.settings.wildcard
         self._hosts = HostPattern(wildcard) if wildcard else None
         self.on_served: Callable[[ProxyRequest, bool], None] = lambda _proxied, _by_host: None
-        "Told of each request that was answered, and whether a host named its application."
+        """Called for each answered request, with whether a host named its application."""
 
-    # ---- whose request is it
+    # ---- matching
 
     def takes(self, head: h11.Request) -> bool:
-        """Is this request an application's? Cheap: every request of the server is asked about, if its address does not
-        have too many parameters."""
+        """Return whether this request is an application's. Cheap: it is called for every request of the server whose
+        address has not too many parameters."""
         if self._hosts is not None and self._label(head) is not None:
             return True
         if b"/apps/" not in head.target or not head.target.startswith((b"/@", b"/%40")):
@@ -81,7 +81,7 @@ class AppProxy:
         return parse_app_path(head.target.decode("latin-1").partition("?")[0]) is not None
 
     def _label(self, head: h11.Request) -> str | None:
-        """What stands for the wildcard's star in the request's host, when that can be an application's."""
+        """Return the label at the wildcard's star in the request's host, if it can be an application's."""
         host = next((value.decode("latin-1") for name, value in head.headers if name == b"host"), "")
         if self._hosts is None or not host or canonical_host(host, self._scheme) == self._own_host:
             return None
@@ -101,7 +101,7 @@ class AppProxy:
         secure: bool,
         ours: Sequence[tuple[str, str]],
     ) -> bytes | None:
-        """Serves one request. Returns what follows on the connection, or None after closing it."""
+        """Serve one request. Returns the following bytes of the connection, or None after closing it."""
         proxied = ProxyRequest(
             head, stream, trailing, remote_ip=remote_ip, scheme="https" if secure else self._scheme, ours=ours
         )
@@ -115,7 +115,7 @@ class AppProxy:
             _log.error("an application's request failed", path=proxied.path, error=error)
             await self._apologize(proxied)
         finally:
-            if proxied.answered:  # who left before had no status
+            if proxied.answered:  # a client that disconnected before has no status
                 self.on_served(proxied, label is not None)
             if leftover is None:
                 with trio.CancelScope(shield=True):
@@ -128,7 +128,7 @@ class AppProxy:
         try:
             await proxied.show(pages.internal(self._dashboard))
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
-            pass  # the visitor left, or half of another answer is out already
+            pass  # the visitor disconnected, or half of another response is sent already
 
     async def _serve(self, proxied: ProxyRequest, label: str | None) -> None:
         try:
@@ -139,10 +139,10 @@ class AppProxy:
 
     async def _let_through(self, proxied: ProxyRequest, label: str | None) -> None:
         if label is None:
-            found = parse_app_path(proxied.path)
-            if found is None:  # `takes` looked a moment ago
+            path = parse_app_path(proxied.path)
+            if path is None:  # `takes` matched it before
                 raise LookupError(proxied.path)
-            request, rest = found
+            request, rest = path
             if self._settings.is_away and await self._takes_key(proxied, app_headers.PATH_SESSION_COOKIE):
                 return
         else:
@@ -202,7 +202,8 @@ class AppProxy:
             proxied.gone = True
 
     async def _explain(self, ticket: Ticket, visitor: Visitor, port: int) -> pages.ErrorPage:
-        """Nobody answered. A ticket may be older than the stop of its workspace: look again."""
+        """Return the page for an unreachable application. A ticket may be older than the stop of its workspace: check
+        again."""
         try:
             await self._authorizer.look_again(ticket, visitor)
         except AppRefusedError as error:
@@ -216,10 +217,10 @@ class AppProxy:
         return app_headers.cors_answer(origin, allowed=self._same_owner(origin, ticket.request))
 
     def _is_forged(self, proxied: ProxyRequest, ticket: Ticket) -> bool:
-        """Does another site's page use the visitor's cookies?
+        """Return whether another site's page uses the visitor's cookies.
 
-        Applications below one wildcard are one site to a browser, so that SameSite does not keep them apart, and
-        answers that cannot be read still had their effect. Readable WebSockets are the worst of it.
+        Applications below one wildcard are one site to a browser, so that SameSite does not separate them, and an
+        unreadable response still has its effect. Readable WebSockets are the worst case.
         """
         if proxied.method in {"GET", "HEAD", "OPTIONS"} and not proxied.is_upgrade:
             return False
@@ -227,37 +228,37 @@ class AppProxy:
         if not origin or ticket.cors_behavior == "passthru" or ticket.user_id == NIL:
             return False
         if not app_headers.carries_ours(proxied.headers):
-            return False  # a program that names an origin shows its token by hand
+            return False  # a program that sends an origin also sends its token explicitly
         if origin == HIDDEN and not proxied.is_upgrade:
             return hides_a_stranger(app_headers.first(proxied.headers, b"sec-fetch-site"))
         own = {canonical_host(proxied.host, split_untrusted(origin).scheme), self._dashboard_host}
         return host_of_origin(origin) not in own and not self._same_owner(origin, ticket.request)
 
     def _same_owner(self, origin: str, request: AppRequest) -> bool:
-        """Is a page of this origin an application of the same person?"""
+        """Return whether a page of this origin is an application of the same owner."""
         if not origin or self._hosts is None or request.access_method != "subdomain":
             return False
         return label_user(self._hosts, origin).lower() == request.username_or_id.lower()
 
     async def _answers_preflight(self, proxied: ProxyRequest, request: AppRequest) -> bool:
-        """Browsers ask before they send a request to another origin, without any cookie."""
+        """Respond to a preflight: browsers send it before a request to another origin, without any cookie."""
         origin = app_headers.first(proxied.headers, b"origin")
-        wanted = app_headers.first(proxied.headers, b"access-control-request-method")
-        if proxied.method != "OPTIONS" or not origin or not wanted:
+        query = app_headers.first(proxied.headers, b"access-control-request-method")
+        if proxied.method != "OPTIONS" or not origin or not query:
             return False
         if await self._authorizer.cors_of(request, proxied.remote_ip) == "passthru":
             return False
-        asked = app_headers.joined(proxied.headers, b"access-control-request-headers")
+        requested_headers = app_headers.joined(proxied.headers, b"access-control-request-headers")
         allowed = self._same_owner(origin, request)
         await proxied.answer(
-            204, app_headers.cors_answer(origin, allowed=allowed, wanted_headers=asked, preflight=True), b""
+            204, app_headers.cors_answer(origin, allowed=allowed, wanted_headers=requested_headers, preflight=True), b""
         )
         return True
 
-    # ---- who comes in
+    # ---- admission
 
     async def _enter(self, proxied: ProxyRequest, request: AppRequest) -> _Entry:
-        """Raises AppRefusedError."""
+        """Admit the visitor. Raises AppRefusedError."""
         if request.access_method == "path" and self._settings.disable_path_apps:
             raise AppRefusedError("path_apps_off")
         cookies = _cookies(proxied.headers)
@@ -284,11 +285,11 @@ class AppProxy:
         headers = {
             name.decode("latin-1"): app_headers.joined(proxied.headers, name, "; ") for name, _ in proxied.headers
         }
-        found = Credentials.of(headers, parse_qs(proxied.query), proxied.remote_ip)
-        if not found.token:
+        result = Credentials.of(headers, parse_qs(proxied.query), proxied.remote_ip)
+        if not result.token:
             token = next((value for name, value in cookies if name == fallback), "")
             return Credentials(token, True, proxied.remote_ip)
-        return found
+        return result
 
     def _cookie_tail(self, proxied: ProxyRequest) -> str:
         settings = self._settings
@@ -296,7 +297,7 @@ class AppProxy:
         lax = "None" if self._settings.samesite == "none" else "Lax"
         return ("; Secure" if secure else "") + f"; SameSite={lax}"
 
-    # ---- who stays outside
+    # ---- refusals
 
     async def _refuse(self, proxied: ProxyRequest, request: AppRequest, error: AppRefusedError) -> None:
         if error.reason != "sign_in":
@@ -304,16 +305,16 @@ class AppProxy:
         elif proxied.is_upgrade:
             await proxied.show(pages.signed_out())
         elif request.access_method == "path" and not self._settings.is_away:
-            here = proxied.path + (f"?{proxied.query}" if proxied.query else "")
-            await proxied.redirect(303, sign_in_address(self._dashboard, here))
+            address = proxied.path + (f"?{proxied.query}" if proxied.query else "")
+            await proxied.redirect(303, sign_in_address(self._dashboard, address))
         else:
             by_path = request.access_method == "path"
-            here = (self._settings.own_url if by_path else f"{proxied.scheme}://{proxied.host}") + proxied.target
-            query = urlencode({"redirect_uri": here}, quote_via=quote)
+            address = (self._settings.own_url if by_path else f"{proxied.scheme}://{proxied.host}") + proxied.target
+            query = urlencode({"redirect_uri": address}, quote_via=quote)
             await proxied.redirect(303, f"{self._dashboard}/api/v2/applications/auth-redirect?{query}")
 
     async def _takes_key(self, proxied: ProxyRequest, cookie_name: str) -> bool:
-        """A visitor who comes back from signing in brings a sealed key, which becomes this host's cookie."""
+        """Convert the sealed key of a visitor who returns from signing in to this host's cookie."""
         if app_headers.API_KEY_QUERY not in proxied.query or proxied.method not in {"GET", "HEAD"}:
             return False
         sealed = parse_qs(proxied.query).get(app_headers.API_KEY_QUERY, [""])[0]
@@ -325,7 +326,7 @@ class AppProxy:
         try:
             token = await self._authorizer.unseal(sealed)
         except TokenRefused:
-            # Too old, or somebody's invention: without it the visitor is asked to sign in again.
+            # Expired or forged: without it the visitor has to sign in again.
             await proxied.redirect(303, clean)
             return True
         lifetime = int(self._settings.session_duration.total_seconds())
@@ -336,7 +337,7 @@ class AppProxy:
 
 
 def session_cookie(host: str) -> str:
-    """The name of the cookie that holds a visitor's session on one application's host.
+    """Return the name of the cookie with a visitor's session on one application's host.
 
     Source: docs/protocol/agent-services.md#applications.
     """
@@ -345,7 +346,7 @@ def session_cookie(host: str) -> str:
 
 
 def sign_in_address(access_url: str, back: str) -> str:
-    """The dashboard's sign-in page, which leads back."""
+    """Return the dashboard's sign-in page, which leads back."""
     return f"{access_url}/login?{urlencode({'message': SIGNED_OUT, 'redirect': back})}"
 
 
@@ -355,7 +356,7 @@ def _cookies(headers: Headers) -> list[tuple[str, str]]:
 
 
 async def _close(stream: trio.abc.Stream) -> None:
-    """An orderly end, so that an answer is not lost to a reset; but nobody may hold us up."""
+    """Close cleanly, so that a reset does not lose the response; bounded in time."""
     with trio.move_on_after(2):
         try:
             if isinstance(stream, trio.abc.HalfCloseableStream):
@@ -365,5 +366,5 @@ async def _close(stream: trio.abc.Stream) -> None:
             await stream.aclose()
             return
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-            pass  # no orderly end is possible any more
+            pass  # a clean close is no longer possible
     await trio.aclose_forcefully(stream)

@@ -1,7 +1,7 @@
-"""Why an application does not open, as a value: what the server, its proxies and their pages agree on.
+"""Refusals of applications as values: shared by the server, its proxies and their pages.
 
-Decided in `services/apps/app_access.py`; the words are `app_pages.py`'s. `to_fields` and `from_fields` carry a
-refusal from the server to a workspace proxy.
+Decided in `services/apps/app_access.py`; the texts are in `app_pages.py`. `to_fields` and `from_fields` carry a refusal
+from the server to a workspace proxy.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ Reason = Literal[
     "agent_offline",
     "primary_away",
 ]
-"""`primary_away` is a proxy's own: it could not ask its server."""
+"""`primary_away` is a proxy's own: its server was unreachable."""
 
 _SPOT = ("owner", "workspace", "agent", "external_url")
 
 
 @dataclass(frozen=True, slots=True)
 class AppSpot:
-    """Where an application is, as far as its visitor may know."""
+    """Location of an application, as far as its visitor may know."""
 
     owner: str
     workspace: str
     agent: str = ""
     external_url: str = ""
-    "Where an application leads that is a link to elsewhere."
+    """Target of an application that is an external link."""
 
     @property
     def workspace_path(self) -> str:
-        """The workspace's page on the dashboard."""
+        """Return the path of the workspace's page on the dashboard."""
         return f"/@{self.owner}/{self.workspace}"
 
 
 class AppRefusedError(Exception):
-    """Why an application does not open; `http`-side words are `app_pages.py`'s."""
+    """Reason why an application does not open; `app_pages.py` has the texts."""
 
     def __init__(self, reason: Reason, detail: str = "", spot: AppSpot | None = None) -> None:
         super().__init__(reason)
@@ -55,15 +55,15 @@ class AppRefusedError(Exception):
 
 
 def to_fields(refused: AppRefusedError) -> list[tuple[str, str]]:
-    """A refusal as names and values."""
-    found = [("reason", str(refused.reason)), ("detail", refused.detail)]
+    """Return a refusal as names and values."""
+    result = [("reason", str(refused.reason)), ("detail", refused.detail)]
     if refused.spot is not None:
-        found += [(name, getattr(refused.spot, name)) for name in _SPOT]
-    return [(name, value) for name, value in found if value]
+        result += [(name, getattr(refused.spot, name)) for name in _SPOT]
+    return [(name, value) for name, value in result if value]
 
 
 def from_fields(fields: Mapping[str, str]) -> AppRefusedError | None:
-    """The refusal `to_fields` described; None when it says nothing we know."""
+    """Parse the refusal of `to_fields`; None for an unknown one."""
     reason = next((known for known in get_args(Reason) if known == fields.get("reason")), None)
     if reason is None:
         return None
@@ -72,7 +72,7 @@ def from_fields(fields: Mapping[str, str]) -> AppRefusedError | None:
 
 
 def app_port(url: str) -> int:
-    """The port an application listens on; 0 for an address that names none we could dial."""
+    """Return the port an application listens on; 0 for an address without a port we could dial."""
     try:
         parts = urlsplit(url)
         return parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)

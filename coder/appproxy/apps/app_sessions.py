@@ -1,8 +1,8 @@
-"""Sessions in applications, counted in memory: who used which, how often, from when to when.
+"""Sessions in applications, counted in memory: users, applications, requests and times.
 
-A session is one person's use of one application by one way; a pause of a minute ends it. An open stream (a WebSocket,
-a download) is use for as long as it lasts. Where reports go is the caller's: the server's to its database
-(`services/apps/app_usage.py`), a workspace proxy's to its server.
+A session is one user's use of one application by one access method; a pause of a minute ends it. An open stream (a
+WebSocket, a download) is use for as long as it lasts. The caller sends the reports: the server to its database
+(`services/apps/app_usage.py`), a workspace proxy to its server.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class _Session:
 
 
 class AppSessions:
-    """The sessions of one process."""
+    """Sessions of one process."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._sessions: dict[_Key, _Session] = {}
 
     def __len__(self) -> int:
-        """Those that are in use, or were a moment ago."""
+        """Return the number of sessions in use, or recently so."""
         now = self._now()
-        return sum(1 for one in self._sessions.values() if one.open or now - one.ended_at <= PAUSE)
+        return sum(1 for session in self._sessions.values() if session.open or now - session.ended_at <= PAUSE)
 
     @contextmanager
     def counted(self, ticket: Ticket) -> Iterator[None]:
-        """Counts one request for as long as it lasts."""
+        """Count one request for as long as it lasts."""
         request = ticket.request
         key = (ticket.user_id, ticket.workspace_id, ticket.agent_id, request.access_method, request.app_slug_or_port)
         now = self._now()
@@ -69,7 +69,7 @@ class AppSessions:
             session.reported = False
 
     async def report(self, write: Callable[[list[AppStat]], Awaitable[None]]) -> None:
-        """Hands what is new to `write`, whose failure leaves it new, and forgets sessions that are over."""
+        """Pass new sessions to `write`, whose failure keeps them new, and drop ended ones."""
         now = self._now()
         news: list[tuple[_Key, _Session]] = []
         for key, session in self._sessions.items():

@@ -1,9 +1,8 @@
-"""What lets a browser into an application: the signed ticket, and the sealed key that crosses hosts.
+"""Admission of browsers to applications: the signed ticket, and the sealed key that crosses hosts.
 
-A ticket is a JWS (HS512) that lives a minute and says which application of which agent it opens: whoever shows it
-needs no database, and a workspace proxy checks it as the server does. A sealed key is a JWE (RFC 7516, `dir` with
-A256GCM) around a short-lived address and an API key that reaches applications only. Making both is
-`services/apps/app_tokens.py`.
+A ticket is a JWS (HS512) that lives a minute and names the application and agent it opens: it is verified without a
+database, by a workspace proxy as by the server. A sealed key is a JWE (RFC 7516, `dir` with A256GCM) around a
+short-lived address and an API key that reaches applications only. `services/apps/app_tokens.py` creates both.
 """
 
 from __future__ import annotations
@@ -25,34 +24,34 @@ if TYPE_CHECKING:
 TICKET_FEATURE = "workspace_apps_token"
 KEY_FEATURE = "workspace_apps_api_key"
 MAX_CANDIDATES = 4
-"""A browser may send several cookies of one name; more than this many are not worth the hashing."""
+"""Maximum cookies of one name that are verified: further ones are not worth the hashing."""
 _JWE_HEAD = {"alg": "dir", "enc": "A256GCM"}
 _TAG = 16
 
 
 class KeyFinder(Protocol):
-    """Where the keys of this process are."""
+    """Source of this process's keys."""
 
     async def find(self, feature: str, key_id: str, /) -> SigningKey:
-        """The key a token names; another one, which will refuse the token, when there is none of that name."""
+        """Return the key a token names; if it is unknown, another one, which will refuse the token."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a signed app token says."""
+    """Content of a signed app token."""
 
     request: AppRequest
     workspace_id: UUID
     agent_id: UUID
     app_url: str
     user_id: UUID = NIL
-    "Who was let in; NIL is nobody in particular (a public application)."
+    """Admitted user; NIL for an anonymous visitor (of a public application)."""
     cors_behavior: str = "simple"
 
 
 def ticket_claims(ticket: Ticket, expires_at: datetime) -> dict[str, Any]:
-    """What is signed."""
+    """Return the claims to sign."""
     return {
         "request": {name: value for name, value in asdict(ticket.request).items() if value},
         "user_id": str(ticket.user_id),
@@ -67,7 +66,7 @@ def ticket_claims(ticket: Ticket, expires_at: datetime) -> dict[str, Any]:
 async def find_ticket_untrusted(
     keys: KeyFinder, now: datetime, tokens: Iterable[str], request: AppRequest
 ) -> Ticket | None:
-    """The first valid ticket for just this application among what a client shows."""
+    """Return the first valid ticket for exactly this application among a client's tokens."""
     for number, token in enumerate(tokens):
         if number >= MAX_CANDIDATES:
             break
@@ -81,13 +80,13 @@ async def find_ticket_untrusted(
 
 
 async def read_ticket_untrusted(keys: KeyFinder, now: datetime, token: str) -> tuple[Ticket, float]:
-    """The ticket, and when it ends in seconds since 1970. Raises TokenRefused."""
+    """Return the ticket, and its expiry in seconds since 1970. Raises TokenRefused."""
     key_id = header_untrusted(token).get("kid")
     claims = verify(await keys.find(TICKET_FEATURE, str(key_id)), token, now)
     try:
-        wanted = {str(name): str(value) for name, value in claims["request"].items()}
+        fields = {str(name): str(value) for name, value in claims["request"].items()}
         names = ("access_method", "base_path", "username_or_id", "workspace_name_or_id", "agent_name_or_id")
-        values: dict[str, Any] = {name: wanted.get(name, "") for name in (*names, "app_slug_or_port", "app_prefix")}
+        values: dict[str, Any] = {name: fields.get(name, "") for name in (*names, "app_slug_or_port", "app_prefix")}
         ticket = Ticket(
             AppRequest(**values),
             workspace_id=UUID(claims["workspace_id"]),
@@ -102,12 +101,12 @@ async def read_ticket_untrusted(keys: KeyFinder, now: datetime, token: str) -> t
 
 
 def terminal_request(agent_id: UUID) -> AppRequest:
-    """What a terminal's ticket is bound to."""
+    """Return the request that a terminal's ticket is bound to."""
     return AppRequest("terminal", f"/api/v2/workspaceagents/{agent_id}/pty", "", "", str(agent_id), "")
 
 
 async def opens_terminal_untrusted(keys: KeyFinder, now: datetime, token: str, agent_id: UUID) -> Ticket | None:
-    """The ticket, when it is somebody's for this agent's terminal."""
+    """Return the ticket, if it is valid for this agent's terminal and names a user."""
     try:
         found, _ = await read_ticket_untrusted(keys, now, token)
     except TokenRefused:
@@ -118,17 +117,17 @@ async def opens_terminal_untrusted(keys: KeyFinder, now: datetime, token: str, a
 
 _ISSUER, _AUDIENCE = "coderd", "wsproxy"
 _BEFORE = timedelta(minutes=1)
-"""So far the clocks of a server and of a proxy may differ: a sealed key is good from then on."""
+"""Maximum difference between the clocks of a server and a proxy: a sealed key is valid from then on."""
 
 
 def sealed_claims(api_key: str, now: datetime, lifetime: timedelta) -> dict[str, Any]:
-    """What a sealed key says of itself, as every workspace proxy checks it."""
+    """Return the claims of a sealed key, which every workspace proxy checks."""
     moments = {"nbf": int((now - _BEFORE).timestamp()), "exp": int((now + lifetime).timestamp())}
     return {"iss": _ISSUER, "aud": [_AUDIENCE], **moments, "api_key": api_key}
 
 
 def seal(key: SigningKey, claims: dict[str, Any], nonce: bytes) -> str:
-    """A compact JWE. `nonce` are 12 bytes that were never used with this key."""
+    """Return a compact JWE. `nonce` are 12 bytes that were never used with this key."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     head = _encode(json.dumps({**_JWE_HEAD, "kid": key.id}, separators=(",", ":")).encode())
@@ -137,7 +136,7 @@ def seal(key: SigningKey, claims: dict[str, Any], nonce: bytes) -> str:
 
 
 async def open_key_untrusted(keys: KeyFinder, now: datetime, sealed: str) -> str:
-    """The API key inside. Raises TokenRefused."""
+    """Return the API key inside. Raises TokenRefused."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -158,7 +157,7 @@ async def open_key_untrusted(keys: KeyFinder, now: datetime, sealed: str) -> str
     except (InvalidTag, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TokenRefused("the sealed key cannot be opened") from error
     if issuer != _ISSUER or _AUDIENCE not in (audience if isinstance(audience, list) else [audience]):
-        raise TokenRefused("the sealed key was made by or for somebody else")
+        raise TokenRefused("the sealed key has another issuer or audience")
     if now.timestamp() < begins:
         raise TokenRefused("the sealed key is not good yet")
     if now.timestamp() >= expires:

@@ -1,4 +1,4 @@
-"""Who is in an application or at a terminal, as far as this process knows."""
+"""Visitor of an application or a terminal, as far as this process knows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coder.domain.access.policy import NIL
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who came in: by a token that was shown, else by a ticket of that user (NIL: nobody in particular)."""
+    """Admitted visitor: by a token, else by a ticket of that user (NIL: anonymous)."""
 
     shown: Credentials
     user_id: UUID = NIL

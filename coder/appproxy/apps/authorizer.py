@@ -1,8 +1,7 @@
-"""What the proxy of applications asks of the process it stands in: who may come in, and what is noted of it.
+"""Interface between the proxy of applications and its process: admission, and usage.
 
-The server answers from its database (`services/apps/local_authorizer.py`); a workspace proxy asks
-its server (`coder/wsproxy/authorizer.py`). The proxy itself knows neither. What a share level allows is
-decided in `services/apps/app_access.py`.
+The server decides with its database (`services/apps/local_authorizer.py`); a workspace proxy queries its server
+(`coder/wsproxy/authorizer.py`). The proxy itself knows neither. `services/apps/app_access.py` applies share levels.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppProxySettings:
-    """What the proxy goes by."""
+    """Settings of the proxy."""
 
     dashboard_url: str
-    "Where people sign in and pages lead back to, without a slash at the end."
+    """Address of the sign-in page and the target of links back, without a slash at the end."""
     own_url: str
-    "Where this process is reached itself; another address than the dashboard's at a proxy."
+    """Address of this process itself; differs from the dashboard's at a proxy."""
     wildcard: str = ""
     disable_path_apps: bool = False
     secure_cookie: bool = False
@@ -48,7 +47,7 @@ class AppProxySettings:
 
     @property
     def is_away(self) -> bool:
-        """Whether people sign in elsewhere than under this address."""
+        """Return whether users sign in under another address."""
         return self.dashboard_url != self.own_url
 
     @classmethod
@@ -67,24 +66,24 @@ class AppProxySettings:
 
 @dataclass(frozen=True, slots=True)
 class AppAdmission:
-    """Somebody was let in."""
+    """Admission of a visitor."""
 
     ticket: Ticket
     token: str
-    "The ticket as it is signed."
+    """Ticket as it is signed."""
     expires_at: datetime
 
 
 def count_admission(limits: RateLimits, address: str, question: str) -> None:
-    """Before a visitor nobody knows makes us ask a database or a server. Raises RateLimited."""
+    """Count an unknown visitor's admission before it costs a query of a database or a server. Raises RateLimited."""
     limits.count(address_key(address), "", (ADMISSIONS,), route=question)
 
 
 class KnownVisitors:
-    """What those make us ask who are known: so many questions of each at one time, and more of them wait.
+    """Limit for queries of known visitors: so many of each at one time, and further ones wait.
 
-    A program that shows its token with each request asks each time: it is never refused for being quick, and leaves
-    the others their part.
+    A program that sends its token with each request causes a query each time: it is never refused for its rate, and
+    leaves capacity to others.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -93,13 +92,13 @@ class KnownVisitors:
 
     @asynccontextmanager
     async def turn(self, who: str) -> AsyncIterator[None]:
-        """Raises RateLimited after PATIENCE."""
+        """Wait for a turn. Raises RateLimited after PATIENCE."""
         turns = self._turns.setdefault(who, _Turns(trio.Semaphore(self._at_once)))
         turns.users += 1
         try:
-            with trio.move_on_after(PATIENCE) as waited:
+            with trio.move_on_after(PATIENCE) as scope:
                 await turns.free.acquire()
-            if waited.cancelled_caught:
+            if scope.cancelled_caught:
                 raise RateLimited("Too many of your requests wait to be let in.", headers=[("Retry-After", "1")])
             try:
                 yield
@@ -118,8 +117,8 @@ class _Turns:
 
 
 class AppAuthorizer(Protocol):
-    """Decides and remembers for the proxy. What a visitor makes it ask is bounded: of those somebody knows in number
-    at one time (`KnownVisitors`), of others in number a minute, each question by itself."""
+    """Decides and caches for the proxy. A visitor's queries are bounded: for known visitors by concurrency
+    (`KnownVisitors`), for others per minute, each query by itself."""
 
     @property
     def settings(self) -> AppProxySettings: ...
@@ -129,25 +128,25 @@ class AppAuthorizer(Protocol):
     def stopping(self) -> trio.Event: ...
 
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
-        """The first valid ticket for just this application among what a client shows."""
+        """Return the first valid ticket for exactly this application among a client's tokens."""
         ...
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
-        """Lets somebody in. Raises AppRefusedError, RateLimited."""
+        """Admit a visitor. Raises AppRefusedError, RateLimited."""
         ...
 
     async def unseal(self, sealed: str) -> str:
-        """The API key a visitor brings from signing in. Raises TokenRefused."""
+        """Return the API key a visitor brings from signing in. Raises TokenRefused."""
         ...
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
-        """Whether what a ticket was given for is still there. Raises AppRefusedError, RateLimited."""
+        """Check that a ticket's application is still available. Raises AppRefusedError, RateLimited."""
         ...
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
-        """What a workspace's template says about pages of other origins. Raises RateLimited."""
+        """Return the CORS behaviour of a workspace's template. Raises RateLimited."""
         ...
 
     def stay(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
-        """Counts a request for as long as it lasts; its scope is cancelled when the visitor may stay no longer."""
+        """Count a request for as long as it lasts; its scope is cancelled when the visitor's access ends."""
         ...

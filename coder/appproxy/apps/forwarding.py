@@ -1,7 +1,7 @@
-"""From a request to an application and back: bodies stream in both directions, upgrades become two pipes.
+"""Forwarding of requests to applications and back: bodies stream in both directions, upgrades become two pipes.
 
-Nothing is collected: each side is read no faster than the other takes it, in pieces of 64 KiB. What a request may see
-of an answer is `domain/apps/app_headers.py`.
+Nothing is buffered as a whole: each side is read no faster than the other takes it, in pieces of 64 KiB.
+`domain/apps/app_headers.py` filters the headers of a response.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
     from coder.domain.apps.app_headers import Headers
 
 _RETRIED = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Requests that may be sent twice when a kept connection turns out dead (RFC 9110 section 9.2.2)."""
+"""Requests that may be sent twice when a reused connection turns out dead (RFC 9110 section 9.2.2)."""
 
 
 class BadUpstreamAnswerError(Exception):
-    """The application's answer cannot be understood; nothing was sent to the browser yet."""
+    """An application's invalid response; the browser has received no part of it yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """What to ask an application, and what to tell the browser besides its answer."""
+    """Request for an application, and additions to its response."""
 
     place: Target
     target: str
     headers: Headers
     base_path: str
     cors: Headers | None
-    "See `app_headers.from_app`."
+    """CORS headers; see `app_headers.from_app`."""
     extra: Headers
-    "Added to the answer: the ticket's cookie."
+    """Headers added to the response: the ticket's cookie."""
 
 
 async def forward(
     pool: AppPool, proxied: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event
 ) -> None:
-    """One exchange. Raises BadGateway (nobody there) and BadUpstreamAnswerError while the request is unanswered."""
+    """Run one exchange. Raises BadGateway (no listener) and BadUpstreamAnswerError while the request is unanswered."""
     with trio.CancelScope() as scope:
         pool.exchanges.add(scope)
         try:
@@ -70,7 +70,7 @@ async def _forward(
         except BadUpstreamAnswerError:
             await connection.aclose()
             if connection.reused:
-                fresh = True  # it was closed while it lay idle
+                fresh = True  # it was closed while idle
                 continue
             raise
         except BaseException:
@@ -103,7 +103,7 @@ async def _exchange(
 
 
 class _Upload:
-    """The request's body on its way, and afterwards a look-out for the browser leaving."""
+    """Upload of the request's body, and afterwards a watch for the browser's disconnect."""
 
     def __init__(self, proxied: ProxyRequest, connection: AppConnection, both: trio.CancelScope) -> None:
         self._proxied = proxied
@@ -129,7 +129,7 @@ class _Upload:
             elif isinstance(event, h11.EndOfMessage):
                 await self._pass_on(h11.EndOfMessage(headers=list(event.headers)))
                 break
-            elif event is h11.PAUSED:  # an upgrade: what follows is no HTTP
+            elif event is h11.PAUSED:  # an upgrade: the following bytes are not HTTP
                 await self._pass_on(h11.EndOfMessage())
                 return
             else:
@@ -140,7 +140,7 @@ class _Upload:
             raise trio.BrokenResourceError("the browser left")
 
     async def _pass_on(self, event: Sent) -> bool:
-        """False when the application takes no more; its answer may be there all the same."""
+        """Pass an event on. False when the application takes no more; it may still respond."""
         try:
             await self._connection.send(event)
         except trio.BrokenResourceError:
@@ -151,14 +151,14 @@ class _Upload:
 async def _answer(
     proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection
 ) -> h11.InformationalResponse | None:
-    """Passes the answer on; returns the application's 101 if it is one."""
+    """Pass the response on; return the application's 101 if it is one."""
     pending = bytearray()
     while True:
         try:
             await connection.h11.rest()
             event = connection.h11.next_event()
             if event is h11.NEED_DATA:
-                if pending:  # whoever waits for the next piece should have this one
+                if pending:  # the waiting reader should have this piece
                     await proxied.stream.send_all(bytes(pending))
                     pending.clear()
                 await connection.receive()
@@ -193,7 +193,7 @@ async def _answer(
 def _head_bytes(proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:
     fields = _fields(proxied, upstream_request, event.headers)
     if proxied.connection.their_state is h11.SEND_BODY and proxied.has_body:
-        # Answered before the request was whole: what is left of it must not be taken for the next one.
+        # Answered before the request was complete: its rest must not be taken for the next one.
         fields.append((b"connection", b"close"))
     response = h11.Response(status_code=event.status_code, headers=fields, reason=event.reason)
     return proxied.connection.send(response) or b""
@@ -202,11 +202,11 @@ def _head_bytes(proxied: ProxyRequest, upstream_request: UpstreamRequest, event:
 def _fields(
     proxied: ProxyRequest, upstream_request: UpstreamRequest, headers: Sequence[tuple[bytes, bytes]]
 ) -> list[tuple[bytes, bytes]]:
-    found = app_headers.from_app(headers, base_path=upstream_request.base_path, cors=upstream_request.cors)
-    # Whose page this is depends on who asks, which the application does not know.
-    found.append((b"vary", b"Cookie"))
-    given = {name for name, _ in found}
-    return [*found, *((name, value) for name, value in proxied.ours if name not in given), *upstream_request.extra]
+    result = app_headers.from_app(headers, base_path=upstream_request.base_path, cors=upstream_request.cors)
+    # The page depends on the visitor, which the application does not know.
+    result.append((b"vary", b"Cookie"))
+    names = {name for name, _ in result}
+    return [*result, *((name, value) for name, value in proxied.ours if name not in names), *upstream_request.extra]
 
 
 async def _switch(
@@ -231,12 +231,12 @@ async def _switch(
 
 
 async def _pipe(source: trio.abc.Stream, sink: trio.abc.Stream, first: bytes, both: trio.CancelScope) -> None:
-    """Copies until either side ends, which ends the other direction, too: half a WebSocket is of no use."""
+    """Copy until either side ends, which ends the other direction, too: half a WebSocket is of no use."""
     try:
         if first:
             await sink.send_all(first)
         while data := await source.receive_some(READ_SIZE):
             await sink.send_all(data)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # either end left: the other direction ends with it
+        pass  # either end disconnected: the other direction ends with it
     both.cancel()

@@ -1,6 +1,6 @@
-"""One request of a browser for an application: its head, its body as it comes, and the ways to answer it.
+"""Request of a browser for an application: its head, its streamed body, and the ways to answer it.
 
-The connection belongs to the request until `leftover` says what follows on it. Framing is h11's.
+The connection belongs to the request until `leftover` returns its following bytes. Framing is h11's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REASONS = {
 
 
 class ProxyRequest:
-    """A request whose head was read by the HTTP server."""
+    """Request whose head was read by the HTTP server."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class ProxyRequest:
         self.scheme = scheme
         self.stream = stream
         self.ours = [(name.lower().encode(), value.encode()) for name, value in ours]
-        "Headers every answer of this server carries."
+        """Headers that every response of this server carries."""
         self.status = 0
-        "Of the answer, once it has begun."
+        """Status of the response, once it has begun."""
         self.gone = False
-        "The browser left before its answer was whole."
+        """Whether the browser disconnected before its response was complete."""
         self.connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self.connection.receive_data(_rendered(head) + trailing)
-        self.connection.next_event()  # the head once more, which puts the parser where the body begins
+        self.connection.next_event()  # the head once more, which moves the parser to the body
 
     @property
     def answered(self) -> bool:
@@ -76,14 +76,14 @@ class ProxyRequest:
 
     @property
     def has_body(self) -> bool:
-        """Whether a body is announced."""
+        """Return whether a body is announced."""
         return any(
             name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0")
             for name, value in self.headers
         )
 
     async def next_event(self) -> Any:
-        """The next part of the body. Raises h11.RemoteProtocolError, trio.BrokenResourceError."""
+        """Return the next part of the body. Raises h11.RemoteProtocolError, trio.BrokenResourceError."""
         while True:
             await self.connection.rest()
             event = self.connection.next_event()
@@ -99,7 +99,7 @@ class ProxyRequest:
             await self.stream.send_all(data)
 
     async def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
-        """A whole answer of ours. Its connection ends when the request's body was not read."""
+        """Send a complete response of our own. Its connection ends when the request's body was not read."""
         fields = [*headers, *self.ours]
         # RFC 9110 section 8.6: no length where there cannot be a body
         if status != 204:
@@ -129,7 +129,7 @@ class ProxyRequest:
         await self.answer(status, [kind, (b"location", _header_safe(location)), *headers], body)
 
     def leftover(self) -> bytes | None:
-        """What came after this request on a connection that may go on; None when it must be closed."""
+        """Return the bytes after this request on a reusable connection; None when it must be closed."""
         parser = self.connection
         if self.gone or parser.our_state is not h11.DONE or parser.their_state is not h11.DONE:
             return None

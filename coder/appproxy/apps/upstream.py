@@ -1,7 +1,8 @@
 """Connections from this server to applications: over our own mesh node to a port of the agent, kept for reuse.
 
-The agent passes a port on to the workspace's loopback. TLS towards an application is not verified: nobody is between
-it and its agent, and certificates inside of workspaces are made up. Not here: what is said (`forwarding.py`).
+The agent forwards a port to the workspace's loopback. TLS towards an application is not verified: there is no hop
+between it and its agent, and certificates inside of workspaces are self-signed. Not here: the exchange
+(`forwarding.py`).
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ if TYPE_CHECKING:
     from coder.tailnet.agent_dialer import AgentStream
 
 MAX_HEAD = 256 << 10
-"""Bytes of a response head. Some frameworks put whole sessions into cookies."""
+"""Bytes of a response head. Some frameworks store whole sessions in cookies."""
 READ_SIZE = 64 << 10
 MAX_IDLE = 6
 IDLE_SECONDS = 60.0
-"""Idle connections kept for one port, as upstream, and for how long: it keeps them ten minutes, but development
-servers end theirs after five seconds to a minute."""
+"""Seconds an idle connection is kept, in a number per port as upstream's: it keeps them ten minutes, but development
+servers close theirs after five seconds to a minute."""
 
 
 Sent = h11.Request | h11.Response | h11.InformationalResponse | h11.Data | h11.EndOfMessage
-"""What may be written to a connection."""
+"""Events that may be written to a connection."""
 
 
 LAST_SECONDS = 2.0
-"""What exchanges get once the server stops. Event streams never end by themselves; ours."""
+"""Ours: seconds that exchanges get once the server stops. Event streams never end on their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an application listens."""
+    """Address of an application."""
 
     agent_id: UUID
     port: int
@@ -50,11 +51,11 @@ class Target:
 
 @dataclass(slots=True, eq=False)
 class AppConnection:
-    """One HTTP/1.1 connection to an application."""
+    """HTTP/1.1 connection to an application."""
 
     stream: trio.abc.Stream
     transport: AgentStream | None = None
-    "What `stream` goes over: itself, or below its TLS."
+    """Transport of `stream`: itself, or below its TLS."""
     reused: bool = False
     idle_since: float = 0.0
     h11: BoundedHttp = field(default_factory=lambda: BoundedHttp(h11.CLIENT, max_incomplete_event_size=MAX_HEAD))
@@ -65,14 +66,14 @@ class AppConnection:
             await self.stream.send_all(data)
 
     async def receive(self) -> None:
-        """Waits for bytes, or for the end."""
+        """Wait for bytes, or for the end."""
         self.h11.receive_data(bytes(await self.stream.receive_some(READ_SIZE)))
 
     async def abandon(self) -> None:
-        """Resets the connection, as the browser left before its answer was whole.
+        """Reset the connection, because the browser disconnected before its response was complete.
 
-        Half a request is of no use to the application, which learns from the reset that it was no end. A whole request
-        that is still on its way is delivered first, as a browser may send one and leave; the mesh bounds how long.
+        Half a request is of no use to the application, which the reset reports as incomplete. A complete request that
+        is still in flight is delivered first, as a browser may send one and disconnect; the mesh bounds the time.
         """
         transport = self.transport
         if transport is not None and not (self.h11.our_state is h11.DONE and transport.unacknowledged):
@@ -91,21 +92,21 @@ class AppPool:
         self._world = world
         self._idle: dict[Target, list[AppConnection]] = {}
         self.exchanges: set[trio.CancelScope] = set()
-        "Those under way: they end with the server, however long they would go on."
+        """Exchanges in progress: they end with the server, however long they would last."""
 
-    async def connect(self, place: Target, *, fresh: bool) -> AppConnection:
-        """A connection; a kept one unless `fresh`. Raises BadGateway."""
-        while not fresh and (kept := self._idle.get(place)):
+    async def connect(self, target: Target, *, fresh: bool) -> AppConnection:
+        """Return a connection; a kept one unless `fresh`. Raises BadGateway."""
+        while not fresh and (kept := self._idle.get(target)):
             connection = kept.pop()
             if trio.current_time() - connection.idle_since < IDLE_SECONDS:
                 connection.reused = True
                 return connection
             await connection.aclose()
-        return await self._dial(place)
+        return await self._dial(target)
 
-    async def _dial(self, place: Target) -> AppConnection:
-        stream = await dialing.dial(self._world, place.agent_id, place.port)
-        if not place.tls:
+    async def _dial(self, target: Target) -> AppConnection:
+        stream = await dialing.dial(self._world, target.agent_id, target.port)
+        if not target.tls:
             return AppConnection(stream, stream)
         secure = trio.SSLStream(stream, _unverified(), server_hostname="localhost", https_compatible=True)
         try:
@@ -119,10 +120,10 @@ class AppPool:
             raise
         return AppConnection(secure, stream)
 
-    async def put(self, place: Target, connection: AppConnection) -> None:
-        """Keeps a connection whose last exchange is whole; closes any other."""
+    async def put(self, target: Target, connection: AppConnection) -> None:
+        """Keep a connection whose last exchange is complete; close any other."""
         if connection.h11.our_state is h11.DONE and connection.h11.their_state is h11.DONE:
-            kept = self._idle.setdefault(place, [])
+            kept = self._idle.setdefault(target, [])
             if not connection.h11.trailing_data[0] and len(kept) < MAX_IDLE:
                 connection.h11.start_next_cycle()
                 connection.idle_since = trio.current_time()
@@ -131,13 +132,13 @@ class AppPool:
         await connection.aclose()
 
     async def drop_idle(self, older_than: float) -> None:
-        """Closes what was idle for so many seconds."""
+        """Close connections that were idle for so many seconds."""
         now = trio.current_time()
-        for place, kept in list(self._idle.items()):
+        for target, kept in list(self._idle.items()):
             old = [connection for connection in kept if now - connection.idle_since >= older_than]
-            self._idle[place] = [connection for connection in kept if connection not in old]
-            if not self._idle[place]:
-                del self._idle[place]
+            self._idle[target] = [connection for connection in kept if connection not in old]
+            if not self._idle[target]:
+                del self._idle[target]
             for connection in old:
                 await connection.aclose()
 
@@ -153,7 +154,7 @@ def _unverified() -> ssl.SSLContext:
 
 
 async def keep_tidy(pool: AppPool, stopping: trio.Event) -> None:
-    """Closes idle connections; when the process stops, also those in use."""
+    """Close idle connections; when the process stops, also those in use."""
     while not stopping.is_set():
         with trio.move_on_after(IDLE_SECONDS / 2):
             await stopping.wait()

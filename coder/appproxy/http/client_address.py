@@ -1,4 +1,4 @@
-"""Whose address a request has when proxies we trust stand between us and the client."""
+"""Client addresses of requests behind trusted proxies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coder.domain.apps.app_headers import Headers, joined
 
 
 class TrustedProxies:
-    """`--proxy-trusted-origins` and `--proxy-trusted-headers`. Raises CoderError `bad_option`."""
+    """Trusted proxies of `--proxy-trusted-origins` and `--proxy-trusted-headers`. Raises CoderError `bad_option`."""
 
     def __init__(self, config: TrustedProxySettings) -> None:
         try:
@@ -24,11 +24,11 @@ class TrustedProxies:
         self._headers = [name.lower().encode() for name in config.proxy_trusted_headers]
 
     def address(self, peer: str, headers: Headers) -> str:
-        """The client's address: the last one of a trusted header that is not a proxy of ours.
+        """Return the client's address: the last one of a trusted header that is not a proxy of ours.
 
-        Proxies append to the list, so only its end can be believed; what a client wrote itself stands in front. Some
-        append by a line of their own (HAProxy), which is the same list (RFC 9110, section 5.3). Names of `headers` are
-        in lower case.
+        Proxies append to the list, so only its end is trustworthy; entries from the client come first. Some append by a
+        line of their own (HAProxy), which is the same list (RFC 9110, section 5.3). Names of `headers` are in lower
+        case.
         """
         if not self._networks or not self._trusted(peer):
             return peer
@@ -56,7 +56,8 @@ def _is_address(text: str) -> bool:
 
 
 def network_of(remote_ip: str) -> str:
-    """Whom requests from an address are counted for: of IPv6 its /64, which is what one customer has at least."""
+    """Return the network that requests of an address are counted for: for IPv6 its /64, the minimum that one customer
+    has."""
     if ":" not in remote_ip:
         return remote_ip
     try:

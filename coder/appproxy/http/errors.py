@@ -1,4 +1,4 @@
-"""One table from refusals to HTTP statuses, and the error envelope.
+"""Mapping of refusals to HTTP statuses, and the error envelope.
 
 Used by the HTTP blueprints and, through the composition root, by the links before they upgrade.
 """
@@ -37,18 +37,18 @@ STATUS = {
     "bad_gateway": 502,
     "unavailable": 503,
 }
-"""Refusal.kind -> status. A kind that is not here is a mistake of ours and fails as one."""
+"""Refusal.kind -> status. A missing kind is our own mistake and fails as such."""
 
 _UNSTORABLE = "A text contains a zero byte or is too long for its place, or a number is out of range."
 _GONE, _TAKEN = "23503", "23505"
-"""SQLSTATE of what is gone, and of what somebody else has, though it was not so when the request looked."""
+"""SQLSTATE of a deleted reference and of a taken key, after a concurrent change."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_ROOM_SQLSTATE = "53100"
 _log = get_logger("http")
 
 
 def envelope(refusal: Refusal) -> tuple[int, bytes, list[tuple[str, str]]]:
-    """Status, JSON body and extra headers of a refusal."""
+    """Return status, JSON body and extra headers of a refusal."""
     validations = [ValidationError(field=name, detail=detail) for name, detail in refusal.validations]
     body = Envelope(
         message=refusal.message,
@@ -59,7 +59,7 @@ def envelope(refusal: Refusal) -> tuple[int, bytes, list[tuple[str, str]]]:
 
 
 def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]]:
-    """The same for any exception: what is not a refusal is our fault, is logged, and tells no secrets."""
+    """Return the same for any exception: one that is not a refusal is our fault, is logged, and reveals no secrets."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             if not isinstance(inner, trio.Cancelled):
@@ -70,16 +70,18 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
         return envelope(Unavailable("The database does not answer.", "Try again in a moment."))  # it is logged there
     if _is_full(error):
         _log.error("a request failed: a disk is full", error=error, where=_where(error))
-        body = Envelope(message="The server has no room left on its disk.", detail="Whoever runs it must make some.")
+        body = Envelope(
+            message="The server has no room left on its disk.", detail="Ask its administrator to free some space."
+        )
         return 507, codec.encode(body), []
     if _is_data_error(error):
         return envelope(Invalid("The request holds a value that cannot be stored.", _UNSTORABLE))
     if _sqlstate(error) in {_GONE, _TAKEN}:
-        # What is gone may never have been there, and nobody have looked: that is our mistake, and must be found.
+        # A missing reference may never have existed, without a check by us: that is our mistake, and must be found.
         note = _log.error if _sqlstate(error) == _GONE else _log.warn
         note("a request was overtaken by another", error=error, where=_where(error))
         return envelope(
-            Conflict("Something this is about was changed or taken meanwhile.", "Look at it, and try again.")
+            Conflict("Something this is about was changed or taken meanwhile.", "Reload it, and try again.")
         )
     _log.error("a request failed", error=error, where=_where(error))
     body = Envelope(message="An internal server error occurred.", detail=type(error).__name__)
@@ -87,13 +89,13 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
 
 
 def _is_full(error: BaseException) -> bool:
-    """Our disk, or the database's."""
+    """Return whether our disk, or the database's, is full."""
     return (isinstance(error, OSError) and error.errno in _NO_ROOM) or _sqlstate(error) == _NO_ROOM_SQLSTATE
 
 
 def _is_data_error(error: BaseException) -> bool:
-    """SQLSTATE class 22: a NUL in a text, a number out of range; 54000: a name that no index can hold. The caller's
-    fault, found by the database."""
+    """Return whether the caller's data is at fault. SQLSTATE class 22: a NUL in a text, a number out of range; 54000: a
+    name that no index can hold."""
     return _sqlstate(error).startswith(("22", "54000"))
 
 
@@ -102,7 +104,7 @@ def _sqlstate(error: BaseException) -> str:
 
 
 def _where(error: BaseException) -> str:
-    """The innermost frames, enough to find the line without printing values."""
+    """Return the innermost frames, enough to locate the line without printing values."""
     frames = []
     trace = error.__traceback__
     while trace is not None:

@@ -1,21 +1,21 @@
-"""What Hypercorn 0.18 (trio) gets wrong for a long-lived server, put right by subclasses.
+"""Fixes of Hypercorn 0.18 (trio) for a long-lived server, as subclasses.
 
 Quart's: `coderd/http/server/quart_fixes.py`.
 
-1. `TCPServer.protocol_send` writes inside a shielded scope: a peer that stops reading could never be cancelled and
-   blocked shutdown for ever. Here a write has a deadline, after which the connection is closed hard.
-2. A request head could come byte by byte, for two minutes each. Here it has half a minute from its first byte.
+1. `TCPServer.protocol_send` writes inside a shielded scope: a write to a peer that stops reading could never be
+   cancelled and blocked shutdown forever. Here a write has a deadline, after which the connection is closed hard.
+2. A request head could arrive byte by byte, for two minutes each. Here it has half a minute from its first byte.
 3. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
-4. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
-   went on writing into the void.
+4. A response that came before the whole request body cancelled its own task before the socket was closed: the peer kept
+   writing into the void.
 5. After a refused WebSocket handshake the connection was neither closed nor usable.
-6. A small response left in three writes.
+6. A small response took three writes.
 7. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
    fast path (`FAST_PATHS`) are answered by the task that reads the connection, unless they announce a body.
-8. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
+8. A connection was closed under a body that was answered early, which resets it: the response (413, 401) was lost.
 9. After a failed write the pipelined requests of the connection were still parsed and served.
-10. An application that answers without reading its body never got rid of its connection once ten pieces had come.
-h2 is not offered: WebSockets stay on HTTP/1.1 and uploads are ten times faster there.
+10. An application that answers without reading its body never released its connection once ten pieces had arrived. h2
+    is not offered: WebSockets stay on HTTP/1.1 and uploads are ten times faster there.
 
 Not here: our own paths of raw streams (`appproxy/http/listener.py`), WebSockets (`websocket_bounds.py`).
 """
@@ -45,31 +45,31 @@ from coder.base.log import get_logger
 from coder.net.bounded_http import PIECES, BoundedHttp
 
 WRITE_TIMEOUT = 20.0
-"Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."
+"""Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."""
 CLOSE_TIMEOUT = 5.0
-"Seconds closing a connection may take (TLS says goodbye)."
+"""Seconds that closing a connection may take (for TLS close_notify)."""
 WRITE_PIECE = 1 << 17
-"Bytes that must leave within WRITE_TIMEOUT: 6.4 KB/s is the slowest line served."
+"""Bytes that must be sent within WRITE_TIMEOUT: 6.4 KB/s is the slowest line served."""
 KEEP_ALIVE_REQUESTS = 10**9
 KEEP_ALIVE_IDLE = 120.0
-"Seconds an idle connection is kept; above Go's 90 s, so that the client closes first and no request is lost."
+"""Seconds an idle connection is kept; above Go's 90 s, so that the client closes first and no request is lost."""
 HELD_BYTES = 1 << 16
-"Bytes of a response collected before the first write."
+"""Bytes of a response buffered before the first write."""
 LINGER_SECONDS = 1.0
-"How long a connection stays open after an early answer, so that its client can read that."
+"""Seconds a connection stays open after an early response, so that its client can read it."""
 LINGER_BYTES = 256 << 10
-"""What is read, and dropped unparsed, of a body that was answered before it had come whole; as much as Go's server.
-Beyond that the sender is held up by its own socket."""
+"""Bytes of a body that are read and dropped unparsed after an early response; the same as Go's server. Beyond that the
+sender is held up by its own socket."""
 FRAMING_SLACK = 16 << 10
-"""Bytes of chunk headers and ends a body may have besides one for each byte of data. A chunk of one byte takes as long
-to parse as a large one: this ends a body of such chunks after four thousand of them, some 30 ms."""
+"""Bytes of chunk framing a body may have besides one for each byte of data. A chunk of one byte takes as long to parse
+as a large one: this ends a body of such chunks after four thousand of them, some 30 ms."""
 HEADER_LIMIT = 1 << 16
-"Bytes of a request head before 431: nobody is known yet, and this is what strangers may send."
+"""Bytes of a request head before 431: the caller is still unknown, so this bound applies to every client."""
 HEAD_PATIENCE = 30.0
-"Seconds a request head may take from its first byte, however often one more comes."
+"""Seconds a request head may take from its first byte, even if bytes keep arriving."""
 
 FAST_PATHS: set[bytes] = set()
-"""Paths whose GETs the fast path answers at once; it names them."""
+"""Paths whose GETs the fast path answers immediately; it adds them."""
 
 _log = get_logger("http.server")
 
@@ -94,7 +94,7 @@ class _Log(HypercornLogger):
 
 
 def server_config() -> Config:
-    """Hypercorn's settings for every listener of ours."""
+    """Return Hypercorn's settings for all our listeners."""
     config = Config()
     config.errorlog = None
     config.accesslog = None
@@ -111,21 +111,21 @@ def server_config() -> Config:
 
 @dataclass(frozen=True)
 class HeadBegun(Event):
-    """The first bytes of a request head came, and not all of it."""
+    """The first bytes of a request head arrived, but not all of it."""
 
 
 @dataclass(frozen=True)
 class RequestRefused(Event):
-    """What came is no HTTP, or too much of it; it was answered, and the rest of it is not parsed."""
+    """The input is not HTTP, or exceeds a limit; it was answered, and the rest is not parsed."""
 
 
 @dataclass(frozen=True)
 class AnsweredEarly(Event):
-    """The answer is out before the request's body has come whole: nothing more will be sent."""
+    """The response is complete before the request's body: nothing more will be sent."""
 
 
 class PatientServer(TCPServer):
-    """A connection whose writes can be cancelled and time out (1), with one idle timer for its whole life."""
+    """Connection whose writes can be cancelled and time out (1), with one idle timer for its whole life."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -133,10 +133,11 @@ class PatientServer(TCPServer):
         self._watch = trio.CancelScope()
         self._busy = False
         self._broken = False
-        "A write failed: the connection is closed, and what an application still sends is dropped."
+        """Whether a write failed: the connection is closed, and further output of the application is dropped."""
 
     async def watch_idle(self) -> None:
-        """Closes the connection when it was idle too long, or is idle at shutdown. Runs beside `_read_data`."""
+        """Close the connection when it was idle too long, or is idle at shutdown. Runs concurrently with
+        `_read_data`."""
         with self._watch:
             with self._idle_timer:
                 await self.context.terminated.wait()
@@ -165,14 +166,14 @@ class PatientServer(TCPServer):
             await self._drop_the_rest()
             return
         if not isinstance(event, RawData):
-            # The end of a response cancels the task that sent it, which is this one: closing must go through.
+            # The end of a response cancels the task that sent it, which is this one: closing must complete.
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
                 await super().protocol_send(event)
             return
         async with self.send_lock:
             if self._broken or await self._is_sent(event.data):
                 return
-            # Also when the peer left: what it had sent before may be megabytes of requests, which nobody waits for.
+            # Also when the peer disconnected: its earlier bytes may be megabytes of requests without a reader.
             await self._abandon()
         await self.protocol.handle(Closed())
 
@@ -182,20 +183,20 @@ class PatientServer(TCPServer):
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             return False
         except trio.Cancelled:
-            # Half a response may be out: the connection is of no more use to anybody.
+            # Half a response may be sent: the connection cannot be reused.
             await self._abandon()
             raise
         return True
 
     async def _send_pieces(self, data: bytes) -> None:
-        """The deadline is for a piece: a large download on a slow line is slow, not stalled."""
+        """Send in pieces. The deadline is for a piece: a large download on a slow line is slow, not stalled."""
         view = memoryview(data)
         for start in range(0, len(view), WRITE_PIECE):
             with trio.fail_after(WRITE_TIMEOUT):
                 await self.stream.send_all(view[start : start + WRITE_PIECE])
 
     async def _drop_the_rest(self) -> None:
-        """So that the answer is not lost, see (8). Called by the task that reads."""
+        """Drop the rest of the body, so that the response is not lost, see (8). Called by the task that reads."""
         with (
             contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError),
             trio.move_on_after(LINGER_SECONDS),
@@ -207,10 +208,10 @@ class PatientServer(TCPServer):
                 if not data:
                     return
                 left -= len(data)
-            await trio.sleep_forever()  # the rest stays unread: reading without end would keep the sender going
+            await trio.sleep_forever()  # the rest stays unread: endless reading would keep the sender going
 
     async def _half_close(self) -> None:
-        """Tells the client that no more comes. TLS has no half close."""
+        """Signal the client that no more data follows. TLS has no half close."""
         send_eof = getattr(self.stream, "send_eof", None)
         if send_eof is not None:
             async with self.send_lock:
@@ -223,7 +224,8 @@ class PatientServer(TCPServer):
 
 
 class ConnectionTasks(TaskGroup):
-    """An application that takes no more messages holds up neither its own end nor the task that reads (10)."""
+    """Task group in which an application that takes no more messages delays neither its own end nor the reading task
+    (10)."""
 
     async def spawn_app(
         self, app: AppWrapper, config: Config, scope: Scope, send: Callable[[ASGISendEvent | None], Awaitable[None]]
@@ -239,8 +241,8 @@ class ConnectionTasks(TaskGroup):
                 if message["type"] != "http.disconnect":
                     await queue.send(message)
                     return
-                # The application itself may be here, so nothing is waited for. Without room all pieces go: a body never
-                # arrives with a hole in it.
+                # The caller may be the application itself, so this never waits. Without room all pieces are dropped: a
+                # body never arrives with a hole in it.
                 if queue.statistics().current_buffer_used >= config.max_app_queue_size:
                     with contextlib.suppress(trio.WouldBlock):
                         while True:
@@ -252,27 +254,27 @@ class ConnectionTasks(TaskGroup):
 
 
 class _OneFraming(BoundedHttp):
-    """Refuses a request whose length is said twice (RFC 9112 section 6.1): who is in front may count otherwise; and a
-    body that is mostly chunk headers (`FRAMING_SLACK`). After `end` it has no more events."""
+    """Refuse a request with two lengths (RFC 9112 section 6.1), which a proxy in front may count otherwise; and a body
+    that is mostly chunk headers (`FRAMING_SLACK`). After `end` there are no more events."""
 
-    _came = _data = 0
-    "Bytes after the head, and those of them that are the body's own."
+    _received = _data = 0
+    """Bytes after the head, and those of them that are body data."""
     _ended = False
     _waiting: object = None
-    "The event behind a piece of a body, taken already."
+    """Event behind a piece of a body, taken already."""
 
     def end(self) -> None:
-        """Drops what has come and is not parsed."""
+        """Drop the received bytes that are not parsed."""
         self._ended = True
         self._receive_buffer.maybe_extract_at_most(len(self._receive_buffer))
 
     def receive_data(self, data: bytes) -> None:
         if not self._ended:
-            self._came += len(data)
+            self._received += len(data)
             super().receive_data(data)
 
     def next_event(self) -> Any:
-        """Up to PIECES chunks of a body at once: passing one on costs as much as parsing twenty."""
+        """Return up to PIECES chunks of a body together: passing one on costs as much as parsing twenty."""
         if self._ended:
             return h11.NEED_DATA
         event, self._waiting = self._waiting or self._checked_event(), None
@@ -295,15 +297,15 @@ class _OneFraming(BoundedHttp):
 
     def _checked_event(self) -> object:
         event = super().next_event()
-        kind = type(event)  # isinstance asks an abstract base class, several times for each request
+        kind = type(event)  # isinstance calls an abstract base class, several times for each request
         if kind is h11.Data:
             self._data += len(event.data)
-            parsed = self._came - len(self._receive_buffer)
+            parsed = self._received - len(self._receive_buffer)
             if parsed - self._data > self._data + FRAMING_SLACK:
                 self._process_error(self.their_role)
                 raise h11.RemoteProtocolError("a body of next to nothing but chunk headers", error_status_hint=413)
         elif kind is h11.Request:
-            self._came, self._data = len(self._receive_buffer), 0
+            self._received, self._data = len(self._receive_buffer), 0
             names = {name for _, name, _ in event.headers._full_items}
             if b"content-length" in names and b"transfer-encoding" in names:
                 raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
@@ -320,7 +322,7 @@ class OneWriteH11(H11Protocol):
         self._held = b""
         self._holding = False
         self._lingering: trio.Event | None = None
-        "Set when the client has closed, or is not waited for."
+        """Set when the client has closed, or the wait for it has ended."""
         self._closed = trio.Event()
         self._parsing = trio.CancelScope()
         self._dropped = 0
@@ -344,7 +346,7 @@ class OneWriteH11(H11Protocol):
             await super()._handle_events()
 
     async def _watch_head(self) -> None:
-        """Says once for each request that its head has begun and not ended."""
+        """Report once per request that its head has begun and not ended."""
         connection = self.connection
         inside = isinstance(connection, h11.Connection) and (
             connection.their_state is h11.IDLE and len(connection._receive_buffer) > 0
@@ -354,7 +356,7 @@ class OneWriteH11(H11Protocol):
         self._inside_head = inside
 
     async def _drop(self, size: int) -> None:
-        """Holds the reader up as soon as its next bytes could be more than are dropped."""
+        """Hold the reader up as soon as its next bytes could exceed the dropped number."""
         self._dropped += size
         if self._dropped > LINGER_BYTES - MAX_RECV:
             await self._closed.wait()
@@ -371,9 +373,9 @@ class OneWriteH11(H11Protocol):
         await super()._maybe_recycle()
 
     async def _linger(self) -> None:
-        """Drops what still comes of a body that was answered early (RFC 9112 section 9.6): a socket closed with unread
-        bytes resets the connection, and the answer would be lost on its way. Nothing of it is parsed: who sends it may
-        have gone, and would cost more than it cost them."""
+        """Drop the remaining body of an early response (RFC 9112 section 9.6): a socket closed with unread bytes resets
+        the connection, and the response would be lost in flight. None of it is parsed: the sender may have
+        disconnected, and parsing would cost us more than the sender."""
         self._lingering = trio.Event()
         self._framing.end()
         self._parsing.cancel()  # the reader may be waiting for the application to take a piece
@@ -389,7 +391,7 @@ class OneWriteH11(H11Protocol):
                 event.headers.append((b"connection", b"close"))
         await super().stream_send(event)
         if rejected and isinstance(event, EndBody):
-            # A refused handshake cannot be followed by another request here; say so and close.
+            # A refused handshake cannot be followed by another request here; report it and close.
             await self.send(Closed())
 
     async def _send_h11_event(self, event: H11SendableEvent) -> None:
@@ -420,7 +422,7 @@ class OneWriteH11(H11Protocol):
         if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _is_more(request):
             await super()._create_stream(request)
             return
-        # The stream takes its task group while it is made.
+        # The stream reads its task group during construction.
         task_group, self.task_group = self.task_group, _AT_ONCE  # type: ignore[assignment]
         try:
             await super()._create_stream(request)
@@ -432,7 +434,7 @@ _MORE = frozenset({b"upgrade", b"content-length", b"transfer-encoding"})
 
 
 def _is_more(request: h11.Request) -> bool:
-    """Whether anything may follow the head: what is answered at its end waits for no body. A length of 0 is none."""
+    """Return whether any body may follow the head: immediate responses wait for none. A length of 0 is none."""
     for _, name, value in request.headers._full_items:
         if name in _MORE and (value != b"0" or name != b"content-length"):
             return True
@@ -440,12 +442,12 @@ def _is_more(request: h11.Request) -> bool:
 
 
 class _AtOnce:
-    """In a task group's place: runs the application where the request's last byte was read (7)."""
+    """Replacement of a task group: runs the application where the request's last byte was read (7)."""
 
     async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Any) -> Any:
         async def put(message: Any) -> None:
             if message["type"] != "http.request" or message["more_body"]:
-                return  # these requests have no body that anybody wants
+                return  # these requests have no body to read
             try:
                 await app(scope, _nothing, send, None, None)
             except Exception as error:

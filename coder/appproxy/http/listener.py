@@ -1,9 +1,9 @@
 """The HTTP server: accepts TCP and TLS, lets Hypercorn parse, takes over the connections that are links.
 
-Every request head passes `LinkAwareH11`: when its path is in the table of links, Hypercorn's part ends there and the
-raw stream goes to the link's handler, with the bytes that came after the head. This holds for any request of a
-kept-alive connection, not only the first: Go's HTTP client reuses idle connections for its WebSocket handshakes.
-Requests for workspace applications leave the same way and come back: their proxy returns the bytes that follow.
+Every request head passes `UpgradeAwareH11`: when its path is in the table of links, Hypercorn's part ends there and the
+raw stream is passed to the link's handler, with the bytes after the head. This holds for any request of a kept-alive
+connection, not only the first: Go's HTTP client reuses idle connections for its WebSocket handshakes. Requests for
+workspace applications take the same way and return: their proxy returns the bytes that follow.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _log = get_logger("http.listener")
 
 HANDSHAKE_TIMEOUT = 15.0
 SHUTDOWN_GRACE = 10.0
-"Seconds running requests get after shutdown began."
+"""Seconds that running requests get after shutdown began."""
 
 RETRY_ACCEPT = 0.1
 "Seconds; as `trio.serve_listeners`."
 _NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
-"What `accept` says while the process or the system has no room for one connection more."
-TELL_EVERY = 60.0
-"Seconds between two log lines about connections that cannot be accepted."
+"""Errors of `accept` while the process or the system has no room for another connection."""
+LOG_EVERY = 60.0
+"""Seconds between two log lines about connections that cannot be accepted."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"Seconds of silence before the first probe, between probes, and how many may go unanswered."
+"""Seconds of silence before the first probe, between probes, and the number that may go unanswered."""
 
 OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[bytes | None]]
 """(head, remote address, over TLS, stream, bytes after the head): serves a link to its end.
 
-Bytes as its result mean that the connection goes on with them as ordinary HTTP.
+Bytes as its result mean that the connection continues with them as ordinary HTTP.
 """
 IsLink = Callable[[h11.Request], bool]
 
 
 class UpgradeRequested(Exception):  # noqa: N818 - not an error: a way out
-    """Leaves Hypercorn's protocol with a parsed head; caught by `Connection`."""
+    """Leaves Hypercorn's protocol with a parsed head; caught by `AcceptedConnection`."""
 
     def __init__(self, request: h11.Request, trailing: bytes) -> None:
         super().__init__("link requested")
@@ -65,7 +65,7 @@ class UpgradeRequested(Exception):  # noqa: N818 - not an error: a way out
 
 
 class UpgradeAwareH11(OneWriteH11):
-    """HTTP/1.1 that steps aside for links."""
+    """HTTP/1.1 that hands links over."""
 
     is_upgrade: IsLink
     prefixed_cookies = False
@@ -73,13 +73,13 @@ class UpgradeAwareH11(OneWriteH11):
     async def _check_protocol(self, event: h11.Request) -> None:
         if self.is_upgrade(event):
             raise UpgradeRequested(self._renamed(event), self.connection.trailing_data[0])
-        # h2c upgrades are not offered: nothing of ours speaks h2 in the clear.
+        # h2c upgrades are not offered: none of our code speaks h2 in the clear.
 
     async def _create_stream(self, request: h11.Request) -> None:
         await super()._create_stream(self._renamed(request))
 
     def _renamed(self, request: h11.Request) -> h11.Request:
-        """The head as the rest of the server knows cookies."""
+        """Return the head with cookies renamed for the rest of the server."""
         if not self.prefixed_cookies or all(name != b"cookie" for name, _ in request.headers):
             return request
         headers = [
@@ -92,7 +92,7 @@ class UpgradeAwareH11(OneWriteH11):
 
 
 class AcceptedConnection(PatientServer):
-    """One accepted connection, or what follows on it after a request that went another way."""
+    """Accepted connection, or its rest after a request that was handed over."""
 
     def __init__(self, server: HttpServer, stream: Any, replayed: bytes = b"") -> None:
         super().__init__(server.asgi, server.config, server.worker, ConnectionState({}), stream)
@@ -101,7 +101,7 @@ class AcceptedConnection(PatientServer):
         self._link: UpgradeRequested | None = None
 
     async def serve(self) -> bytes | None:
-        """To the end of the connection (None), or until it goes on with the bytes returned."""
+        """Serve to the end of the connection (None), or until it continues with the returned bytes."""
         try:
             remote, secure = await self._open()
         except (OSError, trio.BrokenResourceError, trio.TooSlowError, ssl.SSLError):
@@ -122,7 +122,7 @@ class AcceptedConnection(PatientServer):
                 finally:
                     self.end_idle_watch()
         except OSError:
-            pass  # the connection broke: there is nobody to answer
+            pass  # the connection broke: there is no client to answer
         finally:
             if self._link is None:
                 await self._close()
@@ -150,13 +150,13 @@ class AcceptedConnection(PatientServer):
 
 
 async def _send_alert(stream: Any) -> None:
-    """What OpenSSL has to say about a failed handshake: trio keeps it, and the client would only see an end."""
+    """Send OpenSSL's alert about a failed handshake: trio keeps it, and the client would only see an end."""
     alert = stream._outgoing.read() if isinstance(stream, trio.SSLStream) else b""
     if alert:
         with contextlib.suppress(OSError, trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(1.0):
             await stream.transport_stream.send_all(alert)
             await stream.transport_stream.send_eof()
-            await stream.transport_stream.receive_some(1 << 16)  # or what it sent unread would reset the alert away
+            await stream.transport_stream.receive_some(1 << 16)  # otherwise its unread bytes would reset the alert away
 
 
 class HttpServer:
@@ -174,7 +174,7 @@ class HttpServer:
         self._drained = trio.Event()
 
     async def drained(self) -> None:
-        """Waits until every connection is closed; at most `SHUTDOWN_GRACE` after `stopping` was set."""
+        """Wait until every connection is closed; at most `SHUTDOWN_GRACE` after `stopping` was set."""
         await self._drained.wait()
 
     async def serve(
@@ -184,7 +184,7 @@ class HttpServer:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Accepts until `stopping` is set, then lets running requests end for `SHUTDOWN_GRACE` seconds."""
+        """Accept until `stopping` is set, then let running requests end for `SHUTDOWN_GRACE` seconds."""
         try:
             async with trio.open_nursery() as connections:
                 async with trio.open_nursery() as accepting:
@@ -192,7 +192,7 @@ class HttpServer:
                     task_status.started()
                     await stopping.wait()
                     accepting.cancel_scope.cancel()
-                # Idle connections end at once, busy ones after their response.
+                # Idle connections end immediately, busy ones after their response.
                 await self.worker.terminated.set()
                 connections.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE
         finally:
@@ -209,18 +209,18 @@ class HttpServer:
             while following is not None:
                 following = await AcceptedConnection(self, stream, following).serve()
         except Exception as error:
-            # One connection must never take the server with it.
+            # A connection's failure must never end the server.
             _log.error("a connection failed", error=error)
             await trio.aclose_forcefully(stream)
 
 
 class PatientListener(trio.abc.Listener[trio.abc.Stream]):
-    """Waits when the process has no file left for another connection. `trio.serve_listeners` does as well, and writes a
-    traceback ten times a second."""
+    """Waits when the process has no file descriptor left for another connection. `trio.serve_listeners` does as well,
+    and writes a traceback ten times a second."""
 
     def __init__(self, listener: trio.abc.Listener[trio.abc.Stream]) -> None:
         self._listener = listener
-        self._told_at = -math.inf
+        self._logged_at = -math.inf
 
     async def accept(self) -> trio.abc.Stream:
         while True:
@@ -234,8 +234,8 @@ class PatientListener(trio.abc.Listener[trio.abc.Stream]):
 
     def _tell(self, error: OSError) -> None:
         now = trio.current_time()
-        if now - self._told_at >= TELL_EVERY:
-            self._told_at = now
+        if now - self._logged_at >= LOG_EVERY:
+            self._logged_at = now
             _log.error("new connections wait until others have closed", error=error)
 
     async def aclose(self) -> None:
@@ -243,7 +243,7 @@ class PatientListener(trio.abc.Listener[trio.abc.Stream]):
 
 
 def _notice_dead_peers(stream: Any) -> None:
-    """Lets the kernel find out about machines that went away while nobody writes (quiet WebSockets)."""
+    """Let the kernel detect dead machines without writes (quiet WebSockets)."""
     connection = stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
     options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]
     options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
@@ -255,7 +255,7 @@ def _notice_dead_peers(stream: Any) -> None:
 
 
 async def open_listeners(config: ListenerSettings) -> list[tuple[str, Any]]:
-    """Binds every configured address; pairs of URL and listener, plain HTTP first.
+    """Bind every configured address; return pairs of URL and listener, plain HTTP first.
 
     Raises CoderError `address_in_use` / `bad_address` / `bad_certificate`.
     """
@@ -286,10 +286,10 @@ async def _bind(address: str, scheme: str) -> list[tuple[str, trio.SocketListene
         for extra in listeners[1:]:
             await extra.aclose()
         listeners = listeners[:1]
-    return [(f"{scheme}://{_shown(listener)}", listener) for listener in listeners]
+    return [(f"{scheme}://{_display_address(listener)}", listener) for listener in listeners]
 
 
-def _shown(listener: trio.SocketListener) -> str:
+def _display_address(listener: trio.SocketListener) -> str:
     name = listener.socket.getsockname()
     host = f"[{name[0]}]" if ":" in name[0] else name[0]
     return f"{host}:{name[1]}"
@@ -299,7 +299,7 @@ _VERSIONS = {"tls10": ssl.TLSVersion.TLSv1, "tls11": ssl.TLSVersion.TLSv1_1, "tl
 
 
 def tls_context(config: ListenerSettings) -> ssl.SSLContext:
-    """Server-side TLS with every configured certificate, chosen by server name. Raises CoderError."""
+    """Return server-side TLS with every configured certificate, chosen by server name. Raises CoderError."""
     contexts = []
     for certificate, key in zip(config.tls_cert_file, config.tls_key_file, strict=True):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -323,7 +323,7 @@ def tls_context(config: ListenerSettings) -> ssl.SSLContext:
 
 
 def _choose_ciphers(context: ssl.SSLContext, config: ListenerSettings) -> None:
-    """The suites of TLS 1.2 that are offered. Raises CoderError."""
+    """Set the offered suites of TLS 1.2. Raises CoderError."""
     if not config.tls_ciphers:
         return
     try:
@@ -332,7 +332,7 @@ def _choose_ciphers(context: ssl.SSLContext, config: ListenerSettings) -> None:
         context.set_ciphers(cipher_list(config.tls_ciphers, allow_weak=config.tls_allow_insecure_ciphers))
     except (ValueError, ssl.SSLError) as error:
         # An SSLError is an OSError, and OpenSSL's words ("no cipher match") explain nothing.
-        why = "OpenSSL here has none of them" if isinstance(error, ssl.SSLError) else str(error)
+        why = "the installed OpenSSL has none of them" if isinstance(error, ssl.SSLError) else str(error)
         raise CoderError(
             "bad_ciphers",
             f"the cipher suites of --tls-ciphers cannot be used: {why}",
@@ -341,7 +341,7 @@ def _choose_ciphers(context: ssl.SSLContext, config: ListenerSettings) -> None:
 
 
 def _ask_clients(context: ssl.SSLContext, config: ListenerSettings) -> None:
-    """Whether clients may or must show a certificate of the configured authority."""
+    """Set whether clients may or must present a certificate of the configured authority."""
     if not config.tls_client_ca_file:
         return
     required = config.tls_client_auth in {"require-any", "require-and-verify"}
@@ -352,17 +352,17 @@ def _ask_clients(context: ssl.SSLContext, config: ListenerSettings) -> None:
             raise CoderError(
                 "bad_certificate",
                 f"no authority can be read from {config.tls_client_ca_file}",
-                "--tls-client-ca-file wants a PEM file.",
+                "--tls-client-ca-file requires a PEM file.",
             ) from error
         context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
 
 
 def _chooser(contexts: list[tuple[set[str], ssl.SSLContext]]) -> Callable[[ssl.SSLObject, str, ssl.SSLContext], None]:
     def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        wanted = (name or "").lower()
-        wildcard = "*." + wanted.partition(".")[2]
+        server_name = (name or "").lower()
+        wildcard = "*." + server_name.partition(".")[2]
         for names, context in contexts:
-            if wanted in names or wildcard in names:
+            if server_name in names or wildcard in names:
                 connection.context = context
                 return
 

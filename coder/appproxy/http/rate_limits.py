@@ -1,8 +1,8 @@
-"""How many requests a minute: per user (or address when signed out) and endpoint, in this process's memory.
+"""Request rates per minute: per user (or address when signed out) and endpoint, in this process's memory.
 
-A sliding window of two counters, as upstream's. What a route draws on it says itself
-(`coder/domain/access/rate_budgets.py`). Not shared between replicas: each counts for itself. What strangers write is
-kept nowhere: a counter is found by a digest, and is forgotten when its window has passed.
+A sliding window of two counters, as upstream's. Routes declare their budgets (`coder/domain/access/rate_budgets.py`).
+Not shared between replicas: each counts for itself. Text from clients is not stored: a counter's key is a digest, and
+the counter is deleted when its window has passed.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ T = TypeVar("T")
 Who = TypeVar("Who")
 
 WINDOW = 60.0
-"Seconds."
+"""Seconds."""
 _MOST_PATHS = 4_096
-"""Of one caller in one window: what a program asks that walks through all workspaces of a large site. Who asks for more
-makes them up: further ones are counted together, for each budget."""
+"""Maximum paths of one caller in one window: enough for a program that visits all workspaces of a large site. A caller
+with more is inventing them: further ones are counted together, for each budget."""
 _NO_ROUTE, _FURTHER = "*", "**"
-"In a path's place: of paths that are no route's all, and those above the most."
+"""Placeholders for paths: all those without a route, and those above the maximum."""
 BYPASS_HEADER = "X-Coder-Bypass-Ratelimit"
 BYPASS = "bypass"
-"Who an owner is that wants to be counted by nobody."
+"""Key of an owner that bypasses the limits."""
 _API_ONLY = (API,)
 _MOST_WAITING = 16
-"Times a budget of refusals: how many of one address wait while as many as the budget are being answered."
+"""Factor of a refusal budget: waiting requests of one address while a budget of them is in progress."""
 PATIENCE = 10.0
-"Seconds they wait. Whoever dials again after half a minute is answered while he listens."
+"""Seconds they wait. A client that retries after half a minute is answered while it listens."""
 NO_ANSWER = 0
-"In a status's place: whoever asked has left, and learned nothing."
+"""Status of a request whose client disconnected without an answer."""
 
 
 class SignedIn(Protocol):
-    """A caller that the process knows."""
+    """Caller that the process knows."""
 
     @property
     def subject(self) -> Subject: ...
 
 
 class Limited(Protocol):
-    """The server, or a workspace proxy."""
+    """Process with rate limits: the server, or a workspace proxy."""
 
     @property
     def config(self) -> RateLimitSettings: ...
@@ -68,14 +68,14 @@ class _Counter:
     window: int
     current: int = 0
     previous: int = 0
-    asked: int = 0
-    "Being answered now; of budgets of refusals alone, as what follows."
+    in_progress: int = 0
+    """Requests in progress; for refusal budgets alone, like the following fields."""
     waiting: dict[_Waiter, None] = field(default_factory=dict)
-    "In the order they came."
+    """Waiting requests in order of arrival."""
 
     @property
     def in_use(self) -> bool:
-        return bool(self.asked or self.waiting)
+        return bool(self.in_progress or self.waiting)
 
     def move_to(self, window: int) -> None:
         if self.window != window:
@@ -83,29 +83,30 @@ class _Counter:
             self.window, self.current = window, 0
 
     def rate(self, elapsed: float) -> float:
-        """Of the last minute, `elapsed` seconds into the window."""
+        """Return the rate of the last minute, `elapsed` seconds into the window."""
         return self.current + self.previous * (WINDOW - elapsed) / WINDOW
 
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """A request that may not go on before others are answered."""
+    """Request that waits for others to be answered."""
 
-    told: trio.Event = field(default_factory=trio.Event)
+    woken: trio.Event = field(default_factory=trio.Event)
     let_in: bool = False
 
 
 @dataclass(slots=True)
 class Counted:
-    """A request that may go on. What was lent it has to be settled, however it ends."""
+    """Admitted request. Its reservations have to be settled, however it ends."""
 
     headers: list[tuple[str, str]] = field(default_factory=list)
-    "That tell how much is left."
+    """Headers with the remaining number."""
     lent: list[_Loan] = field(default_factory=list)
-    "Held until the answer is known: many at once may not all pass before the first is refused."
+    """Reservations held until the answer is known: of many concurrent requests not all may pass before the first is
+    refused."""
 
     def settle(self, status: int) -> None:
-        """The answer is known, or NO_ANSWER: refusals are counted. Again: nothing happens."""
+        """Settle with the status, or NO_ANSWER: refusals are counted. A second call does nothing."""
         lent, self.lent = self.lent, []
         for loan in lent:
             loan.settle(status)
@@ -113,7 +114,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Loan:
-    """One request's place among those that are being answered."""
+    """Reservation of one request in progress."""
 
     budget: Budget
     limit: int
@@ -123,15 +124,15 @@ class _Loan:
     def settle(self, status: int) -> None:
         counter, (window, elapsed) = self.counter, _window(self.clock)
         counter.move_to(window)
-        counter.asked -= 1
+        counter.in_progress -= 1
         counter.current += status in self.budget.refused
         rate = counter.rate(elapsed)
-        while counter.waiting and (rate >= self.limit or rate + counter.asked < self.limit):
+        while counter.waiting and (rate >= self.limit or rate + counter.in_progress < self.limit):
             waiter = next(iter(counter.waiting))
             del counter.waiting[waiter]
             waiter.let_in = rate < self.limit
-            counter.asked += waiter.let_in
-            waiter.told.set()
+            counter.in_progress += waiter.let_in
+            waiter.woken.set()
 
 
 class RateLimits:
@@ -142,24 +143,24 @@ class RateLimits:
         self._clock = ctx.clock
         self._counters: dict[bytes, _Counter] = {}
         self._paths: dict[str, int] = {}
-        "How many each caller asked for in this window that had no counter."
+        """Number of each caller's new counters in this window."""
         self._looked_in = -1
-        "The window in which old counters were last looked for: once is enough."
+        """Window in which old counters were last removed: once is enough."""
 
     @property
     def enabled(self) -> bool:
         return not self._config.dangerous_disable_rate_limits
 
     def limit_of(self, budget: Budget) -> int:
-        """Requests a minute; 0 when they are not limited."""
+        """Return the requests per minute; 0 when unlimited."""
         if budget.unlimited_because or self._config.dangerous_disable_rate_limits:
             return 0
         return budget.limit or max(self._config.api_rate_limit * budget.times, 0)
 
     def count(self, who: str, path: str, budgets: Sequence[Budget] = _API_ONLY, *, route: str = "") -> Counted:
-        """Counts one request of `who` (see `key_of`). Raises RateLimited when one of its budgets is spent.
+        """Count one request of `who` (see `key_of`). Raises RateLimited when one of its budgets is spent.
 
-        `route` is the pattern `path` matched; none: all such paths are one. Budgets of refusals are not looked at,
+        `route` is the pattern `path` matched; without one all such paths count together. Refusal budgets are ignored,
         see `enter`.
         """
         counted = Counted()
@@ -174,17 +175,18 @@ class RateLimits:
                     if rate >= limit:
                         raise _spent(limit, window, elapsed)
                     counter.current += 1
-                counted.headers = _told(limit, max(0, limit - int(rate) - 1), window)
+                counted.headers = _headers(limit, max(0, limit - int(rate) - 1), window)
         return counted
 
     async def enter(
         self, who: str, path: str, budgets: Sequence[Budget], *, route: str = "", address: str = ""
     ) -> Counted:
-        """As `count`, and takes a place among those of `address` whose answer may be a refusal. The caller settles it.
+        """Count like `count`, and reserve a place among the requests of `address` that may be refused. The caller
+        settles it.
 
-        Waits while refusals of the last minute and open questions together are as many as a budget allows: so no more
-        guesses are answered than that, and many who know the secret get through beside each other. Raises RateLimited
-        when a budget is spent, when too many wait, and after PATIENCE.
+        Waits while refusals of the last minute and requests in progress together reach a budget: so no more guesses are
+        answered than that, and many callers with the secret pass concurrently. Raises RateLimited when a budget is
+        spent, when too many wait, and after PATIENCE.
         """
         counted = self.count(who, path, budgets, route=route)
         try:
@@ -204,19 +206,19 @@ class RateLimits:
         counter, limit = loan.counter, loan.limit
         window, elapsed = _window(self._clock)
         rate = counter.rate(elapsed)
-        if not counter.waiting and rate + counter.asked < limit:
-            counter.asked += 1
+        if not counter.waiting and rate + counter.in_progress < limit:
+            counter.in_progress += 1
             return
-        # Somebody is being answered whenever the rate is below the limit, so there is somebody to wait for.
+        # Some request is in progress whenever the rate is below the limit, so there is one to wait for.
         if rate >= limit or len(counter.waiting) >= limit * _MOST_WAITING:
             raise _spent(limit, window, elapsed)
         waiter = _Waiter()
         counter.waiting[waiter] = None
         try:
             with trio.move_on_after(PATIENCE):
-                await waiter.told.wait()
+                await waiter.woken.wait()
         except BaseException:
-            if waiter.let_in:  # cancelled just before: a place that nobody gives back is nobody's for ever
+            if waiter.let_in:  # cancelled just before: an unreturned reservation would be lost forever
                 loan.settle(NO_ANSWER)
             raise
         finally:
@@ -227,7 +229,7 @@ class RateLimits:
     def _counter(self, who: str, path: str, route: str, budget: Budget, window: int) -> _Counter:
         self._forget(window)
         together = budget.whole_route or not route
-        # Routes answer with a slash at the end as well.
+        # Routes also match with a trailing slash.
         key = _key(who, budget, (route or _NO_ROUTE) if together else path.rstrip("/"))
         counter = self._counters.get(key)
         if counter is None and not together:
@@ -249,17 +251,17 @@ class RateLimits:
 
 
 def _key(who: str, budget: Budget, what: str) -> bytes:
-    """A digest, because a path may be 60 KB of a stranger's choice."""
+    """Return a digest, because a client may send a path of 60 KB."""
     return blake2b(f"{who}\0{budget.name}\0{what}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _window(clock: Clock) -> tuple[int, float]:
-    """The number of the present one, and seconds into it."""
+    """Return the number of the current window, and the seconds into it."""
     now = clock.now().timestamp()
     return int(now // WINDOW), now % WINDOW
 
 
-def _told(limit: int, remaining: int, window: int) -> list[tuple[str, str]]:
+def _headers(limit: int, remaining: int, window: int) -> list[tuple[str, str]]:
     return [
         ("X-Ratelimit-Limit", str(limit)),
         ("X-Ratelimit-Remaining", str(remaining)),
@@ -270,18 +272,18 @@ def _told(limit: int, remaining: int, window: int) -> list[tuple[str, str]]:
 def _spent(limit: int, window: int, elapsed: float) -> RateLimited:
     return RateLimited(
         f"You've been rate limited for sending more than {limit} requests in 1m0s.",
-        headers=[*_told(limit, 0, window), ("Retry-After", str(max(1, int(WINDOW - elapsed))))],
+        headers=[*_headers(limit, 0, window), ("Retry-After", str(max(1, int(WINDOW - elapsed))))],
     )
 
 
 async def counted(
     found: Awaitable[T], name: Callable[[T], Who | str], count: Callable[[Who | str | None], Awaitable[None]]
 ) -> T:
-    """Looks who shows a random secret, and then counts: the right one as whom it names (empty: not at all), a wrong
-    one by its address.
+    """Look up the owner of a random secret, then count: a valid one under its owner (empty: not at all), an invalid one
+    by its address.
 
-    So nobody's wrong secrets shut out those who stand behind the same address; nobody guesses 122 bits. Raises what
-    `found` does, RateLimited.
+    So invalid secrets do not lock out other callers behind the same address; guessing 122 bits is infeasible. Raises
+    the errors of `found`, and RateLimited.
     """
     try:
         known = await found
@@ -294,7 +296,7 @@ async def counted(
 
 
 def key_of(who: SignedIn | str | None, remote_ip: str, wants_bypass: bool) -> str:
-    """Whom a request is counted for: a user, an account by its name, else an address.
+    """Return the key a request is counted under: a user, an account by its name, else an address.
 
     Raises PreconditionRequired for a bypass that is not allowed.
     """

@@ -1,16 +1,16 @@
-"""Hypercorn's WebSockets for a long-lived server: bounded, uncompressed, closed when they should be.
+"""Hypercorn's WebSockets for a long-lived server: bounded, uncompressed, closed correctly.
 
-1. Compression was agreed to, and a frame was unpacked before anybody counted: 16 KiB became 16 MiB. None is offered.
-2. A message above the limit was refused, and its rest went on being collected. Here the connection ends with 1009.
-3. A frame against the protocol ended the connection without a close frame that says so.
-4. One limit of 16 MiB held for all, with twenty messages on their way. Here the route says how large a message may be
-   (`limit`), and three are on their way.
-5. The task that pings slept on when the peer had gone, and the connection with it.
-6. Frames without anything in them counted for nothing, and eleven thousand that came with one read, or as many pongs,
-   let nobody else run. A message has so many at most; others run in between.
+1. Compression was accepted, and a frame was unpacked before it was counted: 16 KiB became 16 MiB. None is offered.
+2. A message above the limit was refused, and its rest was still collected. Here the connection ends with 1009.
+3. An invalid frame ended the connection without a close frame that reports it.
+4. One limit of 16 MiB held for all, with twenty messages in flight. Here the route sets the size of a message
+   (`limit`), and three are in flight.
+5. The task that pings kept sleeping after the peer disconnected, and held the connection.
+6. Empty frames were not counted, and eleven thousand of them in one read, or as many pongs, blocked all other tasks. A
+   message has a maximum of them; other tasks run in between.
 
-Quart's side is `coderd/http/server/quart_fixes.py`. What flows through our own endpoints (`rpc_endpoints`) is framed by
-`coder/net/websocket.py`.
+Quart's side is `coderd/http/server/quart_fixes.py`. `coder/net/websocket.py` frames the traffic of our own endpoints
+(`rpc_endpoints`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from coder.net.bounded_http import PIECES
 from coder.net.websocket import MAX_FRAMES
 
 PING = 15.0
-"Seconds between ping frames: an idle stream must not look dead to what lies between."
+"""Seconds between ping frames: an idle stream must not look dead to proxies in between."""
 
 
 class BoundedWSStream(WSStream):
-    """One WebSocket, from its handshake on."""
+    """WebSocket from its handshake on."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -65,7 +65,7 @@ class BoundedWSStream(WSStream):
                 elif isinstance(event, Pong):
                     self._probed("success")
                 elif isinstance(event, CloseConnection):
-                    # Said by the peer, or by wsproto of a frame that is none; an answer to ours needs no other.
+                    # From the peer, or from wsproto for an invalid frame; a reply to ours needs no other.
                     await self._end(event.response())
         except FrameTooLargeError:
             await self._end(CloseConnection(code=CloseReason.MESSAGE_TOO_BIG))
@@ -81,13 +81,13 @@ class BoundedWSStream(WSStream):
             await self.app_put(self.buffer.to_message())
             self.buffer.clear()
 
-    async def _end(self, said: CloseConnection) -> None:
+    async def _end(self, event: CloseConnection) -> None:
         self.buffer.clear()
-        await self._send_wsproto_event(said)
+        await self._send_wsproto_event(event)
         await self.send(StreamClosed(stream_id=self.stream_id))
 
     async def _send_pings(self) -> None:
-        """Until the stream is closed: its task would hold up the end of the connection (5)."""
+        """Send pings until the stream is closed: otherwise the task would delay the end of the connection (5)."""
         with self.pinging:
             while not self.closed:
                 self._probed("timeout")
@@ -96,7 +96,7 @@ class BoundedWSStream(WSStream):
                 await trio.sleep(PING)
 
     def _probed(self, result: str) -> None:
-        """Tells once of each ping how it went; what a peer says unasked is no answer."""
+        """Report the result of each ping once; an unsolicited pong is no answer."""
         if self._unanswered:
             self._unanswered = False
             probed = cast("Callable[[str], None] | None", self.scope.get("coder_probed"))
@@ -104,4 +104,4 @@ class BoundedWSStream(WSStream):
                 probed(result)
 
 
-vars(hypercorn.protocol.h11)["WSStream"] = BoundedWSStream  # hypercorn makes its streams itself
+vars(hypercorn.protocol.h11)["WSStream"] = BoundedWSStream  # hypercorn creates its streams itself

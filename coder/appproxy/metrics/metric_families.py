@@ -1,6 +1,6 @@
-"""Metrics as Prometheus reads them: counters, gauges, histograms, and their text form (version 0.0.4).
+"""Metrics in Prometheus' format: counters, gauges, histograms, and their text form (version 0.0.4).
 
-Why not a library: the usual one renames counters and adds series of its own; here every name is upstream's.
+No library: the usual one renames counters and adds series of its own; here every name is upstream's.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Literal
 
 Kind = Literal["counter", "gauge", "histogram"]
 Declaration = tuple[str, Kind, str, str]
-"""Name, kind, labels with blanks between them, help."""
+"""Name, kind, labels separated by blanks, help."""
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Of requests and loops."""
+"""Buckets of requests and loops, in seconds."""
 BUILDS = (1.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
-"""Of jobs and builds, in seconds."""
+"""Buckets of jobs and builds, in seconds."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class _Distribution:
 
 @dataclass(slots=True)
 class Family:
-    """One name with its labelled series. Labels are given in the order of `labels`."""
+    """Name with its labelled series. Label values are in the order of `labels`."""
 
     name: str
     kind: Kind
@@ -41,7 +41,7 @@ class Family:
 
     @property
     def series_names(self) -> tuple[str, ...]:
-        """All names its lines have."""
+        """Return all names its lines have."""
         suffixes = ("", "_bucket", "_sum", "_count") if self.kind == "histogram" else ("",)
         return tuple(self.name + suffix for suffix in suffixes)
 
@@ -52,18 +52,18 @@ class Family:
         self._values[labels] = value
 
     def replace(self, values: Iterable[tuple[Sequence[str], float]]) -> None:
-        """All series at once: what is not named is gone."""
+        """Replace all series; missing ones are removed."""
         self._values = {tuple(labels): value for labels, value in values}
 
     def observe(self, value: float, *labels: str) -> None:
-        found = self._distributions.get(labels)
-        if found is None:
-            found = self._distributions[labels] = _Distribution([0] * len(self.buckets))
-        place = bisect.bisect_left(self.buckets, value)
-        if place < len(found.counts):
-            found.counts[place] += 1
-        found.total += value
-        found.count += 1
+        result = self._distributions.get(labels)
+        if result is None:
+            result = self._distributions[labels] = _Distribution([0] * len(self.buckets))
+        bucket = bisect.bisect_left(self.buckets, value)
+        if bucket < len(result.counts):
+            result.counts[bucket] += 1
+        result.total += value
+        result.count += 1
 
     def lines(self) -> Iterator[str]:
         yield f"# HELP {self.name} {self.help}"
@@ -79,18 +79,18 @@ class Family:
     def _histogram_lines(self) -> Iterator[str]:
         if not self.labels and () not in self._distributions:
             self._distributions[()] = _Distribution([0] * len(self.buckets))
-        for labels, found in sorted(self._distributions.items(), key=lambda item: item[0]):
+        for labels, result in sorted(self._distributions.items(), key=lambda item: item[0]):
             below = 0
-            for bound, count in zip(self.buckets, found.counts, strict=True):
+            for bound, count in zip(self.buckets, result.counts, strict=True):
                 below += count
                 yield f"{self.name}_bucket{_braces((*self.labels, 'le'), (*labels, _number(bound)))} {below}"
-            yield f"{self.name}_bucket{_braces((*self.labels, 'le'), (*labels, '+Inf'))} {found.count}"
-            yield f"{self.name}_sum{_braces(self.labels, labels)} {_number(found.total)}"
-            yield f"{self.name}_count{_braces(self.labels, labels)} {found.count}"
+            yield f"{self.name}_bucket{_braces((*self.labels, 'le'), (*labels, '+Inf'))} {result.count}"
+            yield f"{self.name}_sum{_braces(self.labels, labels)} {_number(result.total)}"
+            yield f"{self.name}_count{_braces(self.labels, labels)} {result.count}"
 
 
 def exposition(families: Iterable[Family]) -> str:
-    """The text of a scrape, in the order of names."""
+    """Return the text of a scrape, in the order of names."""
     ordered = sorted(families, key=lambda family: family.name)
     return "\n".join(line for family in ordered for line in family.lines()) + "\n"
 

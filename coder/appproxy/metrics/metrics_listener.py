@@ -1,4 +1,4 @@
-"""A listener that answers with metrics: no sign-in, nothing but them. For the server and for workspace proxies."""
+"""A listener for metrics only, without authentication. For the server and for workspace proxies."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from coder.net.bounded_http import BoundedHttp
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _log = get_logger("metrics")
 _TIMEOUT = 30.0
-"""Seconds one connection may take to ask."""
+"""Seconds one connection may take to send its request."""
 
 Exposition = Callable[[], Awaitable[str]]
 
 
 async def open_metrics_listeners(address: str) -> list[trio.SocketListener]:
-    """Raises CoderError `prometheus_address`."""
+    """Open the listeners. Raises CoderError `prometheus_address`."""
     host, _, port = address.rpartition(":")
     try:
         return await trio.open_tcp_listeners(int(port), host=host.strip("[]") or None)
@@ -33,7 +33,7 @@ async def open_metrics_listeners(address: str) -> list[trio.SocketListener]:
 
 
 async def serve_metrics(listeners: list[trio.SocketListener], exposition: Exposition, stopping: trio.Event) -> None:
-    """Answers scrapes until `stopping` is set."""
+    """Answer scrapes until `stopping` is set."""
 
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
@@ -47,7 +47,7 @@ async def serve_metrics(listeners: list[trio.SocketListener], exposition: Exposi
 
 
 async def _serve(exposition: Exposition, stream: trio.SocketStream) -> None:
-    """One request, one answer: scrapes come every few seconds at most."""
+    """Serve one request per connection: scrapes come every few seconds at most."""
     connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=16 << 10)
     try:
         event = await connection.read_event(stream)

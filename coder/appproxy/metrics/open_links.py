@@ -1,4 +1,4 @@
-"""Connections of our own processes, counted: how many are open by route, how long they were, how they were answered."""
+"""Connections of our own processes, counted: open ones by route, durations, statuses."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from coder.appproxy.metrics.metric_families import Family
 
 UPGRADED = 101
-"""The status of an answer after which a connection belongs to whoever asked."""
+"""Status of a response after which the connection belongs to the caller."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 def shown_method(method: str) -> str:
-    """As a label: any word may stand in a request for a method, and each would be a series for ever."""
+    """Return the method as a label: a request may contain any word as method, and each would be a series for good."""
     return method if method in _METHODS else "other"
 
 
 class OpenLinks:
-    """The connections of our own processes: agents, daemons, clients, proxies."""
+    """Connections of our own processes: agents, daemons, clients, proxies."""
 
     def __init__(self, families: Mapping[str, Family]) -> None:
         self._families = families
@@ -31,7 +31,8 @@ class OpenLinks:
 
     @contextmanager
     def counted(self, method: str, route: str) -> Iterator[Callable[[int], None]]:
-        """Surrounds one connection; gives what to call with the status of its answer. Refused ones never were open."""
+        """Count one connection; yields the callback for the status of its response. Refused ones never count as
+        open."""
         answered = 0
         began = time.perf_counter()
 

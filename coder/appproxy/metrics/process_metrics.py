@@ -1,4 +1,4 @@
-"""Metrics that the server and a workspace proxy have alike: of the process itself, of its relay, of scrapes."""
+"""Metrics common to the server and a workspace proxy: of the process itself, of its relay, of scrapes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ RELAY: tuple[Declaration, ...] = (
     ("coder_derp_server_home_connections", "gauge", "", "Connections of clients that have their home here."),
     ("coder_derp_server_home_moves_in_total", "counter", "", "Times a client made this relay its home."),
     ("coder_derp_server_home_moves_out_total", "counter", "", "Times a client left for another home."),
-    ("coder_derp_server_watchers", "gauge", "", "Other relays that are told who comes and goes."),
+    ("coder_derp_server_watchers", "gauge", "", "Other relays that watch the connected peers."),
     ("coder_derp_server_got_ping_total", "counter", "", "Pings of clients."),
     ("coder_derp_server_sent_pong_total", "counter", "", "Answers to pings of clients."),
     ("coder_derp_server_unknown_frames_total", "counter", "", "Frames of a kind the relay does not know."),
-    ("coder_derp_server_peer_gone_disconnected_total", "counter", "", "Times a client was told that a peer had gone."),
-    ("coder_derp_server_peer_gone_not_here_total", "counter", "", "Times a client was told that a peer is not here."),
+    ("coder_derp_server_peer_gone_disconnected_total", "counter", "", "Notices to clients that a peer disconnected."),
+    ("coder_derp_server_peer_gone_not_here_total", "counter", "", "Notices to clients that a peer is not connected."),
     ("coder_derp_server_packets_received_kind_total", "counter", "kind", "Packets the relay was given: probes or not."),
     ("coder_derp_server_connections", "gauge", "", "Open connections of the embedded relay."),
     ("coder_derp_server_packets_received_total", "counter", "", "Packets the relay was given."),
@@ -35,9 +35,9 @@ RELAY: tuple[Declaration, ...] = (
     ("coder_derp_server_bytes_sent_total", "counter", "", "Bytes the relay passed on."),
     ("coder_derp_server_packets_forwarded_in_total", "counter", "", "Packets other replicas passed on to us."),
     ("coder_derp_server_packets_forwarded_out_total", "counter", "", "Packets passed on to other replicas."),
-    ("coder_derp_server_packets_dropped_total", "counter", "", "Packets that reached nobody."),
-    ("coder_derp_server_packets_dropped_reason_total", "counter", "reason", "Packets that reached nobody, and why."),
-    ("coder_derp_server_packets_dropped_type_total", "counter", "type", "Packets that reached nobody: probes or not."),
+    ("coder_derp_server_packets_dropped_total", "counter", "", "Dropped packets."),
+    ("coder_derp_server_packets_dropped_reason_total", "counter", "reason", "Dropped packets by reason."),
+    ("coder_derp_server_packets_dropped_type_total", "counter", "type", "Dropped packets by kind: probes or not."),
 )
 PROCESS: tuple[Declaration, ...] = (
     ("process_cpu_seconds_total", "counter", "", "CPU seconds of this process."),
@@ -58,7 +58,7 @@ _STARTED = time.time()
 
 
 def set_process(families: Mapping[str, Family]) -> None:
-    """What the kernel says of this process at this moment."""
+    """Set the kernel's current figures of this process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     families["process_cpu_seconds_total"].set(usage.ru_utime + usage.ru_stime)
     families["process_start_time_seconds"].set(round(_STARTED, 2))
@@ -71,7 +71,7 @@ def set_process(families: Mapping[str, Family]) -> None:
         families["process_network_transmit_bytes_total"].set(sent)
         pages = Path("/proc/self/statm").read_text().split()
         families["process_open_fds"].set(sum(1 for _ in Path("/proc/self/fd").iterdir()))
-    except OSError:  # only Linux says it there
+    except OSError:  # only Linux reports it there
         return
     size = resource.getpagesize()
     families["process_virtual_memory_bytes"].set(int(pages[0]) * size)
@@ -79,7 +79,7 @@ def set_process(families: Mapping[str, Family]) -> None:
 
 
 def set_relay(families: Mapping[str, Family], relay: DerpServer | None) -> None:
-    """What the embedded relay did so far; nothing where there is none."""
+    """Set the totals of the embedded relay; nothing without one."""
     if relay is None:
         return
     counters, present = relay.counters, relay.presence()
@@ -120,10 +120,10 @@ def set_relay(families: Mapping[str, Family], relay: DerpServer | None) -> None:
 
 
 def _network_bytes(netstat: str) -> tuple[int, int]:
-    """(received, sent) of Linux' `netstat` file: a line of names, then one of numbers, for each protocol."""
+    """Return (received, sent) from Linux' `netstat` file: a line of names, then one of numbers, for each protocol."""
     rows = [line.split() for line in netstat.splitlines()]
     for names, numbers in zip(rows[::2], rows[1::2], strict=False):
         if names and names[0] == "IpExt:":
-            found = dict(zip(names, numbers, strict=False))
-            return int(found.get("InOctets", 0)), int(found.get("OutOctets", 0))
+            results = dict(zip(names, numbers, strict=False))
+            return int(results.get("InOctets", 0)), int(results.get("OutOctets", 0))
     return 0, 0

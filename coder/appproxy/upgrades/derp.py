@@ -1,4 +1,4 @@
-"""From an HTTP request to a client of a relay, for whoever has one: this server, a workspace proxy."""
+"""Upgrade of an HTTP request to a client of a relay, for any process that has one: this server, a workspace proxy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PLAIN = ("content-type", "text/plain; charset=utf-8")
 
 
 async def serve_derp(server: DerpServer, upgrade: Upgrade) -> None:
-    """Upgrades to DERP, raw or inside a WebSocket, and relays until the peer leaves."""
+    """Upgrade to DERP, raw or inside a WebSocket, and relay until the peer disconnects."""
     headers = upgrade.request.headers
-    wanted = headers.get("upgrade", "").lower()
+    protocol = headers.get("upgrade", "").lower()
     protocols = [name.strip().lower() for name in headers.get("sec-websocket-protocol", "").split(",")]
-    if wanted == "websocket" and "derp" in protocols:
+    if protocol == "websocket" and "derp" in protocols:
         await server.serve_connection(await upgrade.accept_websocket("derp", any_origin=True))
-    elif wanted in {"derp", "websocket"}:
+    elif protocol in {"derp", "websocket"}:
         # A WebSocket without our subprotocol is served raw, as upstream does.
         fast = headers.get("derp-fast-start") == "1"
         head = (("upgrade", "DERP"), ("derp-version", "2"), ("derp-public-key", server.public_key.hex()))

@@ -1,4 +1,4 @@
-"""Is a request a WebSocket handshake we accept? The checks, their order and their words are upstream's library's.
+"""Checks of WebSocket handshakes: their order and their words are those of upstream's library.
 
 Refusals are a line of plain text followed by the JSON envelope, as recorded (tests/data/wire/http_examples.json).
 """
@@ -32,7 +32,7 @@ class HandshakeRefusal:
 
 
 def explain_handshake(method: str, headers: Mapping[str, str], *, any_origin: bool) -> HandshakeRefusal | None:
-    """Why the request is refused; None when it is a handshake. Header names in lower case."""
+    """Return why the request is refused; None when it is a valid handshake. Header names in lower case."""
     upgrade = (("upgrade", "websocket"),)
     connection, protocol = headers.get("connection", ""), headers.get("upgrade", "")
     if not _has_token(connection, "upgrade"):
@@ -57,13 +57,13 @@ def _explain_key(key: str | None) -> HandshakeRefusal | None:
         if len(base64.b64decode(key, validate=True)) == 16:
             return None
     except binascii.Error:
-        pass  # refused below, as one of another length is
+        pass  # refused below, like one of another length
     text = f"{_VIOLATION}invalid Sec-WebSocket-Key {_quote(key)}, must be a 16 byte base64 encoded string"
     return HandshakeRefusal(400, text)
 
 
 def _explain_origin(headers: Mapping[str, str]) -> HandshakeRefusal | None:
-    """A page of another site may not use the visitor's cookies here; programs send no Origin."""
+    """Refuse pages of other sites, which may not use the visitor's cookies here; programs send no Origin."""
     origin = headers.get("origin", "")
     if not origin:
         return None

@@ -1,8 +1,8 @@
-"""Where our own processes come in: raw streams after an HTTP/1.1 request head.
+"""Entry of our own processes: raw streams after an HTTP/1.1 request head.
 
 The listener hands over a connection whose request path is in the table of links. A handler gets an `Upgrade`: the
-request, and three ways to answer it. Refusals raised before an answer become the error envelope; after it they only
-end the connection. Not here: who the caller is (`services/access/authentication.py`).
+request, and three ways to answer it. Refusals raised before an answer become the error envelope; after it they only end
+the connection. Not here: identification of the caller (`services/access/authentication.py`).
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _log = get_logger("rpc_endpoints")
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRequest:
-    """A parsed request head."""
+    """Parsed request head."""
 
     method: str
     path: str
     query: Mapping[str, list[str]]
     headers: Mapping[str, str]
-    "Lower-case names; repeated headers are joined by a comma."
+    """Lower-case names; repeated headers are joined by a comma."""
     remote_ip: str
     secure: bool = False
-    "Came over TLS."
+    """Whether it used TLS."""
 
     def first(self, name: str, default: str = "") -> str:
-        """The first value of a query key."""
+        """Return the first value of a query key."""
         values = self.query.get(name)
         return values[0] if values else default
 
     @property
     def credentials(self) -> Credentials:
-        """What the caller showed to prove who it is."""
+        """Return the caller's credentials."""
         return Credentials.of(self.headers, self.query, self.remote_ip)
 
 
@@ -62,7 +62,7 @@ class HandshakeRefused(Exception):  # noqa: N818 - the caller has heard it alrea
 
 
 class Upgrade:
-    """One request that waits for its answer; exactly one of the three methods may be called."""
+    """Request that waits for its answer; exactly one of the three methods may be called."""
 
     def __init__(
         self,
@@ -76,22 +76,22 @@ class Upgrade:
         self.params = params
         self.answered = False
         self.anonymous = False
-        "Set by links nobody has to log in for: they get a smaller share of what is scarce."
+        """Set by links without authentication: they get a smaller share of scarce resources."""
         self.on_answer: Callable[[int], None] = lambda _status: None
-        "Told the status of the answer."
-        self.count: Count = _by_nobody
-        "Counts the request; raises RateLimited, PreconditionRequired."
+        """Called with the status of the answer."""
+        self.count: Count = _uncounted
+        """Counts the request; raises RateLimited, PreconditionRequired."""
         self.counted = Counted()
         self._stream = stream
         self._trailing = trailing
         self._headers = list(headers)
 
     def add_headers(self, headers: Iterable[tuple[str, str]]) -> None:
-        """More of what every answer carries."""
+        """Add headers to every answer."""
         self._headers += headers
 
     async def reject(self, status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
-        """Answers with JSON and closes the connection. `body` is anything msgspec encodes, or ready bytes."""
+        """Answer with JSON and close the connection. `body` is anything msgspec encodes, or ready bytes."""
         data = body if isinstance(body, bytes) else codec.encode(body)
         fields = [
             ("content-type", "application/json; charset=utf-8"),
@@ -111,7 +111,7 @@ class Upgrade:
         binary_only: bool = False,
         any_origin: bool = False,
     ) -> WebSocketStream:
-        """101, then the WebSocket. Answers and raises HandshakeRefused when the request is no handshake we accept."""
+        """Answer 101 and return the WebSocket. For an invalid handshake, answer and raise HandshakeRefused."""
         from coder.net.websocket import WebSocketStream, accept_key
 
         await self.require_handshake(any_origin=any_origin)
@@ -130,7 +130,7 @@ class Upgrade:
         )
 
     async def require_handshake(self, *, any_origin: bool = False) -> None:
-        """For what must not be done for a request that will be refused. Answers that and raises HandshakeRefused."""
+        """Validate the handshake before work that a refusal would waste. Answers and raises HandshakeRefused."""
         refusal = explain_handshake(self.request.method, self.request.headers, any_origin=any_origin)
         if refusal is not None:
             fields = [("content-type", "text/plain; charset=utf-8"), *refusal.headers]
@@ -140,7 +140,7 @@ class Upgrade:
     async def accept_raw(
         self, headers: Sequence[tuple[str, str]] = (), *, fast: bool = False
     ) -> trio.abc.HalfCloseableStream:
-        """101 with the given headers (`Upgrade` among them), then the bare byte stream.
+        """Answer 101 with the given headers (`Upgrade` among them) and return the bare byte stream.
 
         `fast` leaves the response out altogether (DERP fast start: the client does not wait for it).
         """
@@ -151,7 +151,7 @@ class Upgrade:
         return ReplayStream(self._stream, self._trailing) if self._trailing else self._stream
 
     async def answer(self, status: int, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> None:
-        """Any other whole response; closes the connection."""
+        """Send any other complete response; close the connection."""
         await self._answer(status, [("content-length", str(len(body))), ("connection", "close"), *headers])
         await self._stream.send_all(body)
         await self._stream.aclose()
@@ -171,7 +171,7 @@ class Upgrade:
         self.on_answer(status)
 
 
-async def _by_nobody(who: SignedIn | str | None, *, guess: bool = False) -> None:
+async def _uncounted(who: SignedIn | str | None, *, guess: bool = False) -> None:
     pass
 
 
@@ -198,23 +198,24 @@ _REASONS = {
 }
 
 LinkHandler = Callable[[Any, Upgrade], Awaitable[object]]
-"""Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link lives; returning closes
-the stream."""
+"""Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link is open; returning
+closes the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class RpcEndpoint:
-    """One path and who may come in there."""
+    """Path and the callers it accepts."""
 
     pattern: str
     "`/api/v2/workspaceagents/{id}/coordinate`"
     handler: LinkHandler
     scope: Scope
-    "Which the handler itself asks for: credentials come in more than one form here."
+    """Scope that the handler itself checks: credentials come in more than one form here."""
     refuses: tuple[int, ...] = ()
-    "Statuses of refusals besides those of the scope."
+    """Statuses of refusals besides those of the scope."""
     budgets: tuple[Budget, ...] = ()
-    "Of requests a minute. Counted before the handler runs; by the handler where a session or a secret is asked for."
+    """Budgets of requests per minute. Counted before the handler runs; by the handler if a session or a secret is
+    required."""
 
 
 @dataclass(slots=True)
@@ -223,7 +224,7 @@ class EndpointTable:
 
     routes: list[tuple[re.Pattern[str], RpcEndpoint]] = field(default_factory=list)
     _beginnings: tuple[str, ...] = ()
-    "What every path of a route begins with, one of them: every request of the API is asked about here."
+    """Prefixes of all routes' paths: this is checked for every request of the API."""
 
     def add(
         self,
@@ -234,7 +235,7 @@ class EndpointTable:
         refuses: Sequence[int] = (),
         budgets: Sequence[Budget] = (),
     ) -> None:
-        """Raises LookupError when no budget is said and none follows from the pattern."""
+        """Add a route. Raises LookupError when no budget is declared and none follows from the pattern."""
         expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
         endpoint = RpcEndpoint(pattern, handler, scope, tuple(refuses), budgets_of(pattern, budgets))
         self.routes.append((re.compile(expression), endpoint))
@@ -243,12 +244,12 @@ class EndpointTable:
 
     @property
     def endpoints(self) -> list[RpcEndpoint]:
-        """All of them, in the order they were added."""
+        """Return all endpoints in the order they were added."""
         return [endpoint for _, endpoint in self.routes]
 
     def find(self, path: str) -> tuple[RpcEndpoint, dict[str, str]] | None:
-        """What `path` matches, and its parameters, percent-decoded: none of them has a zero byte, which is in nobody's
-        name, and which no database can be asked about."""
+        """Return the endpoint that matches `path`, and its parameters, percent-decoded: none of them has a zero byte,
+        which no name contains, and which a database refuses."""
         if not path.startswith(self._beginnings):
             return None
         for expression, endpoint in self.routes:
@@ -260,7 +261,7 @@ class EndpointTable:
 
 
 class ReplayStream(StreamWrapper):
-    """A stream whose first bytes were read already."""
+    """Stream whose first bytes were read already."""
 
     def __init__(self, stream: trio.abc.HalfCloseableStream, first: bytes) -> None:
         super().__init__(stream)
@@ -276,12 +277,12 @@ class ReplayStream(StreamWrapper):
 
 
 def path_of(request: h11.Request) -> str:
-    """The path of a parsed head, as it came."""
+    """Return the path of a parsed head, unchanged."""
     return request.target.decode("latin-1").partition("?")[0]
 
 
 def upgrade_request(request: h11.Request, remote_ip: str, secure: bool) -> UpgradeRequest:
-    """The value form of a parsed head."""
+    """Return the value form of a parsed head."""
     path, _, query = request.target.decode("latin-1").partition("?")
     headers: dict[str, str] = {}
     for raw_name, raw_value in request.headers:
@@ -297,8 +298,8 @@ Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
 
 
 def draw_on(limits: RateLimits, endpoint: RpcEndpoint, upgrade: Upgrade) -> None:
-    """Lets the request be counted: by who asks once that is known, or by the address. A `guess` draws on the budgets of
-    refusals, before the secret is looked at that people choose; everything else on the others."""
+    """Prepare the count of the request: by the caller once identified, or by the address. A `guess` counts toward the
+    refusal budgets, before a user-chosen secret is checked; everything else toward the others."""
     request = upgrade.request
 
     async def count(who: SignedIn | str | None, *, guess: bool = False) -> None:
@@ -306,7 +307,7 @@ def draw_on(limits: RateLimits, endpoint: RpcEndpoint, upgrade: Upgrade) -> None
             return
         wants_bypass = who is not None and request.headers.get(BYPASS_HEADER.lower()) == "true"
         key, address = key_of(who, request.remote_ip, wants_bypass), request.remote_ip
-        budgets = [one for one in endpoint.budgets if bool(one.refused) == guess]
+        budgets = [budget for budget in endpoint.budgets if bool(budget.refused) == guess]
         upgrade.counted = await limits.enter(key, request.path, budgets, route=endpoint.pattern, address=address)
         upgrade.add_headers(upgrade.counted.headers)
 
@@ -321,9 +322,9 @@ async def serve_endpoint(
     explain: Explain,
     sign_in: LinkHandler | None = None,
 ) -> None:
-    """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards.
+    """Run one handler to its end. Never raises except for cancellation; the stream is closed afterwards.
 
-    `sign_in` refuses strangers before they hear of another method, where that is told to people who signed in alone.
+    `sign_in` refuses unauthenticated callers before a wrong method, where only signed-in callers may learn of it.
     """
     try:
         if not named(endpoint.scope) and endpoint.scope not in BY_SECRET:
@@ -335,7 +336,7 @@ async def serve_endpoint(
         else:
             await endpoint.handler(ctx, upgrade)
     except (trio.BrokenResourceError, trio.ClosedResourceError, HandshakeRefused):
-        pass  # the peer left or was sent away; links end like this every day
+        pass  # the peer disconnected or was disconnected; links end like this every day
     except Exception as error:
         await _refuse(upgrade, error, explain)
     finally:
@@ -351,4 +352,4 @@ async def _refuse(upgrade: Upgrade, error: Exception, explain: Explain) -> None:
     try:
         await upgrade.reject(status, body, headers)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # it left before it was refused
+        pass  # it disconnected before it was refused

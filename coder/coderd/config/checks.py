@@ -1,4 +1,4 @@
-"""What the values of single options do not tell: settings that contradict each other or cannot be used."""
+"""Checks across options: settings that contradict each other or cannot be used."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
 
 CLIENT_AUTH = ("none", "request", "require-any", "verify-if-given", "require-and-verify")
-"""Upstream's words. A certificate that is shown is always verified: accepting any would only look like a check."""
+"""Upstream's words. A certificate, if presented, is always verified: accepting any would only look like a check."""
 
 MAPPINGS = {
     "oidc_group_mapping": "group",
     "oidc_user_role_mapping": "role",
     "oidc_organization_mapping": "id of an organization",
 }
-"""Settings that say what a word of the identity provider stands for here: one name, or a list of them."""
+"""Settings that map a word of the identity provider to our names: one name, or a list of them."""
 
 
 def check_config(config: ServerConfig) -> None:
-    """What the values of single options do not tell. Raises CoderError `bad_option`."""
+    """Check settings across options. Raises CoderError `bad_option`."""
     if config.tls_enable and (not config.tls_cert_file or len(config.tls_cert_file) != len(config.tls_key_file)):
         raise CoderError(
             "bad_option",
@@ -46,7 +46,7 @@ def check_config(config: ServerConfig) -> None:
     ):
         raise CoderError(
             "bad_option",
-            "GitHub login needs to know who may come in",
+            "GitHub login requires a rule for admission",
             "Give either --oauth2-github-allowed-orgs or --oauth2-github-allow-everyone.",
         )
     if not config.http_address and not config.tls_enable:
@@ -75,35 +75,36 @@ def check_config(config: ServerConfig) -> None:
         raise CoderError(
             "bad_option",
             f"--postgres-conn-max-idle={idle} is more than --postgres-conn-max-open={config.postgres_conn_max_open}",
-            "What is kept idle is open as well.",
+            "Idle connections count as open.",
         )
     if config.samesite_auth_cookie not in {"lax", "none"}:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
     for text in config.ssh_config_options:
         check_ssh_option(text)
-    for name, what in MAPPINGS.items():
-        check_mapping(name, getattr(config, name), what)
+    for name, target_kind in MAPPINGS.items():
+        check_mapping(name, getattr(config, name), target_kind)
 
 
-def check_mapping(name: str, value: Any, what: str) -> None:
-    """Raises CoderError `bad_option`: else the first who logs in would find out."""
+def check_mapping(name: str, value: Any, target_kind: str) -> None:
+    """Check a mapping at the start instead of at the first login. Raises CoderError `bad_option`."""
     try:
-        found = (json.loads(value) if isinstance(value, str) and value else value) or {}
-        for target in found.values():
+        result = (json.loads(value) if isinstance(value, str) and value else value) or {}
+        for target in result.values():
             if not isinstance(target, str | list | None):
                 raise TypeError
-            for one in [target] if isinstance(target, str) else target or []:  # null is as good as nothing
-                (UUID if name == "oidc_organization_mapping" else str.strip)(one)
+            for item in [target] if isinstance(target, str) else target or []:  # null counts as empty
+                (UUID if name == "oidc_organization_mapping" else str.strip)(item)
     except (ValueError, TypeError, AttributeError):
         raise CoderError(
             "bad_option",
-            f"--{name.replace('_', '-')} does not say for each word which {what} it stands for: {value!r}",
-            f'Write it as JSON, such as {{"word at the provider": ["{what}"]}}.',
+            f"--{name.replace('_', '-')} does not say for each word which {target_kind} it stands for: {value!r}",
+            f'Write it as JSON, such as {{"word at the provider": ["{target_kind}"]}}.',
         ) from None
 
 
 def check_ssh_option(text: str) -> None:
-    """Raises CoderError `bad_option`. Every client asks for them, before it writes its configuration."""
+    """Raise CoderError `bad_option` for an invalid one. Every client requests them before it writes its
+    configuration."""
     try:
         ssh_option(text)
     except ValueError:
@@ -115,7 +116,7 @@ def check_ssh_option(text: str) -> None:
 
 
 def check_links(links: object) -> None:
-    """Raises CoderError `bad_option`. The page on which people sign in shows them."""
+    """Raise CoderError `bad_option` for invalid links. The sign-in page shows them."""
     wrong = links is not None and not isinstance(links, list)
     for link in links if isinstance(links, list) else ():
         wrong = wrong or not isinstance(link, dict) or not all(isinstance(link.get(name), str) for name in _LINK)
@@ -132,7 +133,7 @@ _LINK = ("name", "target")
 
 
 def check_parameters(found: object) -> None:
-    """Raises CoderError `bad_option`: else nobody could sign in."""
+    """Raise CoderError `bad_option` for invalid ones, with which sign-in would fail."""
     if not isinstance(found or {}, dict):
         raise CoderError(
             "bad_option",
@@ -142,7 +143,7 @@ def check_parameters(found: object) -> None:
 
 
 def idle_connections(text: str) -> int | None:
-    """None for `auto`. Raises CoderError `bad_option`."""
+    """Return the number; None for `auto`. Raises CoderError `bad_option`."""
     if text == "auto":
         return None
     if not (text.isascii() and text.isdigit()):
@@ -151,12 +152,13 @@ def idle_connections(text: str) -> int | None:
 
 
 def check_wireguard_endpoint(text: str) -> None:
-    """Raises CoderError `bad_option`. A client is told it once, beside a private key that is shown once."""
+    """Raise CoderError `bad_option` for an invalid one. A client receives it once, with a private key that is never
+    shown again."""
     try:
         read_endpoint(text)
     except ValueError as error:
         raise CoderError(
             "bad_option",
-            f"WireGuard clients cannot be told to connect to {text!r}: {error}",
+            f"WireGuard clients cannot connect to {text!r}: {error}",
             "Give --wireguard-endpoint as host:port, such as vpn.example.com:51820 or [2001:db8::1]:51820.",
         ) from None

@@ -1,4 +1,4 @@
-"""Settings: what the server tells about itself: logs, metrics, traces, health."""
+"""Settings: logs, metrics, traces and health of the server."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from coder.coderd.config.setting import HostPort, concern, setting
 @concern(HEALTH_CHECK)
 @dataclass(frozen=True, kw_only=True)
 class HealthCheckSettings:
-    """The health report."""
+    """Settings of the health report."""
 
     health_check_refresh: timedelta = setting(
         timedelta(minutes=10),
         "Health Check Refresh",
-        "How long a report of the deployment's health is shown before it is made anew.",
+        "Time for which a report of the deployment's health is cached.",
         yaml="refresh",
         path="healthcheck.refresh",
     )
@@ -43,7 +43,7 @@ class HealthCheckSettings:
 @concern(LOGGING)
 @dataclass(frozen=True, kw_only=True)
 class LoggingSettings:
-    """Where log lines go."""
+    """Settings of log outputs."""
 
     log_human: str = setting(
         "/dev/stderr",
@@ -83,7 +83,7 @@ class LoggingSettings:
     enable_terraform_debug_mode: bool = setting(
         False,
         "Enable Terraform debug mode",
-        "Let people ask for Terraform's debug output when they build a workspace.",
+        "Allow users to request Terraform's debug output when they build a workspace.",
         yaml="enableTerraformDebugMode",
         path="enable_terraform_debug_mode?",
         shown="false",
@@ -103,12 +103,12 @@ class LoggingSettings:
 @concern(PROMETHEUS)
 @dataclass(frozen=True, kw_only=True)
 class PrometheusSettings:
-    """Metrics."""
+    """Settings of metrics."""
 
     prometheus_enable: bool = setting(
         False,
         "Prometheus Enable",
-        "Serve metrics in the form Prometheus reads, at an address of their own.",
+        "Serve metrics in the Prometheus format, on a separate address.",
         yaml="enable",
         path="prometheus.enable",
         proxies=True,
@@ -146,7 +146,7 @@ class PrometheusSettings:
     metrics_cache_refresh_interval: timedelta = setting(
         timedelta(hours=4),
         "Metrics Cache Refresh Interval",
-        "How often deployment figures are counted.",
+        "Interval at which deployment figures are counted.",
         group=GENERAL,
         path="metrics_cache_refresh_interval",
         hidden=True,
@@ -156,7 +156,7 @@ class PrometheusSettings:
 @concern(TRACING)
 @dataclass(frozen=True, kw_only=True)
 class TracingSettings:
-    """Traces by OpenTelemetry."""
+    """Settings of OpenTelemetry traces."""
 
     trace: bool = setting(
         False,
@@ -170,7 +170,7 @@ class TracingSettings:
     trace_logs: bool = setting(
         False,
         "Capture Logs in Traces",
-        "Add what is logged during a request to its trace.",
+        "Add the log lines of a request to its trace.",
         yaml="captureLogs",
         path="trace.capture_logs",
         proxies=True,
@@ -197,7 +197,7 @@ class TracingSettings:
 @concern(PPROF)
 @dataclass(frozen=True, kw_only=True)
 class PprofSettings:
-    """Debug endpoints."""
+    """Settings of debug endpoints."""
 
     pprof_enable: bool = setting(
         False,
@@ -220,12 +220,12 @@ class PprofSettings:
 @concern(USAGE_STATS)
 @dataclass(frozen=True, kw_only=True)
 class UsageSettings:
-    """What is counted, and told to others."""
+    """Settings of usage counts and telemetry."""
 
     stats_collection_usage_stats_enable: bool = setting(
         True,
         "Stats Collection Usage Stats Enable",
-        "Collect who uses which applications, for the pages of insights.",
+        "Collect the use of applications by user, for the insights pages.",
         yaml="enable",
         path="stats_collection.usage_stats.enable",
     )
@@ -250,7 +250,7 @@ class UsageSettings:
     update_check: bool = setting(
         False,
         "Update Check",
-        "Refused: there is no list of releases to look at.",
+        "Refused: there is no list of releases to query.",
         group=GENERAL,
         yaml="updateCheck",
         path="update_check?",

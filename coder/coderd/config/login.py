@@ -13,7 +13,7 @@ from coder.coderd.config.setting import concern, setting
 @concern(HTTP)
 @dataclass(frozen=True, kw_only=True)
 class SessionSettings:
-    """How long sessions and tokens last."""
+    """Lifetimes of sessions and tokens."""
 
     disable_password_auth: bool = setting(
         False,
@@ -32,28 +32,28 @@ class SessionSettings:
     session_duration: timedelta = setting(
         timedelta(hours=24),
         "Session Duration",
-        "How long a browser stays signed in without use, like 24h.",
+        "Time after which an unused browser session expires, such as 24h.",
         yaml="sessionDuration",
         path="session_lifetime.default_duration",
     )
     max_token_lifetime: timedelta = setting(
         timedelta(hours=876600),
         "Max Token Lifetime",
-        "Longest time a person may let an API token be good.",
+        "Maximum lifetime of an API token.",
         yaml="maxTokenLifetime",
         path="session_lifetime.max_token_lifetime",
     )
     max_admin_token_lifetime: timedelta = setting(
         timedelta(days=7),
         "Maximum Admin Token Lifetime",
-        "Longest time an owner may let an API token be good.",
+        "Maximum lifetime of an owner's API token.",
         yaml="maxAdminTokenLifetime",
         path="session_lifetime.max_admin_token_lifetime",
     )
     default_token_lifetime: timedelta = setting(
         timedelta(days=7),
         "Default Token Lifetime",
-        "How long an API token is good when nobody says anything else.",
+        "Default lifetime of an API token.",
         group=GENERAL,
         yaml="defaultTokenLifetime",
         path="session_lifetime.default_token_lifetime",
@@ -61,7 +61,7 @@ class SessionSettings:
     default_oauth_refresh_lifetime: timedelta = setting(
         timedelta(hours=720),
         "Default OAuth Refresh Lifetime",
-        "How long refresh tokens of OAuth2 applications are good.",
+        "Lifetime of refresh tokens of OAuth2 applications.",
         group=GENERAL,
         yaml="defaultOAuthRefreshLifetime",
         path="session_lifetime.refresh_default_duration",
@@ -71,25 +71,25 @@ class SessionSettings:
 @concern(GITHUB)
 @dataclass(frozen=True, kw_only=True)
 class GithubSettings:
-    """Signing in with GitHub."""
+    """Sign-in with GitHub."""
 
     oauth2_github_client_id: str = setting(
         "",
         "OAuth2 GitHub Client ID",
-        "Client id of the GitHub application through which people sign in.",
+        "Client id of the GitHub application for sign-in.",
         yaml="clientID",
         path="oauth2.github.client_id",
     )
     oauth2_github_client_secret: Secret = setting(
         Secret(""),
         "OAuth2 GitHub Client Secret",
-        "Client secret of the GitHub application through which people sign in.",
+        "Client secret of the GitHub application for sign-in.",
         path="oauth2.github.client_secret",
     )
     oauth2_github_device_flow: bool = setting(
         False,
         "OAuth2 GitHub Device Flow",
-        "Let people enter a code at GitHub instead of being sent there and back (device flow).",
+        "Let users enter a code at GitHub instead of redirecting them (device flow).",
         yaml="deviceFlow",
         path="oauth2.github.device_flow",
         shown="false",
@@ -118,14 +118,14 @@ class GithubSettings:
     oauth2_github_allow_signups: bool = setting(
         False,
         "OAuth2 GitHub Allow Signups",
-        "Make an account for somebody who signs in for the first time.",
+        "Create an account for a user who signs in for the first time.",
         yaml="allowSignups",
         path="oauth2.github.allow_signups",
     )
     oauth2_github_allow_everyone: bool = setting(
         False,
         "OAuth2 GitHub Allow Everyone",
-        "Let every user of GitHub sign in, whatever organization they are in.",
+        "Let every GitHub user sign in, from any organization.",
         yaml="allowEveryone",
         path="oauth2.github.allow_everyone",
     )
@@ -141,7 +141,7 @@ class GithubSettings:
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
 class ExternalAuthSettings:
-    """Logins at other services that workspaces need."""
+    """External providers that workspaces need."""
 
     external_auth_github_default_provider_enable: bool = setting(
         True,
@@ -166,7 +166,7 @@ class ScimSettings:
     scim_use_legacy: bool = setting(
         True,
         "SCIM Use Legacy",
-        "Only true: there is one SCIM API, which answers as the legacy one does.",
+        "Only true: there is one SCIM API, which behaves like the legacy one.",
         yaml="scimUseLegacy",
         path="scim_use_legacy",
         enterprise=True,

@@ -12,12 +12,12 @@ from coder.coderd.config.setting import EVERY, Url, concern, setting
 @concern(NETWORKING)
 @dataclass(frozen=True, kw_only=True)
 class AddressSettings:
-    """Where people and workspaces find this server, and which proxies in front of it are believed."""
+    """Addresses of this server for users and workspaces, and its trusted proxies."""
 
     access_url: Url = setting(
         "",
         "Access URL",
-        "Address under which people and workspaces reach this server, like https://coder.example.com.",
+        "Address at which users and workspaces reach this server, such as https://coder.example.com.",
         yaml="accessURL",
         path="access_url",
         proxies=True,
@@ -109,7 +109,7 @@ class CookieSettings:
 @concern(HTTP)
 @dataclass(frozen=True, kw_only=True)
 class HttpSettings:
-    """The plain listener and what every answer carries."""
+    """The plain listener and common response headers."""
 
     http_address: str = setting(
         "127.0.0.1:3000",
@@ -129,7 +129,7 @@ class HttpSettings:
     proxy_health_interval: timedelta = setting(
         timedelta(minutes=1),
         "Proxy Health Check Interval",
-        "How often each workspace proxy is asked whether it is well, like 1m.",
+        "Interval of health checks of each workspace proxy, such as 1m.",
         yaml="proxyHealthInterval",
         path="proxy_health_status_interval",
         least=EVERY,
@@ -166,12 +166,12 @@ class HttpSettings:
 @concern(TLS)
 @dataclass(frozen=True, kw_only=True)
 class TlsSettings:
-    """The TLS listener and the certificates this server shows."""
+    """The TLS listener and its certificates."""
 
     tls_enable: bool = setting(
         False,
         "TLS Enable",
-        "Serve TLS at the TLS address; certificates and keys must be given as well.",
+        "Serve TLS at the TLS address; requires certificates and keys.",
         yaml="enable",
         path="tls.enable",
         proxies=True,
@@ -270,7 +270,7 @@ class TlsSettings:
     strict_transport_security: int = setting(
         0,
         "Strict-Transport-Security",
-        "Seconds for which browsers are told to use HTTPS only (HSTS); 0 tells them nothing.",
+        "Seconds for which browsers must use HTTPS only (HSTS); 0 sends no header.",
         yaml="strictTransportSecurity",
         path="strict_transport_security?",
         proxies=True,

@@ -13,12 +13,12 @@ from coder.coderd.config.setting import Url, concern, setting
 @concern(NOTIFICATIONS)
 @dataclass(frozen=True, kw_only=True)
 class NotificationSettings:
-    """How notifications go out."""
+    """Delivery of notifications."""
 
     notifications_method: str = setting(
         "smtp",
         "Notifications: Method",
-        "How messages reach people outside of the dashboard: smtp or webhook.",
+        "Delivery method of messages outside of the dashboard: smtp or webhook.",
         yaml="method",
         path="notifications.method",
     )
@@ -41,7 +41,7 @@ class NotificationSettings:
     notifications_max_send_attempts: int = setting(
         5,
         "Notifications: Max Send Attempts",
-        "How many times a message is tried before it is given up.",
+        "Number of delivery attempts before a message fails.",
         yaml="maxSendAttempts",
         path="notifications.max_send_attempts",
     )
@@ -63,7 +63,7 @@ class NotificationSettings:
     notifications_store_sync_interval: timedelta = setting(
         timedelta(seconds=2),
         "Notifications: Store Sync Interval",
-        "Without effect: results are written at once.",
+        "Without effect: results are written immediately.",
         yaml="storeSyncInterval",
         path="notifications.sync_interval",
         hidden=True,
@@ -71,7 +71,7 @@ class NotificationSettings:
     notifications_store_sync_buffer_size: int = setting(
         50,
         "Notifications: Store Sync Buffer Size",
-        "Without effect: results are written at once.",
+        "Without effect: results are written immediately.",
         yaml="storeSyncBufferSize",
         path="notifications.sync_buffer_size",
         hidden=True,
@@ -79,7 +79,7 @@ class NotificationSettings:
     notifications_lease_period: timedelta = setting(
         timedelta(minutes=2),
         "Notifications: Lease Period",
-        "How long one replica may try a message before others take it.",
+        "Time that one replica may try a message before another one retries it.",
         yaml="leasePeriod",
         path="notifications.lease_period",
         hidden=True,
@@ -95,7 +95,7 @@ class NotificationSettings:
     notifications_fetch_interval: timedelta = setting(
         timedelta(seconds=15),
         "Notifications: Fetch Interval",
-        "How often to look for messages, beside being woken.",
+        "Interval of polls for messages, in addition to notices.",
         yaml="fetchInterval",
         path="notifications.fetch_interval",
         hidden=True,
@@ -215,7 +215,7 @@ class EmailSettings:
     email_auth_identity: str = setting(
         "",
         "Email Auth: Identity",
-        "Whom to act for at the mail server, when not the user who signs in.",
+        "Identity to act for at the mail server, if it is not the authenticated user.",
         group=EMAIL_AUTH,
         yaml="identity",
         path="notifications.email.auth.identity",

@@ -13,12 +13,12 @@ from coder.coderd.config.setting import Regexp, Url, concern, setting
 @concern(OIDC)
 @dataclass(frozen=True, kw_only=True)
 class OidcSettings:
-    """Signing in with OpenID Connect."""
+    """Sign-in with OpenID Connect."""
 
     oidc_allow_signups: bool = setting(
         True,
         "OIDC Allow Signups",
-        "Make an account for somebody who signs in for the first time.",
+        "Create an account for a user who signs in for the first time.",
         yaml="allowSignups",
         path="oidc.allow_signups",
     )
@@ -32,7 +32,7 @@ class OidcSettings:
     oidc_client_secret: Secret = setting(
         Secret(""),
         "OIDC Client Secret",
-        "Client secret by which this server shows the identity provider who it is.",
+        "Client secret with which this server authenticates at the identity provider.",
         path="oidc.client_secret",
     )
     oidc_client_key_file: str = setting(
@@ -66,14 +66,14 @@ class OidcSettings:
     oidc_scopes: tuple[str, ...] = setting(
         ("openid", "profile", "email"),
         "OIDC Scopes",
-        "Scopes the identity provider is asked for, separated by commas.",
+        "Scopes requested from the identity provider, separated by commas.",
         yaml="scopes",
         path="oidc.scopes",
     )
     oidc_ignore_email_verified: bool = setting(
         False,
         "OIDC Ignore Email Verified",
-        "Accept people whose e-mail address the provider has not verified.",
+        "Accept users whose e-mail address the provider has not verified.",
         yaml="ignoreEmailVerified",
         path="oidc.ignore_email_verified",
     )
@@ -101,14 +101,14 @@ class OidcSettings:
     oidc_auth_url_params: Any = setting(
         '{"access_type": "offline"}',
         "OIDC Auth URL Parameters",
-        "Parameters, as JSON, added to the address people are sent to for signing in.",
+        "Parameters, as JSON, added to the address of the sign-in redirect.",
         yaml="authURLParams",
         path="oidc.auth_url_params",
     )
     oidc_ignore_userinfo: bool = setting(
         False,
         "OIDC Ignore UserInfo",
-        "Take claims from the id token only; the provider's userinfo is not asked.",
+        "Read claims from the id token only, without the provider's userinfo.",
         yaml="ignoreUserInfo",
         path="oidc.ignore_user_info",
         shown="false",
@@ -145,7 +145,7 @@ class OidcSettings:
     oidc_allowed_groups: tuple[str, ...] = setting(
         (),
         "OIDC Allowed Groups",
-        "Let only members of these groups of the provider sign in; everybody if left out.",
+        "Let only members of these provider groups sign in; all users if left out.",
         yaml="groupAllowed",
         path="oidc.group_allow_list",
     )
@@ -166,7 +166,7 @@ class OidcSettings:
     oidc_user_role_default: tuple[str, ...] = setting(
         (),
         "OIDC User Role Default",
-        "Roles that everybody gets who signs in through the provider, where --oidc-user-role-field is given.",
+        "Roles of every user who signs in through the provider, if --oidc-user-role-field is set.",
         yaml="userRoleDefault",
         path="oidc.user_roles_default",
     )
@@ -189,7 +189,7 @@ class OidcSettings:
     oidc_organization_assign_default: bool = setting(
         True,
         "OIDC Assign Default Organization",
-        "Put everybody into the default organization.",
+        "Add every user to the default organization.",
         yaml="organizationAssignDefault",
         path="oidc.organization_assign_default",
         hidden=True,
@@ -211,14 +211,14 @@ class OidcSettings:
     oidc_signups_disabled_text: str = setting(
         "",
         "Signups disabled text",
-        "What people read who would need a new account while sign-ups are off.",
+        "Message for users who would need a new account while sign-ups are disabled.",
         yaml="signupsDisabledText",
         path="oidc.signups_disabled_text",
     )
     oidc_redirect_url: str = setting(
         "",
         "OIDC Redirect URL",
-        "Where the provider sends people back to, when not the access URL.",
+        "Redirect address for the provider, if it is not the access URL.",
         yaml="oidc-redirect-url",
         path="oidc.redirect_url",
         hidden=True,
@@ -226,7 +226,7 @@ class OidcSettings:
     oidc_redirect_allowed_hosts: tuple[str, ...] = setting(
         (),
         "OIDC Redirect Allowed Hosts",
-        "Refused: people come back to the access URL, or to oidc-redirect-url.",
+        "Refused: the provider redirects to the access URL, or to oidc-redirect-url.",
         yaml="oidcRedirectAllowedHosts",
         path="oidc.redirect_allowed_hosts",
         hidden=True,

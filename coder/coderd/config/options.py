@@ -1,7 +1,7 @@
-"""The option table of `coder server`, made from the settings' own declarations.
+"""The option table of `coder server`, built from the settings' own declarations.
 
-Beside them stand the former names of settings, and where settings are read from. Names, kinds and defaults are
-upstream v2.34's; options of parts that are left out (AI gateway, chats, template builder) are left out with them.
+It also holds the former names of settings, and the sources of settings. Names, kinds and defaults are upstream v2.34's;
+options of unsupported parts (AI gateway, chats, template builder) are left out with them.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ CONCERNS = (
     WorkspaceSettings,
     SiteSettings,
 )
-"""One frozen dataclass a concern, in the order of the help; `ServerConfig` is all of them."""
+"""Frozen dataclasses, one per concern, in the order of the help; `ServerConfig` is all of them."""
 
 
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
 class _Sources:
-    """Where settings come from and go to, and former names: options without an attribute of `ServerConfig`."""
+    """Sources and targets of settings, and former names: options without an attribute of `ServerConfig`."""
 
     config: str = setting(
         "",
@@ -80,7 +80,7 @@ class _Sources:
     external_auth_providers: Any = setting(
         "",
         "External Auth Providers",
-        "Logins at other services that workspaces need, as a JSON list; CODER_EXTERNAL_AUTH_0_ID and its kin come first.",
+        "External providers that workspaces need, as a JSON list; CODER_EXTERNAL_AUTH_0_ID and its siblings take precedence.",
         yaml="externalAuthProviders",
         hidden=True,
     )
@@ -110,7 +110,7 @@ _NO_VARIABLE = {"write_config", "external_auth_providers"}
 
 
 def _former_email(option: ServerOption) -> ServerOption:
-    """Mail settings stood below the notifications once."""
+    """Return the former mail option, below the notifications."""
     below = replace(EMAIL, parent=NOTIFICATIONS)
     inner = option.group_of or EMAIL
     whole = below if inner is EMAIL else replace(inner, parent=below)
@@ -135,11 +135,11 @@ OPTIONS: tuple[ServerOption, ...] = (
     *(_former_email(option) for option in options_of(EmailSettings)),
     *(replace(option, env="") if option.name in _NO_VARIABLE else option for option in options_of(_Sources)),
 )
-"""In the order of `coder server --help`."""
+"""Options in the order of `coder server --help`."""
 
 FORMER = {
     "address": "http_address",
     "telemetry_enable": "telemetry",
     **{f"notifications_{option.name}": option.name for option in options_of(EmailSettings)},
 }
-"""Deprecated names of settings; what is given under one of them counts, as upstream has it."""
+"""Deprecated names of settings; a value under a deprecated name counts, as in upstream."""

@@ -1,4 +1,4 @@
-"""Settings: the relay and the ways of the overlay."""
+"""Settings: the relay and the paths of the overlay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coder.coderd.config.setting import concern, setting
 @concern(DERP)
 @dataclass(frozen=True, kw_only=True)
 class DerpSettings:
-    """The embedded relay, the relays of others, and whether there is a direct way."""
+    """The embedded relay, external relays, and direct connections."""
 
     derp_server_enable: bool = setting(
         True,
@@ -40,7 +40,7 @@ class DerpSettings:
     derp_server_region_name: str = setting(
         "Coder Embedded Relay",
         "DERP Server Region Name",
-        "Name of the embedded relay's region, as people see it beside their connection.",
+        "Name of the embedded relay's region, shown with each connection.",
         yaml="regionName",
         path="derp.server.region_name",
     )
@@ -69,14 +69,14 @@ class DerpSettings:
     derp_config_url: str = setting(
         "",
         "DERP Config URL",
-        "URL of a DERP map whose relays are offered beside the embedded one.",
+        "URL of a DERP map whose relays are offered in addition to the embedded one.",
         yaml="url",
         path="derp.config.url",
     )
     derp_config_path: str = setting(
         "",
         "DERP Config Path",
-        "File with a DERP map whose relays are offered beside the embedded one.",
+        "File with a DERP map whose relays are offered in addition to the embedded one.",
         yaml="configPath",
         path="derp.config.path",
     )
@@ -99,14 +99,14 @@ class DerpSettings:
     derp_server_bytes_per_second: int = setting(
         0,
         "Derp Server Bytes Per Second",
-        "What each client of the embedded relay may send, in bytes a second; 0 for no limit.",
+        "Bytes per second that each client of the embedded relay may send; 0 for no limit.",
         yaml="bytesPerSecond",
         hidden=True,
     )
     stun_address: str = setting(
         "",
         "Stun Address",
-        "Where the embedded STUN server listens (UDP); empty turns it off.",
+        "Address of the embedded STUN server (UDP); empty disables it.",
         yaml="stunAddress",
         hidden=True,
     )
@@ -115,19 +115,19 @@ class DerpSettings:
 @concern(DERP)
 @dataclass(frozen=True, kw_only=True)
 class WireguardSettings:
-    """The door for plain WireGuard clients."""
+    """The gateway for plain WireGuard clients."""
 
     wireguard_address: str = setting(
         "",
         "Wireguard Address",
-        "Where plain WireGuard clients are served (UDP host:port, such as :51820); empty turns it off.",
+        "Address for plain WireGuard clients (UDP host:port, such as :51820); empty disables it.",
         group=NETWORKING,
         yaml="wireguardAddress",
     )
     wireguard_endpoint: str = setting(
         "",
         "Wireguard Endpoint",
-        "host:port clients are told to use; the default is the access URL's host and the port of the WireGuard address.",
+        "host:port for clients; the default is the access URL's host and the port of the WireGuard address.",
         group=NETWORKING,
         yaml="wireguardEndpoint",
     )

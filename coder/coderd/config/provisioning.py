@@ -18,14 +18,14 @@ class ProvisionerSettings:
     provisioner_daemons: int = setting(
         3,
         "Provisioner Daemons",
-        "How many builds and imports this server works on at a time; 0 leaves all to others.",
+        "Number of concurrent builds and imports of this server; 0 leaves all to external provisioners.",
         yaml="daemons",
         path="provisioner.daemons",
     )
     provisioner_types: tuple[str, ...] = setting(
         ("terraform",),
         "Provisioner Daemon Types",
-        "What they can run (terraform, echo).",
+        "Kinds of templates they run (terraform, echo).",
         yaml="daemonTypes",
         path="provisioner.daemon_types",
         hidden=True,
@@ -60,7 +60,7 @@ class ProvisionerSettings:
     provisioner_daemon_psk: Secret = setting(
         Secret(""),
         "Provisioner Daemon Pre-shared Key (PSK)",
-        "Secret that external provisioners show, where they have no key of their own.",
+        "Secret of external provisioners without a key of their own.",
         path="provisioner.daemon_psk",
     )
     aws_identity_certificates: str = setting(
@@ -87,7 +87,7 @@ class ProvisionerSettings:
     job_hang_detector_interval: timedelta = setting(
         timedelta(minutes=1),
         "Job Reaper Detect Interval",
-        "How often hanging jobs are looked for.",
+        "Interval at which hanging jobs are searched.",
         group=GENERAL,
         yaml="jobHangDetectorInterval",
         path="job_hang_detector_interval",
@@ -104,7 +104,7 @@ class PrebuildSettings:
     workspace_prebuilds_reconciliation_interval: timedelta = setting(
         timedelta(minutes=1),
         "Reconciliation Interval",
-        "How often workspaces made ahead are counted, and missing ones made.",
+        "Interval at which prebuilt workspaces are reconciled.",
         yaml="reconciliation_interval",
         path="workspace_prebuilds.reconciliation_interval",
         least=EVERY,
@@ -112,7 +112,7 @@ class PrebuildSettings:
     workspace_prebuilds_reconciliation_backoff_interval: timedelta = setting(
         timedelta(minutes=1),
         "Reconciliation Backoff Interval",
-        "What each failed build in a row adds to the wait before the next.",
+        "Time that each consecutive failed build adds to the wait before the next.",
         yaml="reconciliation_backoff_interval",
         path="workspace_prebuilds.reconciliation_backoff_interval",
         hidden=True,

@@ -1,4 +1,4 @@
-"""The server's settings read from defaults, file, environment and flags, and checked."""
+"""The server's settings, read from defaults, file, environment and flags, and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coder.domain.login.external_providers import ProviderProblem, read_provider
 
 
 def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
-    """Reads all options. Raises CoderError `bad_option`."""
+    """Read all options. Raises CoderError `bad_option`."""
     resolved = resolve(OPTIONS, inputs)
     values: dict[str, Any] = {}
     for name, kind in ATTRIBUTES.items():
@@ -30,7 +30,7 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     try:
         providers = read_providers(inputs.env, listed)
     except ProviderProblem as error:
-        raise CoderError("bad_option", str(error), "See CODER_EXTERNAL_AUTH_0_ID and its kin.") from error
+        raise CoderError("bad_option", str(error), "See CODER_EXTERNAL_AUTH_0_ID and its siblings.") from error
     config = ServerConfig(data_dir=data_dir, resolved=resolved, external_auth_providers=providers, **values)
     check_config(config)
     check_refused(config)
@@ -38,7 +38,7 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
 
 
 def _struct(resolved: Resolved, name: str) -> Any:
-    """The value of an option that is more than a word. Raises CoderError `bad_option`."""
+    """Return the value of a structured option. Raises CoderError `bad_option`."""
     try:
         return struct_value(resolved[name])
     except ValueError:
@@ -46,8 +46,8 @@ def _struct(resolved: Resolved, name: str) -> Any:
 
 
 def _with_redirect(config: ServerConfig, resolved: Resolved) -> ServerConfig:
-    """`--tls-redirect-http-to-https` is the former way to ask for a redirect to the access URL, once TLS is on."""
-    given = resolved.sources["tls_redirect_http_to_https"] != "default"
-    if given and config.tls_enable and config.tls_redirect_http_to_https:
+    """Apply `--tls-redirect-http-to-https`, the former way to redirect to the access URL, once TLS is on."""
+    was_set = resolved.sources["tls_redirect_http_to_https"] != "default"
+    if was_set and config.tls_enable and config.tls_redirect_http_to_https:
         return replace(config, redirect_to_access_url=True)
     return config

@@ -1,7 +1,7 @@
-"""Settings that are refused: this server does not do what they ask for, and says so instead of starting without it.
+"""Refused settings: this server does not support them, and refuses to start instead of ignoring them.
 
-A deployment that gives one was counting on it (a certificate shown to a provider, a pool of database logins); going on
-without would look like obeying.
+A deployment that sets one relies on it (a client certificate for a provider, a pool of database logins); ignoring it
+would look like support.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ REFUSED = {
     "oidc_client_key_file": "this server proves itself to the provider by a client secret",
     "oidc_redirect_allowed_hosts": "people come back to the access URL, or to --oidc-redirect-url",
     "postgres_auth": "logins with AWS IAM are not spoken; put a password into --postgres-url",
-    "pprof_enable": "profiles are served to owners under /api/v2/debug/pprof, on no address of their own",
+    "pprof_enable": "profiles are served to owners under /api/v2/debug/pprof, not on a separate address",
     "prometheus_collect_db_metrics": "queries are not timed one by one; --trace shows them",
     "prometheus_aggregate_agent_stats_by": "statistics of agents keep all their labels; sum them up in the query",
-    "scim_use_legacy": "there is one SCIM API, which answers as the legacy one does",
+    "scim_use_legacy": "there is one SCIM API, which behaves like the legacy one",
     "tls_client_cert_file": "this server shows no certificate to services it calls",
     "tls_client_key_file": "this server shows no certificate to services it calls",
     "trace_datadog": "it is about the runtime of another language; --trace sends traces",
-    "update_check": "there is no list of releases to look at",
+    "update_check": "there is no list of releases to query",
     "wg_tunnel_host": "no public tunnel is opened; give --access-url",
 }
-"""Why, by attribute; anything but the default is refused."""
+"""Reasons by attribute; any value but the default is refused."""
 
 
 def check_refused(config: ServerConfig) -> None:
-    """Raises CoderError `bad_option` for the first."""
+    """Raise CoderError `bad_option` for the first refused setting."""
     for option in OPTIONS:
         reason = REFUSED.get(option.name)
         if reason is not None and getattr(config, option.name) != option.default:

@@ -1,4 +1,4 @@
-"""How a setting is declared: a field of a dataclass that says everything about itself, once.
+"""Declaration of settings: each is a dataclass field with its complete description, in one place.
 
     @concern(TLS)
     @dataclass(frozen=True, kw_only=True)
@@ -6,7 +6,8 @@
         tls_enable: bool = setting(False, "TLS Enable", "Listen with TLS.", yaml="enable", path="tls.enable")
 
 The flag is the attribute's name with dashes, the environment variable `CODER_` and that in capitals, the kind of value
-the annotation (`Url`, `HostPort` and `Regexp` are texts of a form); `options_of` makes the option table from the fields.
+the annotation (`Url`, `HostPort` and `Regexp` are texts of a form); `options_of` builds the option table from the
+fields.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _KINDS: dict[str, Kind] = {
 Url = str
 HostPort = str
 Regexp = str
-"""Texts that have a form, as annotations of settings; `base/text_faults.py` says what is wrong with one."""
+"""Texts with a form, as annotations of settings; `base/text_faults.py` explains their faults."""
 _GROUP = "__setting_group__"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class SettingGroup:
-    """A heading of the help and a level of the YAML file."""
+    """Heading of the help and level of the YAML file."""
 
     name: str
     yaml: str = ""
@@ -52,7 +53,7 @@ class SettingGroup:
     parent: SettingGroup | None = None
 
     def chain(self) -> Iterator[SettingGroup]:
-        """From the outermost to this one."""
+        """Return the groups from the outermost to this one."""
         if self.parent is not None:
             yield from self.parent.chain()
         yield self
@@ -60,18 +61,18 @@ class SettingGroup:
 
 @dataclass(frozen=True, slots=True)
 class ServerOption(Option):
-    """A setting of the server as an option: what `base.config` needs, and what the API shows beside it."""
+    """Setting of the server as an option: the fields of `base.config`, and those the API adds."""
 
     title: str = ""
     group_of: SettingGroup | None = None
     annotations: tuple[tuple[str, str], ...] = ()
     instead: tuple[str, ...] = ()
-    "Flags that replace this deprecated one."
+    """Flags that replace this deprecated one."""
     enum: bool = False
-    "The API shows its choices beside the value."
+    """Whether the API shows its choices with the value."""
     shown_default: str = ""
     path: str = ""
-    "Dotted place in the tree of `GET /deployment/config`; `?` at the end leaves an empty value out."
+    """Dotted location in the tree of `GET /deployment/config`; `?` at the end leaves an empty value out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class _Declared:
 
 
 EVERY = timedelta(seconds=1)
-"""`least` of what is done again and again: 0 would be done without a pause."""
+"""`least` of repeated actions: 0 would repeat without a pause."""
 
 
 def setting(
@@ -117,8 +118,8 @@ def setting(
     shown: str | None = None,
     least: timedelta = timedelta(),
 ) -> Any:
-    """A dataclass field with all that is to be known of it. `shown` is the default as the API writes it, where the
-    value alone does not tell; `proxies` says that workspace proxies take it too; `enum` are choices the API shows."""
+    """Return a dataclass field with the setting's description. `shown` is the default in the API's form, if it differs
+    from the value; `proxies` makes workspace proxies take it too; `enum` are choices the API shows."""
     marks = {"enterprise": enterprise, "external_workspace_proxies": proxies}
     declared = _Declared(
         title,
@@ -137,13 +138,13 @@ def setting(
         shown,
         least,
     )
-    if isinstance(default, Secret):  # not hashable enough for a plain default
+    if isinstance(default, Secret):  # not hashable, so it cannot be a plain default
         return field(default_factory=lambda: default, metadata={"setting": declared})
     return field(default=default, metadata={"setting": declared})
 
 
 def concern(group: SettingGroup) -> Callable[[type[T]], type[T]]:
-    """Names the group of a dataclass's settings."""
+    """Set the group of a dataclass's settings."""
 
     def mark(cls: type[T]) -> type[T]:
         setattr(cls, _GROUP, group)
@@ -153,7 +154,7 @@ def concern(group: SettingGroup) -> Callable[[type[T]], type[T]]:
 
 
 def options_of(*classes: type) -> tuple[ServerOption, ...]:
-    """The options declared by these dataclasses, in their order."""
+    """Return the options declared by these dataclasses, in order."""
     return tuple(
         _option(item, item.metadata["setting"], getattr(cls, _GROUP))
         for cls in classes
@@ -202,7 +203,7 @@ def _text(default: Any) -> str:
 
 
 def _shown(default: Any) -> str:
-    """Go programs show a default only where there is one."""
+    """Return the displayed default; Go programs show one only if it is not empty."""
     if not default:
         return ""
     if isinstance(default, timedelta):

@@ -1,7 +1,7 @@
-"""The server's settings: one frozen dataclass a concern, and `ServerConfig`, which is all of them.
+"""The server's settings: one frozen dataclass per concern, and `ServerConfig`, which is all of them.
 
-`ctx.config.tls_enable` is one attribute away, and a function that needs one concern asks for that: a `ServerConfig` is
-a `TlsSettings`. Attributes are the settings code of this server reads; the option table is made from them (`options`).
+`ctx.config.tls_enable` is one attribute away, and a function that needs one concern takes that: a `ServerConfig` is a
+`TlsSettings`. Code of this server reads attributes; the option table is built from them (`options`).
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ class ServerConfig(
     WorkspaceSettings,
     SiteSettings,
 ):
-    """Everything `run_server` needs to know. Defaults are those of a bare `coder server`."""
+    """All settings of `run_server`. Defaults are those of a bare `coder server`."""
 
     data_dir: Path = Path("~/.config/coderv2")
-    "Folder of the built-in database and of everything else the server keeps (`--global-config`)."
+    """Folder of the built-in database and of all other stored files (`--global-config`)."""
     external_auth_providers: tuple[ExternalProvider, ...] = ()
-    "From `CODER_EXTERNAL_AUTH_<n>_…`, `--external-auth-providers` or the YAML file's list of that name."
+    """Providers from `CODER_EXTERNAL_AUTH_<n>_…`, `--external-auth-providers` or the YAML file's list of that name."""
     resolved: Resolved | None = None
-    "Every option's value and source; None when the config was built by hand (tests)."
+    """Value and source of every option; None when the config was built by hand (tests)."""
 
     @property
     def data_path(self) -> Path:
-        """`data_dir` with `~` expanded."""
+        """Return `data_dir` with `~` expanded."""
         return self.data_dir.expanduser()
 
 
@@ -87,13 +87,13 @@ _FORMER_OF = {name: former for former, name in FORMER.items()}
 
 
 def effective_name(resolved: Resolved, name: str) -> str:
-    """The option whose value counts for a setting: its former name when that was given."""
+    """Return the option whose value counts for a setting: its former name if that was set."""
     former = _FORMER_OF.get(name)
     return former if former and resolved.sources[former] != "default" else name
 
 
 def struct_value(text: Any) -> Any:
-    """A struct option's value: JSON or YAML text, or what the YAML file held. Raises ValueError."""
+    """Return a structured option's value: JSON or YAML text, or the YAML file's value. Raises ValueError."""
     if not isinstance(text, str) or not text:
         return text
     try:
@@ -103,7 +103,7 @@ def struct_value(text: Any) -> Any:
 
 
 def _yaml_value(text: str) -> object:
-    import yaml  # who writes JSON does not wait for it
+    import yaml  # JSON does not need to wait for this import
 
     try:
         return yaml.safe_load(text)

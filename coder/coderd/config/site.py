@@ -1,4 +1,4 @@
-"""Settings: what clients are told, and the site as a whole."""
+"""Settings: values for clients, and the site as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.coderd.config.setting import concern, setting
 @concern(CLIENT)
 @dataclass(frozen=True, kw_only=True)
 class ClientSettings:
-    """What clients are told."""
+    """Values for clients."""
 
     ssh_hostname_prefix: str = setting(
         "coder.",
@@ -40,7 +40,7 @@ class ClientSettings:
     ssh_keygen_algorithm: str = setting(
         "ed25519",
         "SSH Keygen Algorithm",
-        "Algorithm of the Git SSH keys made for people: ed25519, ecdsa or rsa4096.",
+        "Algorithm of generated Git SSH keys: ed25519, ecdsa or rsa4096.",
         group=GENERAL,
         yaml="sshKeygenAlgorithm",
         path="ssh_keygen_algorithm",
@@ -48,7 +48,7 @@ class ClientSettings:
     web_terminal_renderer: str = setting(
         "canvas",
         "Web Terminal Renderer",
-        "What draws the web terminal: the page (dom; canvas is the same) or the graphics card (webgl).",
+        "Renderer of the web terminal: the page (dom; canvas is the same) or the graphics card (webgl).",
         yaml="webTerminalRenderer",
         path="web_terminal_renderer",
         choices=("canvas", "webgl", "dom"),
@@ -59,7 +59,7 @@ class ClientSettings:
     cli_upgrade_message: str = setting(
         "",
         "CLI Upgrade Message",
-        "What the command line tells people whose version is not the server's.",
+        "Upgrade message of a command line whose version differs from the server's.",
         yaml="cliUpgradeMessage",
         path="cli_upgrade_message?",
     )
@@ -89,7 +89,7 @@ class SiteSettings:
     terms_of_service_url: str = setting(
         "",
         "Terms of Service URL",
-        "URL of terms that people are pointed to where they sign in.",
+        "URL of terms of service, linked from the sign-in page.",
         yaml="termsOfServiceURL",
         path="terms_of_service_url?",
     )

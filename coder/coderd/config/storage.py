@@ -1,4 +1,4 @@
-"""Settings: the database and how long records are kept."""
+"""Settings: the database and retention of records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PostgresSettings:
     postgres_auth: str = setting(
         "password",
         "Postgres Auth",
-        "How to authenticate: password; awsiamrds is refused.",
+        "Authentication method: password; awsiamrds is refused.",
         env="CODER_PG_AUTH",
         yaml="pgAuth",
         path="pg_auth",
@@ -65,7 +65,7 @@ class PostgresSettings:
     cache_dir: Path = setting(
         Path("~/.cache/coder"),
         "Cache Directory",
-        "Directory for files that can be made again; it may be emptied while the server is stopped.",
+        "Directory for files that can be recreated; it may be emptied while the server is stopped.",
         env="CODER_CACHE_DIRECTORY",
         yaml="cacheDir",
         path="cache_directory",
@@ -82,7 +82,7 @@ class PostgresSettings:
 @concern(RETENTION)
 @dataclass(frozen=True, kw_only=True)
 class RetentionSettings:
-    """How long records are kept."""
+    """Retention of records."""
 
     audit_logs_retention: timedelta = setting(
         timedelta(),

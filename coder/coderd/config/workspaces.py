@@ -1,4 +1,4 @@
-"""Settings: what may be done with workspaces, and when."""
+"""Settings: limits and schedules of workspaces."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from coder.coderd.config.setting import EVERY, concern, setting
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
 class WorkspaceSettings:
-    """What may be done with workspaces."""
+    """Limits of workspaces."""
 
     disable_path_apps: bool = setting(
         False,
         "Disable Path Apps",
-        "Serve applications at hosts of their own only, and refuse those by path.",
+        "Serve applications on separate hosts only, and refuse path-based ones.",
         yaml="disablePathApps",
         path="disable_path_apps?",
         proxies=True,
@@ -25,21 +25,21 @@ class WorkspaceSettings:
     dangerous_allow_path_app_sharing: bool = setting(
         False,
         "DANGEROUS: Allow Path App Sharing",
-        "Let applications by path be shared, which lets them act as whoever opens them.",
+        "Allow sharing of path-based applications, which can then act as the user who opens them.",
         group=DANGEROUS,
         path="dangerous.allow_path_app_sharing",
     )
     dangerous_allow_path_app_site_owner_access: bool = setting(
         False,
         "DANGEROUS: Allow Site Owners to Access Path Apps",
-        "Let owners open other people's applications by path, which can then act as them.",
+        "Allow owners to open other users' path-based applications, which can then act as the owner.",
         group=DANGEROUS,
         path="dangerous.allow_path_app_site_owner_access",
     )
     disable_owner_workspace_access: bool = setting(
         False,
         "Disable Owner Workspace Access",
-        "Keep owners of the deployment out of other people's workspaces.",
+        "Deny owners of the deployment access to other users' workspaces.",
         yaml="disableOwnerWorkspaceAccess",
         path="disable_owner_workspace_exec?",
         proxies=True,
@@ -47,14 +47,14 @@ class WorkspaceSettings:
     disable_workspace_sharing: bool = setting(
         False,
         "Disable Workspace Sharing",
-        "Let nobody share a workspace with others.",
+        "Disable sharing of workspaces.",
         yaml="disableWorkspaceSharing",
         path="disable_workspace_sharing?",
     )
     allow_workspace_renames: bool = setting(
         False,
         "Allow Workspace Renames",
-        "Let people rename workspaces, which may cost data in templates that use the name.",
+        "Allow users to rename workspaces, which may lose data in templates that use the name.",
         yaml="allowWorkspaceRenames",
         path="allow_workspace_renames?",
         shown="false",
@@ -62,7 +62,7 @@ class WorkspaceSettings:
     browser_only: bool = setting(
         False,
         "Browser Only",
-        "Let people reach workspaces through the browser only, not by SSH or port forwards.",
+        "Allow access to workspaces through the browser only, not by SSH or port forwards.",
         group=NETWORKING,
         yaml="browserOnly",
         path="browser_only?",
@@ -87,7 +87,7 @@ class WorkspaceSettings:
     autobuild_poll_interval: timedelta = setting(
         timedelta(minutes=1),
         "Autobuild Poll Interval",
-        "How often schedules are looked at.",
+        "Interval at which schedules are checked.",
         yaml="autobuildPollInterval",
         path="autobuild_poll_interval",
         hidden=True,
@@ -98,12 +98,12 @@ class WorkspaceSettings:
 @concern(QUIET_HOURS)
 @dataclass(frozen=True, kw_only=True)
 class QuietHoursSettings:
-    """When workspaces may be stopped for a requirement of their template."""
+    """Hours at which workspaces may be stopped for their template's requirement."""
 
     default_quiet_hours_schedule: str = setting(
         "CRON_TZ=UTC 0 0 * * *",
         "Default Quiet Hours Schedule",
-        "When workspaces may be stopped for a template's requirement.",
+        "Hours at which workspaces may be stopped for a template's requirement.",
         env="CODER_QUIET_HOURS_DEFAULT_SCHEDULE",
         yaml="defaultQuietHoursSchedule",
         path="user_quiet_hours_schedule.default_schedule",
@@ -111,7 +111,7 @@ class QuietHoursSettings:
     allow_custom_quiet_hours: bool = setting(
         True,
         "Allow Custom Quiet Hours",
-        "Let people choose the hours in which required stops happen.",
+        "Allow users to choose the hours of required stops.",
         yaml="allowCustomQuietHours",
         path="user_quiet_hours_schedule.allow_user_custom",
     )

@@ -1,4 +1,4 @@
-"""What the HTTP application is made of. A new noun is one module with `blueprint` and one line in `BLUEPRINTS`."""
+"""Blueprints of the HTTP application. A new noun is one module with `blueprint` and one line in `BLUEPRINTS`."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     external_auth.blueprint,
     scim.blueprint,
     swagger.blueprint,
-    # last: takes what nobody else wants
+    # last: takes all remaining paths
     dashboard_files.blueprint,
 )

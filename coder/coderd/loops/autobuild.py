@@ -1,5 +1,5 @@
-"""Starts, stops, puts to sleep and deletes workspaces when they are due (`services/workspaces/autobuilds.py`), tells
-people before a stop (`services/workspaces/autostop_reminders.py`).
+"""Loop that starts, stops, deletes and makes dormant the workspaces that are due (`services/workspaces/autobuilds.py`),
+and notifies owners before a stop (`services/workspaces/autostop_reminders.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     rest = ctx.config.autobuild_poll_interval.total_seconds()
     await run_loop(ctx, "autobuild", turn, first_rest=rest, failed_rest=rest)
 

@@ -1,4 +1,4 @@
-"""Replaces signing keys that are a month old, by `services/foundation/signing_keys.py`."""
+"""Loop that replaces signing keys that are a month old, by `services/foundation/signing_keys.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = timedelta(minutes=10)
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     await run_loop(ctx, "key_rotation", turn, failed_rest=EVERY.total_seconds())
 
 

@@ -1,4 +1,4 @@
-"""Writes when workspaces were last used, by `services/activity/last_use.py`; once more when the server stops."""
+"""Loop that writes the last use of workspaces, by `services/activity/last_use.py`; once more when the server stops."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST_WORDS = 2.0
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     try:
         await run_loop(ctx, "last use", turn, first_rest=EVERY, failed_rest=EVERY)
     finally:

@@ -1,4 +1,4 @@
-"""Sends queued messages: at once when one is queued, and again when a try is due, by
+"""Loop that sends queued messages: immediately, and again when a retry is due, by
 `services/notifications/notification_delivery.py`.
 """
 
@@ -17,7 +17,7 @@ FAILED_REST = 60.0
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     await run_loop(ctx, "notifications", turn, failed_rest=FAILED_REST, channel=QUEUED)
 
 

@@ -1,4 +1,5 @@
-"""Reconciles prebuilt workspaces with their presets, by `services/workspaces/prebuild_reconciliation.py`."""
+"""Loop that creates and deletes prebuilt workspaces until every preset has its number, by
+`services/workspaces/prebuilds.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     rest = ctx.config.workspace_prebuilds_reconciliation_interval.total_seconds()
     await run_loop(ctx, "prebuilds", turn, first_rest=rest, failed_rest=rest)
 

@@ -1,4 +1,4 @@
-"""Looks at workspace proxies every minute, by `services/proxies/proxy_health.py`."""
+"""Loop that polls workspace proxies every minute, by `services/proxies/proxy_health.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     rest = ctx.config.proxy_health_interval.total_seconds()
     await run_loop(ctx, "proxy_health", turn, first_rest=rest, failed_rest=rest)
 

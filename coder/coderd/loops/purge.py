@@ -1,4 +1,4 @@
-"""Forgets what is too old, by `services/site/retention.py`."""
+"""Loop that deletes old records, by `services/site/retention.py`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ EVERY = timedelta(minutes=10)
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     await run_loop(ctx, "purge", turn, failed_rest=EVERY.total_seconds())
 
 
 async def turn(ctx: Context, log: Logger) -> float:
-    gone = await purge_due(ctx)
-    if any(gone.values()):
-        log.info("old rows were purged", **gone)
+    deleted = await purge_due(ctx)
+    if any(deleted.values()):
+        log.info("old rows were purged", **deleted)
     return EVERY.total_seconds()

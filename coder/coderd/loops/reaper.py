@@ -1,6 +1,4 @@
-"""Ends jobs nobody works on any more, and forgets daemons nobody has seen for a week, by
-`services/provisioning/reaping.py`.
-"""
+"""Loop that ends jobs of lost daemons, and deletes daemons unseen for a week, by `services/provisioning/reaping.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     rest = ctx.config.job_hang_detector_interval.total_seconds()
     await run_loop(ctx, "reaper", turn, failed_rest=rest)
 

@@ -1,4 +1,4 @@
-"""Sends the weekly report on failed builds, by `services/workspaces/builds/build_reports.py`."""
+"""Loop that sends the weekly report on failed builds, by `services/workspaces/build_reports.py`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LOOK = timedelta(minutes=15)
 
 
 async def run(ctx: Context) -> None:
-    """Runs until cancelled."""
+    """Run until cancelled."""
     await run_loop(ctx, "reports", turn, failed_rest=LOOK.total_seconds())
 
 
 async def turn(ctx: Context, log: Logger) -> float:
-    told = await report(ctx)
-    if told:
-        log.info("failed builds were reported", readers=told)
+    notified = await report(ctx)
+    if notified:
+        log.info("failed builds were reported", readers=notified)
     return LOOK.total_seconds()

@@ -1,7 +1,7 @@
-"""What every loop shares: rest, take a turn, survive a turn that fails, until the server stops.
+"""Common code of loops: rest, run a turn, survive a failed turn, until the server stops.
 
-A loop is a name and a turn. The turn does what is due, says in the log what it did, and returns how long to rest; what
-is due and how it is done is a service's business. A channel of the database can end a rest early.
+A loop is a name and a turn. The turn does the due work, logs it, and returns the seconds to rest; the due work itself
+is in a service. A channel of the database can end a rest early.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 Turn = Callable[["Context", Logger], Awaitable[float]]
-"""Does what is due; returns seconds until the next turn."""
+"""Does the due work; returns seconds until the next turn."""
 Wake = Callable[[], Awaitable[object]]
 
 
 async def run_loop(
     ctx: Context, name: str, turn: Turn, *, first_rest: float = 0.0, failed_rest: float, channel: str = ""
 ) -> None:
-    """Runs until cancelled. `failed_rest`: seconds to wait after a turn that raised."""
+    """Run until cancelled. `failed_rest`: seconds to wait after a turn that raised."""
     log = ctx.log.bind(loop=name)
     rest = first_rest
     async with _wake_of(ctx, channel) as wake:
@@ -35,7 +35,7 @@ async def run_loop(
             try:
                 rest = await turn(ctx, log)
             except Exception as error:
-                # The database may be away for a moment; what is due stays due.
+                # The database may be down for a moment; the work stays due.
                 log.error("a turn failed", error=error)
                 rest = failed_rest
 

@@ -1,10 +1,10 @@
-"""Clients whose stream was lost without a goodbye.
+"""Clients whose stream was lost without a graceful disconnect.
 
-Their tunnels go on for as long as agents hear from them: a server that is away, or out of a client's reach, costs
-nobody a connection. But the right to a tunnel may end meanwhile, and then nothing is left that could be cut. So whoever
-is lost is watched on: the session, and the permission to enter what it had tunnels to. When either goes, and at the
-latest after an hour, its agents are told to forget it; not those to which it asked for a tunnel anew meanwhile, for
-then whoever serves it answers for it. In memory only: a server that is started anew watches nobody.
+Their tunnels stay up for as long as agents use them: a server that is down, or unreachable for a client, costs no
+connection. But permission for a tunnel may end meanwhile, without a stream that could be cut. So lost clients are
+watched further: the session, and the permission to enter the agents of their tunnels. When either ends, and at the
+latest after an hour, the agents are notified to drop the client; except those to which it requested a new tunnel
+meanwhile, whose server is responsible for it. In memory only: a restarted server watches no client.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 LOOK_EVERY = 60.0
-"""Seconds between looks at permissions; the end of a session is heard of at once."""
+"""Seconds between checks of permissions; the end of a session is notified immediately."""
 PATIENCE = 3600.0
-"""Seconds after which a client that did not come back loses its tunnels."""
+"""Seconds after which a client that did not reconnect loses its tunnels."""
 MOST = 4096
-"""Watched at once; beyond it the one that is away longest loses its tunnels."""
+"""Maximum of watched clients; beyond it the longest absent one loses its tunnels."""
 
 IsShutOut = Callable[[Iterable[UUID]], Awaitable[bool]]
-"""May the client no longer enter one of these agents?"""
+"""Returns whether the client may no longer enter one of these agents."""
 
 _log = get_logger("rpc_endpoints")
 
 
 class AbsentClients:
-    """Those of one server process. Made once, see `Context.part`."""
+    """Absent clients of one server process. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._watched: dict[UUID, tuple[trio.CancelScope, list[UUID]]] = {}
 
     def watch(self, peer: UUID, caller: Caller, agents: Iterable[UUID], is_shut_out: IsShutOut) -> None:
-        """A client of `caller` was lost and had tunnels to `agents`; again, perhaps, before the last was settled."""
+        """Watch a lost client of `caller` with tunnels to `agents`; possibly again, before the last loss was
+        settled."""
         all_agents = {*agents, *self._forget(peer)}
         if len(self._watched) >= MOST:
             oldest = next(iter(self._watched))
@@ -56,7 +57,7 @@ class AbsentClients:
         self._ctx.nursery.start_soon(self._watch, peer, scope, caller, partial(is_shut_out, sorted(all_agents)))
 
     def _forget(self, peer: UUID) -> list[UUID]:
-        """Watches it no longer; the agents it was watched for."""
+        """Stop watching; return the agents it was watched for."""
         watched = self._watched.pop(peer, None)
         if watched is None:
             return []
@@ -69,7 +70,7 @@ class AbsentClients:
         with scope:
             with trio.move_on_after(PATIENCE):
                 await self._until_shut_out(caller, is_shut_out)
-            if self._watched.get(peer, (None,))[0] is scope:  # else it was lost again in this very moment
+            if self._watched.get(peer, (None,))[0] is scope:  # otherwise it was lost again at this very moment
                 self._ctx.part(Coordinator).revoke(peer, self._watched.pop(peer)[1])
 
     async def _until_shut_out(self, caller: Caller, is_shut_out: Callable[[], Awaitable[bool]]) -> None:
@@ -83,7 +84,7 @@ class AbsentClients:
     async def _keep_looking(
         self, sessions: SessionRegistry, opened: OpenSession, is_shut_out: Callable[[], Awaitable[bool]]
     ) -> None:
-        """The first look is now: the session may have ended before notices of it could be heard."""
+        """Check repeatedly, first now: the session may have ended before its notices could be received."""
         rights = self._ctx.part(RightsChanges)
         while True:
             changed = rights.next_change()
@@ -92,7 +93,7 @@ class AbsentClients:
                 if await is_shut_out():
                     opened.end()
             except Exception as error:
-                # A database that is away for a moment ends nothing.
+                # A short outage of the database ends no session.
                 _log.warn("the permissions of a client that is away could not be looked at", error=error)
             with trio.move_on_after(LOOK_EVERY):
                 await trio.sleep(PAUSE)

@@ -1,7 +1,7 @@
 """The link of agents: `GET /api/v2/workspaceagents/me/rpc` (docs/protocol/rpc.md#agents).
 
-Both services share one session. Their calls are `services/agents/agent_api` and `services/network/tailnet_rpc.py`;
-whether the agent is still there is `services/agents/agent_connections.py`.
+Both services share one session: `services/agents/agent_rpc.py` and `services/network/tailnet_rpc.py`;
+`services/agents/agent_connections.py` tracks the agent's presence.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ def register(table: EndpointTable) -> None:
 
 
 async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
-    """Serves one agent until it leaves, falls silent, or would not be let in again."""
+    """Serve one agent until it disconnects, times out, or loses its authorization."""
     request = upgrade.request
-    shown = authenticate_agent(ctx, request.credentials)
-    place = await counted(shown, lambda found: f"agent {found.agent.id}", upgrade.count)
+    authentication = authenticate_agent(ctx, request.credentials)
+    agent = await counted(authentication, lambda found: f"agent {found.agent.id}", upgrade.count)
     version = agent_api_version(request, "2.0")
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)
-    peer = TailnetPeer(place.agent.id, AgentAccess(place.agent.id), owner=workspace_owner(place.workspace_id))
-    handlers = {**AgentService(ctx, place).handlers(), **TailnetService(ctx, peer).handlers()}
+    peer = TailnetPeer(agent.agent.id, AgentAccess(agent.agent.id), owner=workspace_owner(agent.workspace_id))
+    handlers = {**AgentService(ctx, agent).handlers(), **TailnetService(ctx, peer).handlers()}
     async with open_session(websocket, role="server") as session:
         if is_agent:
-            _log.info("an agent connected", agent=place.agent.id, workspace=place.workspace_name, version=version)
-            async with monitored(ctx, place, session, version):
+            _log.info("an agent connected", agent=agent.agent.id, workspace=agent.workspace_name, version=version)
+            async with monitored(ctx, agent, session, version):
                 await _serve(ctx, session, handlers)
-            _log.info("an agent left", agent=place.agent.id, reason=session.reason)
+            _log.info("an agent left", agent=agent.agent.id, reason=session.reason)
         else:
-            async with watched(ctx, place, session):
+            async with watched(ctx, agent, session):
                 await _serve(ctx, session, handlers)
 
 

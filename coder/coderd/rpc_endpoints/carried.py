@@ -1,6 +1,6 @@
-"""A link opened without an upgrade: the handler sees an ordinary request for one and gets a carried stream.
+"""Links opened without an upgrade: the handler sees an ordinary request for one and gets a carried stream.
 
-The request names the protocol in `Coder-Carry`, because `Upgrade` would have been taken away on its way here.
+The request names the protocol in `Coder-Carry`, because a proxy on the way would have removed `Upgrade`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _HOP_BY_HOP = {"upgrade", "connection", "sec-websocket-accept"}
 
 
 def is_carried(request: UpgradeRequest) -> bool:
-    """Whether the request asks for a carried stream instead of an upgrade."""
+    """Return whether the request is for a carried stream instead of an upgrade."""
     return request.method == "POST" and CARRY.lower() in request.headers
 
 
 class CarriedUpgrade(Upgrade):
-    """Accepting answers 200 with the stream's id; what follows is what would have followed a 101."""
+    """Upgrade that answers 200 with the stream's id; the following bytes are those after a 101."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class CarriedUpgrade(Upgrade):
         self._stream = carried
 
     async def end(self) -> None:
-        """The handler has returned: what it said is still delivered, nothing more."""
+        """End the stream after the handler has returned: pending output is still delivered."""
         if self._carried is not None:
             await trio.aclose_forcefully(self._carried)
 

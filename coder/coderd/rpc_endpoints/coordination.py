@@ -1,6 +1,6 @@
-"""The links of clients: `{agent}/coordinate` for one agent, `/tailnet` for all agents one may use.
+"""The links of clients: `{agent}/coordinate` for one agent, `/tailnet` for all agents of a user.
 
-Checks and their order are docs/protocol/rpc.md#clients. What is served is `services/network/tailnet_rpc.py`.
+Checks and their order are docs/protocol/rpc.md#clients. `services/network/tailnet_rpc.py` implements the service.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 
 PING_INTERVAL = 15.0
 PING_TIMEOUT = 15.0
-"Liveness of client links by WebSocket pings (docs/protocol/rpc.md#websocket)."
+"""Timeout of client links by WebSocket pings (docs/protocol/rpc.md#websocket)."""
 LOOK_EVERY = 15.0
-"Seconds between looks at whether a client may still enter what it has tunnels to; changes of rights are told."
+"""Seconds between checks of permission for a client's tunnels; changes of rights are notified."""
 
 ENTER = "workspace:ssh"
 FOLLOW = ("workspace:read", "workspace:ssh")
-"Of which a key needs one: watching workspaces, or connections to their agents."
+"""Alternative scopes of a key: watching workspaces, or connections to their agents."""
 _NO_AGENT = "Agent doesn't exist with that id, or you do not have access to it."
 _log = get_logger("rpc_endpoints")
 
@@ -72,7 +72,7 @@ def register(table: EndpointTable) -> None:
 
 
 async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
-    """`GET /api/v2/workspaceagents/{agent}/coordinate`."""
+    """Serve `GET /api/v2/workspaceagents/{agent}/coordinate`."""
     request = upgrade.request
     await _require_database(ctx)
     caller = await sign_in(ctx, upgrade)
@@ -94,7 +94,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
 
 
 async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
-    """`GET /api/v2/tailnet`."""
+    """Serve `GET /api/v2/tailnet`."""
     request = upgrade.request
     await _require_database(ctx)
     caller = await sign_in(ctx, upgrade)
@@ -127,24 +127,24 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
 
 
 async def sign_in(ctx: Context, upgrade: Upgrade) -> Caller:
-    """The caller, counted. Raises Unauthenticated, RateLimited."""
+    """Return the caller, counted. Raises Unauthenticated, RateLimited."""
     return await counted(authenticate(ctx, upgrade.request.credentials), lambda caller: caller, upgrade.count)
 
 
 async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
-    """Whether `subject` may open connections to this agent (of a newest build)."""
-    place = await find_agent_place(ctx, agent_id)
-    return place is not None and may(subject, "ssh", agent_resource(place))
+    """Return whether `subject` may open connections to this agent (of a newest build)."""
+    agent = await find_agent_place(ctx, agent_id)
+    return agent is not None and may(subject, "ssh", agent_resource(agent))
 
 
 def _require_programs(ctx: Context) -> None:
-    """Where only browsers are let in (`--browser-only`), nobody gets a place in the overlay."""
+    """Refuse every client where only browsers are allowed (`--browser-only`)."""
     if ctx.config.browser_only:
         raise Conflict("Non-browser connections are disabled for your deployment.")
 
 
 async def _require_database(ctx: Context) -> None:
-    """Clients tell a server that lost its database from one that refuses them by this very text."""
+    """Refuse clients while the database is down. They recognize a server that lost its database by this very text."""
     try:
         await ping_database(ctx)
     except Exception as error:
@@ -159,7 +159,7 @@ def _agent_id(text: str) -> UUID:
 
 
 async def _peer_id(ctx: Context, request: UpgradeRequest, caller: Caller) -> tuple[UUID, ResumeBinding]:
-    """A new one, or that of a token. Our clients show it in a header, for addresses end up in logs."""
+    """Return a new id, or that of a token. Our clients send it in a header, because addresses end up in logs."""
     session = ResumeBinding(caller.user.id, caller.key.id)
     token = request.headers.get(RESUME_HEADER.lower(), "") or request.first("resume_token")
     resumed = await resume_tokens.read_untrusted(ctx, token, session) if token else None
@@ -170,7 +170,7 @@ async def _peer_id(ctx: Context, request: UpgradeRequest, caller: Caller) -> tup
 
 
 async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Caller, reached: set[UUID]) -> None:
-    """Serves one client until it leaves, falls silent, is signed out or shut out, or the server stops.
+    """Serve one client until it disconnects, times out, loses its session or permission, or the server stops.
 
     `reached` are the agents it may have tunnels to.
     """
@@ -187,7 +187,7 @@ def _watcher(ctx: Context, peer_id: UUID, caller: Caller) -> LeftBehind:
 
 
 async def _subject_now(ctx: Context, caller: Caller) -> Subject | None:
-    """The caller with the rights of this moment, which a link may outlive; None for a session that has ended."""
+    """Return the caller with current rights, which a link may outlive; None for an ended session."""
     try:
         key, user = await recognize(ctx, caller.credentials)
     except Unauthenticated:
@@ -196,13 +196,13 @@ async def _subject_now(ctx: Context, caller: Caller) -> Subject | None:
 
 
 async def _is_shut_out(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> bool:
-    """May the caller no longer enter one of these agents? Those of older builds have no say."""
+    """Return whether the caller may no longer enter one of these agents. Agents of older builds do not count."""
     subject = await _subject_now(ctx, caller)
     if subject is None:
-        return False  # the session tells
+        return False  # the session notifies
     for agent_id in list(reached):
-        place = await find_agent_place(ctx, agent_id)
-        if place is not None and not may(subject, "ssh", agent_resource(place)):
+        agent = await find_agent_place(ctx, agent_id)
+        if agent is not None and not may(subject, "ssh", agent_resource(agent)):
             return True
     return False
 
@@ -228,7 +228,7 @@ async def _serve_open(
 
 
 class ClientConnection:
-    """How one client's WebSocket ends: the close code says why."""
+    """Client's WebSocket and its close code, which gives the reason."""
 
     def __init__(self, websocket: WebSocketStream, cut: Callable[[], None] = lambda: None) -> None:
         self._websocket = websocket
@@ -237,7 +237,7 @@ class ClientConnection:
         self.reason = ""
 
     async def keep_pinging(self, session: Session) -> None:
-        """Closes the session of a client that does not answer."""
+        """Close the session of a client that does not answer pings."""
         while True:
             await trio.sleep(PING_INTERVAL)
             if not await self._websocket.ping(PING_TIMEOUT):
@@ -253,19 +253,19 @@ class ClientConnection:
     async def leave_when_shut_out(
         self, session: Session, is_shut_out: Callable[[], Awaitable[bool]], rights: RightsChanges
     ) -> None:
-        """Sharing ends, roles are taken: a tunnel that is open already must not go on."""
+        """Close the session when permission ends: an open tunnel must not outlive a revoked share or role."""
         changed = rights.next_change()
         while True:
             with trio.move_on_after(LOOK_EVERY):
                 await changed.wait()
             changed = rights.next_change()
             try:
-                gone = await is_shut_out()
+                revoked = await is_shut_out()
             except Exception as error:
-                # A database that is away for a moment ends nothing.
+                # A short outage of the database ends no session.
                 _log.warn("a client's permissions could not be looked at", error=error)
-                gone = False
-            if gone:
+                revoked = False
+            if revoked:
                 await self._shut_out(session, "no longer allowed")
             await trio.sleep(min(PAUSE, LOOK_EVERY))
 
@@ -273,7 +273,7 @@ class ClientConnection:
         # A client that is merely lost keeps its tunnels for as long as it uses them.
         self._cut()
         self.code, self.reason = CLOSE_CODE, reason
-        # First the WebSocket: ending the session alone would close it as if all were well.
+        # The WebSocket first: ending the session alone would close it with a normal code.
         await self._websocket.close(self.code, self.reason)
         session.close(self.reason)
 

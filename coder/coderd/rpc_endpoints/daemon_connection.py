@@ -1,4 +1,4 @@
-"""What a provisioner daemon calls, answered: jobs handed over, reports taken, module archives up and down."""
+"""Calls of provisioner daemons: assignment of jobs, reports, upload and download of module archives."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 MAX_FILE = 20 << 20
-"""Bytes of an archive of modules, and of one piece of it (ours)."""
+"""Ours: bytes of a module archive, and of one piece of it."""
 MAX_PIECE = 2 << 20
 _LONG_POLL = 5.0
-"""Seconds the deprecated AcquireJob waits for work."""
+"""Seconds the deprecated AcquireJob waits for a job."""
 
 _log = get_logger("provisioners")
 
 
 class DaemonConnection:
-    """The calls of one connected daemon."""
+    """Calls of one connected daemon."""
 
     def __init__(self, ctx: Context, worker: Worker, require_right: RequireRight) -> None:
         self._ctx = ctx
@@ -47,16 +47,16 @@ class DaemonConnection:
         self._require_right = require_right
         self._queue: JobQueue = ctx.part(JobQueue)
         self.asked = trio.Event()
-        "Set by the first request for work."
+        """Set by the first request for work."""
         self.job_ended = trio.Event()
-        "Set by the first report that ends a job."
+        """Set by the first report that ends a job."""
 
     @property
     def worker(self) -> Worker:
         return self._worker
 
     def handlers(self) -> Handlers:
-        """By full RPC name."""
+        """Return the handlers by full RPC name."""
         pb = provisionerd_pb2
         return {
             f"{PROVISIONER_DAEMON}AcquireJob": Unary(self._acquire, pb.Empty),
@@ -73,7 +73,7 @@ class DaemonConnection:
         self, service: Callable[[Context, Worker, Any], Awaitable[Any]], request: type[Message], *, ends: bool = False
     ) -> Unary:
         async def answer(message: Message) -> Message:
-            # Shielded: a report that arrived is recorded, even when the connection breaks meanwhile.
+            # Shielded: a received report is recorded, even when the connection breaks meanwhile.
             with trio.CancelScope(shield=True):
                 reply = await service(self._ctx, self._worker, message)
             if ends:
@@ -83,7 +83,7 @@ class DaemonConnection:
         return Unary(answer, request)
 
     async def _acquire_with_cancel(self, call: ServerCall[Any, Any]) -> None:
-        """One job, or an empty message once the daemon cancels; a job in hand is sent even then."""
+        """Send one job, or an empty message once the daemon cancels; an acquired job is sent even then."""
 
         async def deliver(message: provisionerd_pb2.AcquiredJob) -> None:
             await call.send(message)
@@ -96,7 +96,7 @@ class DaemonConnection:
     async def _hand_over(
         self, deliver: Callable[[provisionerd_pb2.AcquiredJob], Awaitable[None]], call: ServerCall[Any, Any]
     ) -> bool:
-        """Waits for a job and delivers it; True when the daemon canceled first."""
+        """Wait for a job and deliver it; True when the daemon canceled first."""
         while True:
             held: list[JobRow] = []
             try:
@@ -115,7 +115,7 @@ class DaemonConnection:
                 await self._give_up(held)
 
     async def _wait_for_job(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
-        """Raises what the daemon's right does."""
+        """Acquire a job. Raises the errors of the daemon's authorization."""
         self.asked.set()
         with single_failure():
             await self._job_or_cancel(call, held)
@@ -127,7 +127,7 @@ class DaemonConnection:
                 try:
                     await call.receive()
                 except (trio.EndOfChannel, RpcError):
-                    pass  # it sends no more: it does not want the job either
+                    pass  # it sends no more, so it takes no job either
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(stop_on_cancel)
@@ -135,9 +135,9 @@ class DaemonConnection:
             nursery.cancel_scope.cancel()
 
     async def _describe(self, job: JobRow) -> provisionerd_pb2.AcquiredJob | None:
-        """What the daemon gets; None after a job that cannot be handed out was failed."""
+        """Return the job for the daemon; None after failing a job that cannot be assigned."""
         try:
-            await self._require_right()  # may have gone while the job was taken
+            await self._require_right()  # may have been revoked while the job was acquired
             return await acquired_jobs.describe_job(self._ctx, job)
         except Refusal as error:
             reason = f"request job was invalidated: {error.message}"
@@ -148,13 +148,13 @@ class DaemonConnection:
         return None
 
     async def _give_up(self, held: list[JobRow]) -> None:
-        # The daemon never got these: nobody would ever finish them.
+        # The daemon never received these: they would never finish.
         with trio.move_on_after(10, shield=True):
             for job in held:
                 await job_endings.abandon_job(self._ctx, job.id, CANCELED_BY_BREAK)
 
     async def _acquire(self, _request: provisionerd_pb2.Empty) -> provisionerd_pb2.AcquiredJob:
-        """The deprecated long poll: an empty job after 5 s."""
+        """Serve the deprecated long poll: an empty job after 5 s."""
         held: list[JobRow] = []
         try:
             with trio.move_on_after(_LONG_POLL):
@@ -166,7 +166,7 @@ class DaemonConnection:
             await self._give_up(held)
 
     async def _upload(self, call: ServerCall[Any, Any]) -> None:
-        """Module archives of an import, in pieces."""
+        """Receive module archives of an import, in pieces."""
         header = (await call.receive()).data_upload
         if header.upload_type != provisioner_pb2.UPLOAD_TYPE_MODULE_FILES:
             raise RpcError(0, "unsupported file upload type")
@@ -174,9 +174,9 @@ class DaemonConnection:
             raise RpcError(0, f"file size {header.file_size} is over the limit of {MAX_FILE}")
         await module_files.require_running_import(self._ctx, self._worker)
         files = self._ctx.part(ModuleFiles)
-        with files.receiving(self._worker) as came, contextlib.ExitStack() as unless_kept:
+        with files.receiving(self._worker) as progress, contextlib.ExitStack() as unless_kept:
             content = unless_kept.enter_context(tempfile.TemporaryFile(prefix="coder-modules-"))
-            await _receive_pieces(call, header, content, came)
+            await _receive_pieces(call, header, content, progress)
             await module_files.require_running_import(self._ctx, self._worker)
             files.put(self._worker, header.data_hash, content, self)
             unless_kept.pop_all()
@@ -186,7 +186,7 @@ class DaemonConnection:
     async def _download(
         self, request: provisionerd_pb2.FileRequest, send: Callable[[Message], Awaitable[None]]
     ) -> None:
-        """Module archives for builds, in pieces."""
+        """Send module archives for builds, in pieces."""
         try:
             file = await module_files.find_module_file(self._ctx, self._worker, request.file_id)
         except Refusal as error:
@@ -210,9 +210,9 @@ async def _receive_pieces(
     call: ServerCall[Any, Any],
     header: provisioner_pb2.DataUpload,
     target: BinaryIO,
-    came: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> None:
-    """Writes the pieces in their order, checked against what the header promised. Raises RpcError."""
+    """Write the pieces in order, checked against the header. Raises RpcError."""
     size, digest = 0, hashlib.sha256()
     for number in range(header.chunks):
         try:
@@ -225,7 +225,7 @@ async def _receive_pieces(
         size += len(piece.data)
         if size > header.file_size:
             raise RpcError(0, "the upload is longer than announced")
-        came(len(piece.data))
+        progress(len(piece.data))
         digest.update(piece.data)
         await trio.to_thread.run_sync(target.write, piece.data)
     if size != header.file_size or digest.digest() != header.data_hash:

@@ -1,11 +1,11 @@
-"""Two ends of a byte stream inside this process, for links whose other end is our own (built-in daemons)."""
+"""In-process byte stream with two ends, for links whose other end is our own (built-in daemons)."""
 
 from __future__ import annotations
 
 import trio
 
 _CHUNKS = 64
-# Writes in flight per direction; a writer then waits. Ours: a yamux window is a few of them.
+# Ours: writes in flight per direction; a further writer waits. A yamux window is a few of them.
 
 
 class PipeEnd(trio.abc.HalfCloseableStream):
@@ -46,6 +46,6 @@ class PipeEnd(trio.abc.HalfCloseableStream):
 
 
 def stream_pair() -> tuple[PipeEnd, PipeEnd]:
-    """Both ends of a new pipe."""
-    there, here = trio.open_memory_channel[bytes](_CHUNKS), trio.open_memory_channel[bytes](_CHUNKS)
-    return PipeEnd(there[0], here[1]), PipeEnd(here[0], there[1])
+    """Return both ends of a new pipe."""
+    outgoing, incoming = trio.open_memory_channel[bytes](_CHUNKS), trio.open_memory_channel[bytes](_CHUNKS)
+    return PipeEnd(outgoing[0], incoming[1]), PipeEnd(incoming[0], outgoing[1])

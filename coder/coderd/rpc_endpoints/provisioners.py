@@ -1,8 +1,8 @@
 """The link of provisioner daemons: yamux and dRPC over a WebSocket, or over a pipe for built-in daemons.
 
 The checks before the upgrade and their order are docs/protocol/rpc.md#daemons; the calls are
-docs/protocol/provisioners.md#calls. What the calls do is `services/provisioning/daemon_calls.py`. A link that ends
-leaves the daemon's running job alone: the daemon comes back and goes on, or the reaper ends the job.
+docs/protocol/provisioners.md#calls, implemented by `services/provisioning/daemon_calls.py`. The end of a link leaves
+the daemon's running job alone: the daemon reconnects and continues, or the reaper ends the job.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 256 * 1024
 """Bytes of one WebSocket message on this link (docs/protocol/rpc.md#websocket)."""
 REVOKED_GRACE = 10.0
-"""Seconds a daemon that lost its right gets to end its job (ours): what it made must not be forgotten."""
+"""Ours: seconds a daemon with revoked authorization gets to finish its job, whose results must not be lost."""
 _LEAVING = 5.0
-"""Seconds the database gets to take down that a daemon left."""
+"""Seconds the database gets to record that a daemon disconnected."""
 
 _PSK = "coder-provisioner-daemon-psk"
 
@@ -60,7 +60,7 @@ _log = get_logger("provisioners")
 
 
 def register(table: EndpointTable) -> None:
-    """Adds this module's link."""
+    """Add this module's link."""
     table.add(
         "/api/v2/organizations/{organization}/provisionerdaemons/serve",
         serve_provisioner,
@@ -71,7 +71,7 @@ def register(table: EndpointTable) -> None:
 
 
 async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
-    """`GET /api/v2/organizations/{organization}/provisionerdaemons/serve`."""
+    """Serve `GET /api/v2/organizations/{organization}/provisionerdaemons/serve`."""
     request = upgrade.request
     if request.headers.get(_PSK, ""):
         await upgrade.count(None, guess=True)
@@ -86,7 +86,7 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
         version=request.headers.get("x-coder-build-version", ""),
         api_version=version,
     )
-    await upgrade.require_handshake()  # what is no link leaves nobody in the list
+    await upgrade.require_handshake()  # an invalid handshake must not create a daemon
     worker = await daemon_registration.register(ctx, organization, admission, introduction)
     try:
         websocket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, binary_only=True)
@@ -101,7 +101,7 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
 
 
 async def _admit(ctx: Context, upgrade: Upgrade) -> _Admitted:
-    """The organization, who may work for it, and by which programs. Raises Invalid, Forbidden, NotFound."""
+    """Return the organization, the daemon's identity and its provisioners. Raises Invalid, Forbidden, NotFound."""
     request = upgrade.request
     organization = await daemon_admission.find_organization(ctx, upgrade.params["organization"])
     tags = _read_tags(request.query.get("tag", []))
@@ -117,7 +117,7 @@ async def _admit(ctx: Context, upgrade: Upgrade) -> _Admitted:
             tags=tags,
         ),
     )
-    if organization is None:  # not before: what there is, is nothing for whoever is not let in
+    if organization is None:  # not before: an unauthorized caller must not learn which organizations exist
         raise NotFound
     return organization.id, admission, kinds
 
@@ -127,9 +127,9 @@ def _who(admitted: _Admitted) -> Caller | str:
     return admission.caller or f"provisioner key {admission.key_id}"
 
 
-def _read_tags(given: Sequence[str]) -> dict[str, str]:
+def _read_tags(values: Sequence[str]) -> dict[str, str]:
     tags = {}
-    for text in given:
+    for text in values:
         pair = parse_tag(text)
         if pair is None:
             raise Invalid(f'Invalid format for tag "{text}". Key and value must be separated with =.')
@@ -137,13 +137,13 @@ def _read_tags(given: Sequence[str]) -> dict[str, str]:
     return tags
 
 
-def _read_kinds(given: Sequence[str]) -> list[str]:
-    if not given:
+def _read_kinds(values: Sequence[str]) -> list[str]:
+    if not values:
         raise Invalid("The provisioner query parameter must be specified.")
-    for kind in given:
+    for kind in values:
         if kind not in PROVISIONERS:
             raise Invalid(f'Unknown provisioner type "{kind}"')
-    return list(given)
+    return list(values)
 
 
 def _read_version(request: UpgradeRequest) -> str:
@@ -158,7 +158,7 @@ def _read_version(request: UpgradeRequest) -> str:
 async def connect_built_in(
     ctx: Context, name: str, kinds: Sequence[str], tags: dict[str, str] | None = None
 ) -> AsyncIterator[Session]:
-    """A session for a daemon inside this process, with the very handlers external ones get."""
+    """Return a session for a daemon inside this process, with the same handlers as external ones."""
     admission = DaemonAdmission(normalize_tags(NIL_OWNER, tags), BUILT_IN_KEY)
     introduction = Introduction(name, list(kinds), BUILD_VERSION, PROVISIONER_API_VERSION)
     try:
@@ -167,18 +167,18 @@ async def connect_built_in(
             raise LookupError("there is no default organization")
         worker = await daemon_registration.register(ctx, organization.id, admission, introduction)
     except Exception as error:
-        # The daemon tries again after any refusal of this kind; anything else would end it, and the server with it.
+        # The daemon retries after any refusal of this kind; anything else would end it, and the server with it.
         raise CoderError("not_registered", f"the provisioner {name} could not be registered: {error}") from error
-    ours, theirs = stream_pair()
+    server_end, daemon_end = stream_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_serve, ctx, ours, worker, admission)
-        async with open_session(theirs, role="client") as session:
+        nursery.start_soon(_serve, ctx, server_end, worker, admission)
+        async with open_session(daemon_end, role="client") as session:
             yield session
         nursery.cancel_scope.cancel()
 
 
 async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admission: DaemonAdmission) -> None:
-    """Answers the daemon until its connection ends, the server stops, or what let it in is gone."""
+    """Serve the daemon until its connection ends, the server stops, or its authorization is revoked."""
     require_right = partial(daemon_admission.ask_again, ctx, worker.offer.organization_id, admission)
     link, mesh = DaemonConnection(ctx, worker, require_right), DaemonMesh(ctx, worker)
     presence = Presence(ctx, worker)
@@ -188,7 +188,7 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
             nursery.start_soon(_keep_seen, presence, worker)
             nursery.start_soon(_end_lost_jobs, ctx, worker, link)
             if admission.key_id != BUILT_IN_KEY:
-                # A built-in daemon is stopped by its own task, after it has said how its job ended.
+                # A built-in daemon is stopped by its own task, after it has reported the end of its job.
                 nursery.start_soon(_leave_on_stop, ctx, nursery.cancel_scope)
                 nursery.start_soon(mesh.keep_measuring)
                 nursery.start_soon(_leave_when_shut_out, ctx, link, admission, require_right, nursery.cancel_scope)
@@ -219,7 +219,7 @@ async def _keep_seen(presence: Presence, worker: Worker) -> None:
         try:
             await presence.keep()
         except Exception as error:
-            # A database that is away comes back; the link must not die of it.
+            # An outage of the database is temporary; the link must survive it.
             _log.warn("the heartbeat of a provisioner was not written", daemon=worker.name, error=error)
 
 
@@ -232,7 +232,8 @@ async def _leave(presence: Presence, worker: Worker) -> None:
 
 
 async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -> None:
-    """Once per connection: a daemon that asks for work has none, so what it still holds was lost with its past life."""
+    """End the jobs a daemon lost, once per connection: a daemon that requests work has none, so its jobs belong to its
+    previous process."""
     await link.asked.wait()
     await trio.sleep(LOST_AFTER.total_seconds())
     try:
@@ -253,11 +254,11 @@ async def _leave_when_shut_out(
     require_right: RequireRight,
     scope: trio.CancelScope,
 ) -> None:
-    """Shows the daemon out when its key was deleted, or its user may not have it any more. One that works on a job gets
-    a moment to end it and to hand over the state it has."""
+    """Disconnect the daemon when its key was deleted, or its user lost permission. A daemon with a running job gets
+    time to finish it and to send the state."""
     rights = ctx.part(RightsChanges)
     next_change = rights.next_key_deleted if admission.caller is None else rights.next_change
-    changed = next_change()  # before the look: what changes during it counts
+    changed = next_change()  # before the check: a change during the check counts
     while True:
         try:
             await require_right()
@@ -265,9 +266,9 @@ async def _leave_when_shut_out(
             _log.info("a provisioner is shown out", daemon=link.worker.name, reason=error.detail)
             break
         except Unauthenticated:
-            pass  # the session tells
+            pass  # the session notifies
         except Exception as error:
-            # A database that is away for a moment ends nothing.
+            # A short outage of the database ends no session.
             _log.warn("a provisioner's right to run was not looked at", daemon=link.worker.name, error=error)
         await trio.sleep(min(PAUSE, LOOK_EVERY))
         with trio.move_on_after(LOOK_EVERY):

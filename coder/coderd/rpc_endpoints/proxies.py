@@ -1,4 +1,4 @@
-"""The link of workspace proxies: coordination with every agent, for a proxy decides by tickets who may reach which."""
+"""The link of workspace proxies: coordination with every agent, since a proxy authorizes visitors by tickets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 LOOK_EVERY = 15.0
-"""Seconds between looks at the token a proxy is connected with."""
+"""Seconds between checks of a connected proxy's token."""
 
 
 def register(table: EndpointTable) -> None:
@@ -34,11 +34,11 @@ def register(table: EndpointTable) -> None:
 
 
 async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
-    """`GET /api/v2/workspaceproxies/me/coordinate`."""
+    """Serve `GET /api/v2/workspaceproxies/me/coordinate`."""
     request = upgrade.request
     token = request.headers.get(TOKEN_HEADER.lower(), "")
-    shown = authenticate_proxy(ctx, token)
-    proxy = (await counted(shown, lambda found: f"proxy {found.row.id}", upgrade.count)).row
+    authentication = authenticate_proxy(ctx, token)
+    proxy = (await counted(authentication, lambda found: f"proxy {found.row.id}", upgrade.count)).row
     agent_api_version(request, "2.0")
     websocket = await upgrade.accept_websocket(binary_only=True)
     link = ClientConnection(websocket)
@@ -54,7 +54,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
 
 
 async def _leave_when_revoked(ctx: Context, token: str, peer_id: UUID, scope: trio.CancelScope) -> None:
-    """A proxy that was deleted, or given another token, reaches no agent any more."""
+    """Disconnect a proxy that was deleted, or whose token was replaced."""
     while True:
         await trio.sleep(LOOK_EVERY)
         try:
@@ -63,5 +63,5 @@ async def _leave_when_revoked(ctx: Context, token: str, peer_id: UUID, scope: tr
             ctx.part(Coordinator).cut(peer_id)
             scope.cancel()
         except Exception as error:
-            # A database that is away for a moment ends nothing.
+            # A short outage of the database ends no session.
             ctx.log.warn("the token of a workspace proxy could not be checked", error=error)

@@ -1,6 +1,6 @@
-"""`GET /derp`: how the embedded relay is entered, without authentication (docs/protocol/derp.md#opening).
+"""`GET /derp`: the entry of the embedded relay, without authentication (docs/protocol/derp.md#opening).
 
-Peers prove their keys inside the protocol, and packets are sealed end to end: the relay learns who talks, never what.
+Peers prove their keys inside the protocol, and packets are sealed end to end: the relay sees peers, never contents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def register(table: EndpointTable) -> None:
 
 
 async def serve_relay(ctx: Context, upgrade: Upgrade) -> None:
-    """Upgrades to DERP, raw or inside a WebSocket, and relays until the peer leaves."""
+    """Upgrade to DERP, raw or inside a WebSocket, and relay until the peer disconnects."""
     upgrade.anonymous = True
     server = ctx.part(Relay).server
     if server is None:

@@ -9,7 +9,7 @@ from coder.domain.provisioning.provisioners import explain_incompatible
 
 
 def agent_api_version(request: UpgradeRequest, default: str) -> str:
-    """The version the caller speaks. Raises InvalidFields as upstream words it."""
+    """Return the caller's version. Raises InvalidFields in upstream's words."""
     version = request.first("version") or default
     reason = explain_incompatible(version, AGENT_API_VERSION)
     if reason is not None and version.startswith("1.") and "behind" in reason:

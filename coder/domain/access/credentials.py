@@ -1,7 +1,7 @@
-"""What a request shows to prove who it is, before anything is believed: where a token is looked for, and its sentences.
+"""Credentials of a request: the places a token is read from, their order, and the refusal texts.
 
-The order is upstream's (docs/protocol/rest.md#who-asks). No database: workspace proxies read the same. Who is behind a
-token is `services/access/authentication.py`; whose page a browser says it asks for, `origins.py`.
+The order is upstream's (docs/protocol/rest.md#who-asks). No database: workspace proxies read the same.
+`services/access/authentication.py` resolves a token to its owner; `origins.py` checks the page that sent the request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIGNED_OUT = "You are signed out or your session has expired. Please sign in aga
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request shows, before anything is believed."""
+    """Credentials of a request, before any of them is verified."""
 
     token: str = ""
     from_cookie: bool = False
@@ -27,7 +27,7 @@ class Credentials:
 
     @classmethod
     def of(cls, headers: Mapping[str, str], query: Mapping[str, list[str]], remote_ip: str = "") -> Credentials:
-        """Finds the token. `headers` have lower-case names. Cookie before query before headers."""
+        """Find the token: cookie before query before headers. `headers` have lower-case names."""
         user_agent = headers.get("user-agent", "")
         cookie = headers.get("cookie", "")
         if SESSION_COOKIE in cookie:
@@ -46,7 +46,7 @@ class Credentials:
 
 
 def cookie_value(header: str, name: str) -> str:
-    """One cookie of a Cookie header; empty when absent or unreadable."""
+    """Return one cookie of a Cookie header; empty when absent or unreadable."""
     for part in header.split(";"):
         key, _, value = part.strip().partition("=")
         if key == name:

@@ -1,4 +1,5 @@
-"""Whose page a browser says it asks for: what another site's page must not do with a visitor's session.
+"""Checks of the page that sent a request, by Origin and Sec-Fetch-Site: another site's page must not use a visitor's
+session.
 
 No database: workspace proxies read the same. Obeys docs/protocol/rest.md#who-asks.
 """
@@ -11,7 +12,8 @@ from coder.domain.foundation.web_addresses import canonical_host, host_of_origin
 
 
 def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
-    """Does a browser say that another site's page asks? Its WebSockets would carry our cookies."""
+    """Return whether the browser reports that a page of another site sent the request. Its WebSockets would carry our
+    cookies."""
     origin = headers.get("origin", "")
     if not origin:
         return False
@@ -19,21 +21,22 @@ def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
 
 
 HIDDEN = "null"
-"""So say pages in a sandbox, and pages that tell no referrer."""
+"""Origin that browsers send for sandboxed pages and pages without a referrer."""
 
 
 def hides_a_stranger(site: str) -> bool:
-    """Of a page whose origin is HIDDEN the browser knows better whose it is, and says so in Sec-Fetch-Site.
+    """Return whether a page with a HIDDEN origin belongs to another site, according to Sec-Fetch-Site.
 
-    Nothing said is no proof: browsers say nothing to hosts without TLS, and older ones never do.
+    A missing header is no proof: browsers do not send it to hosts without TLS, and older ones never do.
     """
     return site not in {"same-origin", "none"}
 
 
 def near_origin(headers: Mapping[str, str], access_url: str) -> bool:
-    """Does a browser say that a page of another site asks that could have set cookies of ours, or hides whose it is?
+    """Return whether the request comes from a page of another site that could have set our cookies, or that hides its
+    site.
 
-    What such a page knows of our cookies proves nothing.
+    Such a page may know our cookies, so knowing them proves nothing.
     """
     origin = headers.get("origin", "")
     if origin == HIDDEN:
@@ -44,6 +47,7 @@ def near_origin(headers: Mapping[str, str], access_url: str) -> bool:
 
 
 def _own_hosts(headers: Mapping[str, str], access_url: str) -> set[str]:
-    """Where a page of ours may be: at the access URL, and where this request went, by the scheme of the page."""
+    """Return the hosts of our own pages: the access URL's and the one this request went to, by the scheme of the
+    page."""
     scheme = split_untrusted(headers.get("origin", "")).scheme
     return {canonical_host(headers.get("host", ""), scheme), host_of_origin(access_url)} - {""}

@@ -1,4 +1,4 @@
-"""Is a password hard enough to guess? Entropy as upstream counts it, and the sentence it answers with.
+"""Password strength: the entropy as upstream counts it, and the refusal text.
 
 entropy = log2(base ** length): `base` grows with the kinds of characters used, `length` counts neither the third and
 later of repeated characters nor the inside of runs such as abc, 123 or qwerty. Source:
@@ -23,7 +23,7 @@ _RUNS = ("0123456789", "qwertyuiop", "asdfghjkl", "zxcvbnm", "abcdefghijklmnopqr
 
 
 def explain_password(password: str) -> str:
-    """Why `password` is refused; empty when it is good."""
+    """Return why `password` is refused; empty when it is good."""
     if len(password) > MAX_LENGTH:
         return f"password must be no more than {MAX_LENGTH} characters"
     if entropy_bits(password) >= MIN_ENTROPY_BITS:
@@ -43,7 +43,7 @@ def explain_password(password: str) -> str:
 
 
 def entropy_bits(password: str) -> float:
-    """Bits an attacker has to guess, at most."""
+    """Return the upper bound of bits an attacker has to guess."""
     used = set(password)
     base = sum(len(group) for group in _GROUPS if used & group) + len(used - set().union(*_GROUPS))
     return _length(password) * math.log2(base) if base > 1 else 0.0
@@ -67,7 +67,7 @@ def _without_repeats(text: str) -> str:
 
 
 def _without_run(text: str, run: str) -> str:
-    """Characters that continue a run of two already kept from `run` do not count."""
+    """Drop the characters that continue a run of two already kept from `run`; they do not count."""
     kept: list[str] = []
     lowered = text.lower()
     matched = ""

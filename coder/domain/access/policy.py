@@ -1,8 +1,8 @@
-"""Who may do what: one pure function over tables, asked by every service.
+"""Permission checks: one pure function over tables, called by every service.
 
-The order of upstream's rules: a site grant decides; else a denial of the organization ends it, else a grant of the
-organization, of membership-with-ownership, of ownership, or of the object's access list. A key's scope can only
-narrow what its owner may do. Nothing here raises: services turn `False` into 403 or 404.
+The order is upstream's: a site grant decides; else a denial of the organization decides; else a grant of the
+organization, of membership with ownership, of ownership, or of the object's access list. A key's scope can only narrow
+its owner's permissions. Functions here do not raise: services turn `False` into 403 or 404.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Resource:
     owner_id: UUID | None = None
     organization_id: UUID | None = None
     any_organization: bool = False
-    "True asks: in any organization at all?"
+    """Whether the question is "in any organization at all"."""
     user_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
     "User id -> actions."
     group_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -43,12 +43,12 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class KeyScope:
-    """What a key may be used for, at most."""
+    """Upper bound of the uses of a key."""
 
     name: str
     grants: Grants
     allow: frozenset[tuple[str, str]] | None = None
-    "Objects it is limited to, as (type, id), either of which may be `*`; None means any."
+    """Objects the key is limited to, as (type, id), either of which may be `*`; None means any."""
 
 
 ALL = KeyScope("all", {"*": frozenset({"*"})})
@@ -56,56 +56,56 @@ APPLICATION_CONNECT = KeyScope("application_connect", {"workspace": frozenset({"
 NO_USER_DATA = KeyScope("no_user_data", {"user": frozenset()})
 
 _ALSO_LISTED_AS = {"workspace_dormant": "workspace", "prebuilt_workspace": "workspace"}
-"A workspace that sleeps is still the one that was listed."
+"""A dormant or prebuilt workspace still matches the entry that listed it as a workspace."""
 _WORKSPACES = frozenset({"workspace", *_ALSO_LISTED_AS})
 _ENTERING = frozenset({"ssh", "application_connect"})
 OTHERS_WORKSPACES: Grants = {"workspace": _ENTERING, "workspace_dormant": _ENTERING}
-"""What `--disable-owner-workspace-access` takes from site roles: entering workspaces that are not one's own."""
+"""Grants that `--disable-owner-workspace-access` removes from site roles: entering workspaces of other owners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whoever asks."""
+    """Subject of a permission check."""
 
     kind: Kind
     user_id: UUID = NIL
     username: str = ""
     site_roles: frozenset[str] = frozenset()
     organization_roles: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
-    "Organizations the subject is a member of, with the roles given there (implicit ones left out)."
+    """Organizations the subject is a member of, with the roles assigned there (implicit ones left out)."""
     group_ids: frozenset[UUID] = frozenset()
     scope: KeyScope = ALL
     custom_roles: Mapping[tuple[UUID, str], BuiltinRole] = field(default_factory=dict)
     key_id: str = ""
-    "The API key used; empty for other credentials."
+    """Id of the API key used; empty for other credentials."""
     agent_id: UUID | None = None
     workspace_id: UUID | None = None
     site_denied: Grants = field(default_factory=dict)
-    "Actions this deployment does not give by site roles, whatever they say."
+    """Actions that site roles do not grant in this deployment, whatever their tables list."""
     shares_workspaces: bool = True
-    "False: this deployment has sharing turned off; what access lists of workspaces still say does not count."
+    """Whether sharing is enabled in this deployment; if not, access lists of workspaces are ignored."""
 
     @property
     def is_owner(self) -> bool:
-        """Has the site role `owner`."""
+        """Return whether the subject has the site role `owner`."""
         return "owner" in self.site_roles
 
 
 SYSTEM = Subject("system", username="system")
-"""The server itself: loops, provisioner daemons it started. May do everything."""
+"""The server itself: loops, provisioner daemons it started. Every action is allowed."""
 
 
 def decide(subject: Subject, action: str, resource: Resource) -> bool:
-    """May `subject` do `action` to `resource`?"""
+    """Return whether `subject` may do `action` to `resource`."""
     if subject.kind == "system":
         return True
     return _scope_allows(subject, action, resource) and _roles_allow(subject, action, resource)
 
 
 def allowed_organizations(subject: Subject, action: str, resource_type: str) -> frozenset[UUID] | None:
-    """Organizations in which `action` is granted on everybody's objects; None means in all of them.
+    """Return the organizations in which `action` is granted on all owners' objects; None means all of them.
 
-    What lists filter by, together with `owner_id == subject.user_id` and the access lists.
+    Lists filter by these, together with `owner_id == subject.user_id` and the access lists.
     """
     if subject.kind == "system" or _site_allows(subject, action, resource_type):
         return None
@@ -117,12 +117,13 @@ def allowed_organizations(subject: Subject, action: str, resource_type: str) -> 
 
 
 def scope_allows(subject: Subject, action: str, resource_type: str) -> bool:
-    """Does the subject's key reach objects of this type at all? Lists ask; single objects are asked with `decide`."""
+    """Return whether the subject's key reaches objects of this type at all. Used by lists; single objects use
+    `decide`."""
     return subject.kind == "system" or _scope_allows(subject, action, Resource(resource_type))
 
 
 def key_reaches(scope: KeyScope, name: str) -> bool:
-    """Does a key of this scope do what the scope called `name` (`workspace:read`) says, to any object at all?"""
+    """Return whether a key of this scope grants `name` (such as `workspace:read`) on any object at all."""
     kind, _, action = name.partition(":")
     if not granted(scope.grants, action, kind):
         return False
@@ -210,25 +211,26 @@ def _scope_allows(subject: Subject, action: str, resource: Resource) -> bool:
 
 
 def _listed(allow: frozenset[tuple[str, str]], action: str, resource: Resource) -> bool:
-    """Is an object on a key's allow list? A class of objects is when one of its kind is; lists narrow by ids."""
+    """Return whether an object is on a key's allow list. A class of objects matches if an object of the class is
+    listed; lists narrow by ids."""
     kinds = {"*", resource.type, _ALSO_LISTED_AS.get(resource.type, "")}
     if resource.id is None:
-        # What is yet to be made has no id that could be listed.
+        # An object about to be created has no id that could be listed.
         return any(kind in kinds and (identity == "*" or action != "create") for kind, identity in allow)
     return any((kind, identity) in allow for kind in kinds for identity in ("*", resource.id))
 
 
 def allowed_ids(subject: Subject, resource_type: str) -> frozenset[str] | None:
-    """Ids the subject's key is limited to among objects of a type; None means all. What lists narrow by."""
+    """Return the ids of a type that the subject's key is limited to; None means all. Lists narrow by these."""
     allow = subject.scope.allow
     if allow is None:
         return None
-    mine = [identity for kind, identity in allow if kind in {"*", resource_type}]
-    return None if "*" in mine else frozenset(mine)
+    own_ids = [identity for kind, identity in allow if kind in {"*", resource_type}]
+    return None if "*" in own_ids else frozenset(own_ids)
 
 
 def granted(table: Grants, action: str, resource_type: str) -> bool:
-    """Does one table of grants name this action?"""
+    """Return whether a table of grants contains this action."""
     for key in (resource_type, "*"):
         actions = table.get(key)
         if actions is not None and (action in actions or "*" in actions):

@@ -1,7 +1,7 @@
-"""Which budget of requests a route draws on, named beside every route and every endpoint for our own processes.
+"""Rate-limit budgets of routes, declared with every route and every endpoint for our own processes.
 
-What follows from a budget is `coder/appproxy/http/rate_limits.py`. Routes of the API draw on `API` unless they
-say otherwise, all others have to say.
+`coder/appproxy/http/rate_limits.py` enforces them. Routes of the API use `API` by default; all others must declare a
+budget.
 """
 
 from __future__ import annotations
@@ -12,58 +12,60 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Requests a minute of one user, or of one address when nobody signed in.
+    """Requests per minute for one user, or for one address without a session.
 
-    Agents, proxies and daemons are counted as who they are, like users: see `route_scopes.BY_SECRET`.
+    Agents, proxies and daemons are counted by identity, like users: see `route_scopes.BY_SECRET`.
     """
 
     name: str
     limit: int = 0
-    "Requests a minute; 0 follows `--api-rate-limit`."
+    """Requests per minute; 0 follows `--api-rate-limit`."""
     times: int = 1
-    "Multiplies `--api-rate-limit`."
+    """Factor applied to `--api-rate-limit`."""
     whole_route: bool = False
-    "Counts all paths of a route together: where paths can be made up, or hold the secret itself."
+    """Whether all paths of a route share one count: for routes whose paths can be made up, or hold the secret itself.
+    """
     refused: frozenset[int] = frozenset()
-    """Statuses that are counted; empty: every request. Counted by address, whoever asks. With what is being answered
-    they are never more than the limit: who comes meanwhile waits."""
+    """Response statuses that are counted, by address; empty means every request. Requests in progress count toward the
+    limit as well: further ones wait."""
     unlimited_because: str = ""
 
 
 API = Budget("api")
-"As upstream: each path on its own."
+"""Upstream's: each path has its own count."""
 PASSWORDS = Budget("passwords", 60, whole_route=True)
-"As upstream: passwords, which people choose. Of somebody signed in too, who may hold a session that is not theirs."
+"""Upstream's: passwords, which people choose. Signed-in callers are counted too: the session may be stolen."""
 FILES = Budget("files", 12)
-"As upstream."
+"""Upstream's."""
 REGISTRATION = Budget("registration", 10, whole_route=True)
-"Clients that register themselves; ours: nobody is asked who they are, and each is a row that stays."
+"""Clients that register themselves. Ours: registration needs no identity, and each client is a row that stays."""
 MESSAGES = Budget("messages", 30)
-"What people have sent to themselves. Ours: all messages of a deployment wait in one queue for one mail server."
+"""Messages that users send to themselves. Ours: all messages of a deployment wait in one queue for one mail server."""
 PUBLIC_ROUTE = Budget("public", whole_route=True)
-"Outside of the API, or with a secret in the path. Ours: upstream counts none of these."
+"""Routes outside the API, or with a secret in the path. Ours: upstream counts none of these."""
 GUESSES = Budget("guesses", 60, whole_route=True, refused=frozenset({401, 403}))
-"""Secrets that people choose and programs show (the SCIM key, the daemons' pre-shared key): whoever shows the right one
-is never counted, because an identity provider sends its thousand users at once."""
+"""Secrets that people choose and programs send (the SCIM key, the daemons' pre-shared key). A caller with the right
+secret is never counted, because an identity provider sends its thousand users in one burst."""
 CARRIED = Budget("carried", whole_route=True)
-"Of wrong ids: the right one is not counted, for those who have it ask many times a second."
+"""Wrong ids. The right id is not counted: its holders send many requests a second."""
 ADMISSIONS = Budget("admissions", times=8, whole_route=True)
-"""Visitors of applications who bring no valid ticket and are nobody we know: each asks the database, at a workspace
-proxy the server. A ticket lasts a minute; a page that finds its own over asks for many things at once. Whoever is
-known is not counted: see `coder/appproxy/apps/authorizer.py`."""
+"""Visitors of applications without a valid ticket and without a known session: each costs a query of the database, or
+at a workspace proxy a request to the server. A ticket lasts a minute; a page whose ticket expired sends many requests
+together. Known users are not counted: see `coder/appproxy/apps/authorizer.py`."""
 RELAY = Budget("relay", times=4, whole_route=True)
-"Connections to the relay, which asks for no secret. A thousand agents of one cluster come back at once, some twice."
+"""Connections to the relay, which requires no secret. A thousand agents of one cluster reconnect together, some twice.
+"""
 
 
 def unlimited(because: str) -> Budget:
-    """For what is asked often and costs little."""
+    """Return a budget for frequent, cheap requests."""
     return Budget("unlimited", unlimited_because=because)
 
 
-def budgets_of(path: str, said: Sequence[Budget]) -> tuple[Budget, ...]:
-    """What a route at `path` draws on. Raises LookupError for one outside of the API that says nothing."""
-    if said:
-        return tuple(said)
+def budgets_of(path: str, declared: Sequence[Budget]) -> tuple[Budget, ...]:
+    """Return the budgets of a route at `path`. Raises LookupError for a route outside the API that declares none."""
+    if declared:
+        return tuple(declared)
     if path.startswith("/api/"):
         return (API,)
     raise LookupError(f"{path} names no budget of requests (coder/domain/access/rate_budgets.py)")

@@ -1,4 +1,4 @@
-"""Kinds of objects and what may be done to each: the vocabulary of roles, scopes and permission checks.
+"""Kinds of objects and the actions on each: the vocabulary of roles, scopes and permission checks.
 
 Taken from the names of upstream's key scopes (`coder/api/access/scopes.py`, v2.34). Pure data.
 """

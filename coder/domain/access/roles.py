@@ -1,8 +1,8 @@
-"""The built-in roles: which action on which resource each gives, at which level.
+"""The built-in roles: actions on resources that each grants, by level.
 
-Facts recorded from upstream v2.34 (`GET /users/roles`, `GET /organizations/{o}/members/roles`); the two implicit
-roles (`member`, `organization-member`) are inferred from the recorded permission matrix. Pure data plus lookups;
-who may do what with them is `domain/access/policy.py`.
+Facts recorded from upstream v2.34 (`GET /users/roles`, `GET /organizations/{o}/members/roles`); the two implicit roles
+(`member`, `organization-member`) are inferred from the recorded permission matrix. Pure data plus lookups;
+`domain/access/policy.py` decides with them.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ Grants = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class BuiltinRole:
-    """What one role grants. A level applies where its condition holds, see `policy.decide`."""
+    """Grants of one role. A level applies where its condition holds, see `policy.decide`."""
 
     name: str
     display_name: str = ""
     site: Grants = field(default_factory=dict)
-    "Everywhere."
+    """Grants everywhere."""
     user: Grants = field(default_factory=dict)
-    "On objects the subject owns."
+    """Grants on objects the subject owns."""
     organization: Grants = field(default_factory=dict)
-    "On objects of the organization the role was given in."
+    """Grants on objects of the organization in which the role was assigned."""
     organization_denied: Grants = field(default_factory=dict)
-    "Taken away in that organization, whatever other organization roles grant."
+    """Denials in that organization, whatever other organization roles grant."""
     member: Grants = field(default_factory=dict)
-    "On objects of that organization which the subject owns."
+    """Grants on objects of that organization which the subject owns."""
 
 
 def grants(text: str) -> dict[str, frozenset[str]]:
-    """Reads `resource:action,action resource:*`."""
+    """Parse `resource:action,action resource:*`."""
     result: dict[str, frozenset[str]] = {}
     for part in text.split():
         resource, _, actions = part.partition(":")
@@ -44,7 +44,7 @@ def grants(text: str) -> dict[str, frozenset[str]]:
 _AGENT_ACTIONS = "create_agent,delete_agent,update_agent"
 _WORKSPACE = f"workspace:create,read,update,delete,start,stop,ssh,application_connect,share,{_AGENT_ACTIONS}"
 _DORMANT = f"workspace_dormant:create,read,update,delete,stop,{_AGENT_ACTIONS}"
-# The names a wildcard stands for are listed, not `*`: prebuilt and dormant workspaces must not slip in.
+# Names are listed instead of `*`: a wildcard would include prebuilt and dormant workspaces.
 _EVERYTHING = (
     "ai_model_price ai_provider aibridge_interception api_key assign_org_role audit_log chat connection_log "
     "crypto_key debug_info deployment_config deployment_stats file group group_member idpsync_settings "
@@ -177,6 +177,6 @@ IMPLICIT_ORGANIZATION_ROLE = "organization-member"
 
 
 def display_name(name: str) -> str:
-    """A built-in role's name for people; unknown names come back as they are."""
+    """Return a built-in role's display name; an unknown name is returned unchanged."""
     role = SITE_ROLES.get(name) or ORGANIZATION_ROLES.get(name)
     return role.display_name if role else name

@@ -1,7 +1,7 @@
-"""What a key is limited to: scope names and allow lists as one `policy.Scope`.
+"""Scopes of keys: scope names and allow lists combined into a `policy.Scope`.
 
-`coder:all` (or the old `all`) limits nothing; `coder:application_connect` reaches applications only; `type:action`
-and `type:*` are fine-grained. Unknown names grant nothing.
+`coder:all` (or the old `all`) limits nothing; `coder:application_connect` reaches applications only; `type:action` and
+`type:*` are fine-grained. Unknown names grant nothing.
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ COMPOSITE: dict[str, tuple[str, ...]] = {
 
 
 def canonical(name: str) -> str:
-    """The stored form of a scope's name."""
+    """Return the stored form of a scope's name."""
     return _ALIASES.get(name, name)
 
 
 def combined(names: Sequence[str], allow_list: Sequence[str] = _ANY) -> KeyScope:
-    """One scope that allows what any of `names` allows, on the objects of `allow_list` (`type:id`)."""
+    """Combine `names` into one scope that allows the union of their actions, on the objects of `allow_list`
+    (`type:id`)."""
     return _combined(tuple(names), tuple(allow_list))
 
 
@@ -95,19 +96,19 @@ def _allow(allow_list: tuple[str, ...]) -> frozenset[tuple[str, str]] | None:
 
 
 def explain_scopes(names: Sequence[str]) -> str:
-    """What is wrong with the first scope that nobody knows; empty when all are known."""
+    """Return the refusal text for the first unknown scope; empty when all are known."""
     unknown = next((name for name in names if canonical(name) not in known()), None)
     return "" if unknown is None else f'invalid or unsupported API key scope: "{unknown}"'
 
 
 def explain_allow_list(entries: Sequence[str]) -> str:
-    """What is wrong with the first bad entry; empty when all are good."""
+    """Return the refusal text for the first bad entry; empty when all are good."""
     faults = ((entry, explain_entry(entry)) for entry in entries)
     return next((f'invalid allow_list entry "{entry}": {fault}' for entry, fault in faults if fault), "")
 
 
 def explain_entry(entry: str) -> str:
-    """What is wrong with one entry of an allow list; empty when it is good."""
+    """Return the refusal text for an entry of an allow list; empty when it is good."""
     kind, colon, identity = entry.partition(":")
     if not colon:
         return "must be type:id"
@@ -121,35 +122,35 @@ def explain_entry(entry: str) -> str:
     return ""
 
 
-def exceeds(wanted: KeyScope, own: KeyScope) -> bool:
-    """Would a key with the scope `wanted` reach further than one with `own`?"""
+def exceeds(requested: KeyScope, own: KeyScope) -> bool:
+    """Return whether a key with the scope `requested` would reach further than one with `own`."""
     if own is ALL:
         return False
-    if not _within(wanted.allow, own.allow):
+    if not _within(requested.allow, own.allow):
         return True
     return any(
         not granted(own.grants, action, kind)
-        for kind, actions in _spelled_out(wanted.grants).items()
+        for kind, actions in _spelled_out(requested.grants).items()
         for action in actions
     )
 
 
-def _within(wanted: frozenset[tuple[str, str]] | None, own: frozenset[tuple[str, str]] | None) -> bool:
+def _within(requested: frozenset[tuple[str, str]] | None, own: frozenset[tuple[str, str]] | None) -> bool:
     if own is None:
         return True
-    if wanted is None:
+    if requested is None:
         return False
-    return all(any((a, b) in own for a in (kind, "*") for b in (identity, "*")) for kind, identity in wanted)
+    return all(any((a, b) in own for a in (kind, "*") for b in (identity, "*")) for kind, identity in requested)
 
 
 def _spelled_out(grants: Grants) -> dict[str, frozenset[str]]:
-    """Without wildcards for resources; `*` actions as the actions there are."""
-    found: dict[str, frozenset[str]] = {}
+    """Expand resource wildcards, and `*` actions to the actions that exist."""
+    results: dict[str, frozenset[str]] = {}
     for kind, actions in grants.items():
-        for one in ACTIONS if kind == "*" else (kind,):
-            named = ACTIONS.get(one, frozenset()) if "*" in actions else actions
-            found[one] = found.get(one, frozenset()) | named
-    return found
+        for action in ACTIONS if kind == "*" else (kind,):
+            named = ACTIONS.get(action, frozenset()) if "*" in actions else actions
+            results[action] = results.get(action, frozenset()) | named
+    return results
 
 
 _EXTERNAL = (
@@ -167,7 +168,7 @@ _EXTERNAL = (
 
 @functools.cache
 def external() -> tuple[str, ...]:
-    """The names a token may be made with, sorted."""
+    """Return the scope names a token may be created with, sorted."""
     names = {"coder:all", "coder:application_connect", *COMPOSITE}
     for resource, actions in _EXTERNAL:
         names.add(f"{resource}:*")
@@ -176,5 +177,5 @@ def external() -> tuple[str, ...]:
 
 
 def known() -> tuple[str, ...]:
-    """Alias of `external`: other scopes are for the server's own keys."""
+    """Return the known scopes; an alias of `external`, since other scopes are for the server's own keys."""
     return external()

@@ -1,33 +1,33 @@
-"""The session cookies' two names: the plain one, and `__Host-` before it where the deployment wants that.
+"""The two names of session cookies: the plain one, and the one with `__Host-`, which a deployment can require.
 
-A browser takes a `__Host-` cookie only over TLS, for one host and its whole path: neither a neighbouring host nor a
-page served without TLS can plant one. Inside the server there is only the plain name; heads are renamed as they come.
-Source: RFC 6265bis section 4.1.3.2; pure.
+A browser accepts a `__Host-` cookie only over TLS, for one host and its whole path: neither a neighbouring host nor a
+page served without TLS can plant one. Inside the server there is only the plain name; request heads are renamed on
+arrival. Source: RFC 6265bis section 4.1.3.2; pure.
 """
 
 from __future__ import annotations
 
 SESSION_COOKIE = "coder_session_token"
 PATH_SESSION_COOKIE = "coder_path_app_session_token"
-"Of visitors to applications below a workspace proxy's own address."
+"""Cookie of visitors to applications below a workspace proxy's own address."""
 SUBDOMAIN_SESSION_COOKIE = "coder_subdomain_app_session_token"
-"Begins the name of the cookie of visitors to one application's host."
+"""Prefix of the cookie's name for visitors to one application's host."""
 HOST_PREFIX = "__Host-"
 
 
 def renamed(header: str) -> str:
-    """A Cookie header where only prefixed sessions count, under their plain names."""
+    """Return a Cookie header with only the prefixed sessions, under their plain names."""
     kept = []
     for pair in header.split(";"):
         name = pair.partition("=")[0].strip()
         if is_session(name):
-            continue  # anybody could have planted this one
+            continue  # an unprefixed cookie may be planted
         kept.append(pair.strip().removeprefix(HOST_PREFIX) if is_prefixed(name) else pair.strip())
     return "; ".join(part for part in kept if part)
 
 
 def is_session(name: str) -> bool:
-    """Is a cookie of this name a session, the dashboard's or an application's?"""
+    """Return whether a cookie of this name is a session of the dashboard or an application."""
     return name in {SESSION_COOKIE, PATH_SESSION_COOKIE} or name.startswith(SUBDOMAIN_SESSION_COOKIE)
 
 
@@ -36,7 +36,7 @@ def is_prefixed(name: str) -> bool:
 
 
 def session_cookie_line(token: str, *, prefixed: bool, secure: bool, same_site: str, max_age: int) -> str:
-    """The Set-Cookie value a browser is signed in (or, without a token, out) by."""
+    """Return the Set-Cookie value that signs a browser in, or out when the token is empty."""
     name = HOST_PREFIX * prefixed + SESSION_COOKIE
     tail = "; Secure" if secure or prefixed else ""
     hidden = "; HttpOnly" if token else ""

@@ -1,4 +1,4 @@
-"""Which paths of the API say to people who signed in alone what is not there."""
+"""Paths of the API that report missing routes to signed-in callers only."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ SIGNED_IN = frozenset(
         "workspaces",
     }
 )
-"""Parts of the API for people who signed in: what it has not, route or method, is told to them alone (recorded: 401
+"""Parts of the API for signed-in callers: an unknown route or method there is reported to them alone (recorded: 401
 first)."""
 
 
 def is_for_signed_in(path: str) -> bool:
-    """Of users, what is below the list: whatever is no public word there is taken for somebody's name."""
+    """Return whether a path is for signed-in callers. Below `users`, a word that is no public route is taken for a
+    username."""
     part, *rest = path.split("/")[3:] or [""]
     return part in SIGNED_IN or (part == "users" and any(rest))

@@ -1,4 +1,4 @@
-"""What is kept of a User-Agent header: anybody may write anything there, of any length."""
+"""Stored part of a User-Agent header: clients may send any text of any length."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ LONGEST = 512
 
 
 def kept(header: str) -> str:
-    """The beginning, without what cannot be stored or shown."""
+    """Return the beginning, without characters that cannot be stored or displayed."""
     return "".join(letter for letter in header[:LONGEST] if letter.isprintable())

@@ -1,6 +1,6 @@
-"""Laws of agents: connection status and health from what the rows say (docs/protocol/agents.md#presence).
+"""Rules of agents: connection status and health derived from stored rows (docs/protocol/agents.md#presence).
 
-Neither is stored: time alone changes them, so they are computed at every reading.
+Neither is stored: both change with time alone, so every read computes them.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 CONNECTION_UPDATE_FREQUENCY = timedelta(seconds=15)
-"""How often a living connection writes `last_connected_at`."""
+"""Interval at which an open connection writes `last_connected_at`."""
 
 INACTIVE_DISCONNECT_TIMEOUT = timedelta(seconds=30)
-"""Twice the update frequency: a silent agent counts as lost after it."""
+"""Silence after which an agent counts as disconnected: twice the update frequency."""
 
 MAX_LOGS_LENGTH = 1 << 20
-"""Bytes of output kept per agent; one more and the agent's log is closed for ever."""
+"""Bytes of output kept per agent; one more byte closes the agent's log for good."""
 MAX_LOG_SOURCES = 256
 MAX_SOURCE_TEXT = 1024
-"""Ours: of one agent, with its scripts' own, and characters of a name or an icon: every view of an agent shows all."""
+"""Ours: log sources of one agent, including those of its scripts, and characters of a name or an icon. Every view of an
+agent lists all of them."""
 MIN_LINE_BYTES = 1
-"""Ours: what a line counts for at least, so that lines with nothing in them have an end. More would be seen: the sum is
-an agent's `logs_length`, as recorded."""
+"""Ours: minimum size a line counts for, so that the number of empty lines is bounded. A larger minimum would be
+visible: the sum is an agent's `logs_length`, as recorded."""
 
 STATUSES = ("connecting", "connected", "disconnected", "timeout")
 LIFECYCLES = (
@@ -60,10 +61,10 @@ def agent_status(
     connection_timeout_seconds: int,
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT,
 ) -> str:
-    """One of STATUSES."""
+    """Return the agent's status, an item of STATUSES."""
     if first_connected_at is None or last_connected_at is None:
-        waited = now - created_at
-        expired = connection_timeout_seconds > 0 and waited >= timedelta(seconds=connection_timeout_seconds)
+        elapsed = now - created_at
+        expired = connection_timeout_seconds > 0 and elapsed >= timedelta(seconds=connection_timeout_seconds)
         return "timeout" if expired else "connecting"
     if disconnected_at is not None and disconnected_at > last_connected_at:
         return "disconnected"
@@ -79,7 +80,7 @@ def status_changes_at(
     connection_timeout_seconds: int,
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT,
 ) -> datetime | None:
-    """When the status will change although nobody writes anything: what a watcher has to wake up for."""
+    """Return when the status will change without a write: the time a watcher has to wake up at."""
     if first_connected_at is None or last_connected_at is None:
         seconds = connection_timeout_seconds
         return created_at + timedelta(seconds=seconds) if seconds > 0 else None
@@ -89,7 +90,7 @@ def status_changes_at(
 
 
 def agent_health(status: str, lifecycle: str) -> AgentHealth:
-    """Evaluated in this order; a start timeout of the scripts leaves an agent healthy."""
+    """Return the agent's health. Evaluated in this order; a start timeout of the scripts leaves an agent healthy."""
     if status != "connected" and lifecycle == "off":
         return AgentHealth(False, "agent is not running")
     if status == "timeout":
@@ -106,12 +107,12 @@ def agent_health(status: str, lifecycle: str) -> AgentHealth:
 
 
 def search_statuses(value: str) -> tuple[str, ...]:
-    """The agent statuses a `healthy:` search stands for: `true` connected, `false` disconnected or timed out."""
+    """Return the agent statuses that match a `healthy:` search: `true` connected, `false` disconnected or timed out."""
     return ("connected",) if value == "true" else ("disconnected", "timeout")
 
 
 def environment_of(agent_env: dict[str, str], extra: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """The environment an agent gets: `extra` as (name, value, merge strategy) in order, then the agent's own.
+    """Return an agent's environment: `extra` as (name, value, merge strategy) in order, then the agent's own.
 
     Strategies: `replace` (or empty), `append`, `prepend`, `error`. Raises ValueError for a conflict under `error`.
     """

@@ -1,6 +1,6 @@
-"""Why an agent was away: one table over what the server saw and what the agent's flight recorder brought back.
+"""Causes of agent disconnects: one table over the server's observations and the events of the agent's flight recorder.
 
-The first row that holds names the cause. Before the agent has come back and told its side, only the server's own doing
+The first matching row names the cause. Until the agent reconnects and reports its events, only the server's own actions
 can be named.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Ended = Literal["closed", "silent", "stopping", "lost", "unnoticed"]
-"""How the server saw a connection end: closed by the other side, no answer to pings, the server stopped, the server was
-gone itself, or not at all: the agent dialled again before anything was noticed."""
+"""Ways the server saw a connection end: closed by the peer, no answer to pings, the server stopped, the server itself
+was lost, or unnoticed: the agent reconnected before the server detected anything."""
 ENDINGS: tuple[Ended, ...] = ("closed", "silent", "stopping", "lost", "unnoticed")
 
 Cause = Literal[
@@ -31,27 +31,27 @@ Cause = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything that is known of one disconnect."""
+    """Known facts about one disconnect."""
 
     ended: Ended
-    told: bool = False
-    "Whether the agent has told its side."
+    reported: bool = False
+    """Whether the agent has reported its events."""
     new_process: bool = False
     upgraded: bool = False
-    "The agent replaced its own program."
+    """Whether the agent replaced its own program."""
     goodbye: bool = False
-    "The old process ended as it should: its last lifecycle state, or its record."
+    """Whether the old process ended cleanly, by its last lifecycle state or its record."""
     record_lost: bool = False
-    "A new process that found no record of an old one."
+    """Whether a new process found no record of an old process."""
     rebooted: bool = False
     oom_kills: int = 0
-    "Processes the kernel killed for memory between the old process' last sign and the new one."
+    """Processes the kernel killed for memory between the last record of the old process and the new process."""
     stood_still: float = 0.0
     machine_slept: bool = False
     addresses: str = ""
     "`before -> after`, when they changed."
     cut: bool = False
-    "The agent's end saw the connection closed, and the agent had not closed it."
+    """Whether the agent's end saw the connection closed without closing it itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +66,29 @@ Rule = tuple[Cause, Callable[[Evidence], bool], Callable[[Evidence], str]]
 RULES: tuple[Rule, ...] = (
     (
         "server_restarted",
-        lambda e: e.ended in {"stopping", "lost"} and not (e.told and e.new_process),
-        lambda e: "The server was stopped." if e.ended == "stopping" else "The server itself was away.",
+        lambda e: e.ended in {"stopping", "lost"} and not (e.reported and e.new_process),
+        lambda e: "The server was stopped." if e.ended == "stopping" else "The server itself was down.",
     ),
-    ("stopped", lambda e: e.goodbye and not e.told, lambda _: "The agent was stopped."),
-    ("unknown", lambda e: not e.told, lambda _: "The agent has not come back with its side of it."),
+    ("stopped", lambda e: e.goodbye and not e.reported, lambda _: "The agent was stopped."),
+    ("unknown", lambda e: not e.reported, lambda _: "The agent has not come back with its side of it."),
     (
         "unknown",
         lambda e: e.new_process and e.record_lost,
-        lambda _: "A new agent runs, and it found no record of the old one.",
+        lambda _: "A new agent process started and found no record of the old one.",
     ),
     (
         "upgraded",
         lambda e: e.new_process and e.upgraded,
-        lambda _: "The agent went on with the server's newer program.",
+        lambda _: "The agent upgraded itself to the server's newer program.",
     ),
     ("stopped", lambda e: e.new_process and e.goodbye, lambda _: "The agent was stopped and started again."),
-    ("rebooted", lambda e: e.new_process and e.rebooted, lambda _: "The machine started anew."),
+    ("rebooted", lambda e: e.new_process and e.rebooted, lambda _: "The machine was rebooted."),
     (
         "out_of_memory",
         lambda e: e.new_process and e.oom_kills > 0,
         lambda e: f"The agent was killed while the machine had no memory left ({e.oom_kills} killed for it).",
     ),
-    ("killed", lambda e: e.new_process, lambda _: "The agent's process was killed; the machine went on running."),
+    ("killed", lambda e: e.new_process, lambda _: "The agent's process was killed; the machine kept running."),
     (
         "slept",
         lambda e: e.stood_still > 0,
@@ -102,17 +102,17 @@ RULES: tuple[Rule, ...] = (
     (
         "proxy_cut",
         lambda e: e.cut and e.ended in {"closed", "silent", "unnoticed"},
-        lambda _: "Something on the way closed the connection; neither the agent nor the server did.",
+        lambda _: "A proxy or firewall closed the connection; neither the agent nor the server did.",
     ),
-    ("unknown", lambda _: True, lambda _: "Neither side saw why."),
+    ("unknown", lambda _: True, lambda _: "Neither side recorded a reason."),
 )
-"""In this order: a process that is gone explains more than what it saw before, sleep explains a changed network."""
+"""Ordered: a dead process explains more than its earlier observations, and sleep explains a changed network."""
 
 CAUSES: tuple[Cause, ...] = tuple(dict.fromkeys(cause for cause, _, _ in RULES))
 
 
 def name_cause(evidence: Evidence) -> Verdict:
-    """The first row of `RULES` that holds."""
+    """Return the verdict of the first row of `RULES` that matches."""
     for cause, holds, detail in RULES:
         if holds(evidence):
             return Verdict(cause, detail(evidence))
@@ -120,15 +120,16 @@ def name_cause(evidence: Evidence) -> Verdict:
 
 
 def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -> Evidence:
-    """What an agent's events, (kind, data) oldest first, say about the connection it lost last. Foreign data."""
-    found = Evidence(ended, told=True)
+    """Return the evidence in an agent's events, (kind, data) oldest first, about its last lost connection. Untrusted
+    data."""
+    result = Evidence(ended, reported=True)
     for kind, data in events:
-        found = _heard(found, kind, data)
-    return found
+        result = _with_event(result, kind, data)
+    return result
 
 
-def _heard(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
-    if data.get("survived") is True:  # by the connection that was lost later, for another reason
+def _with_event(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
+    if data.get("survived") is True:  # of the connection that was lost later, for another reason
         return found
     if kind == "started":
         previous = data.get("previous")
@@ -156,5 +157,5 @@ def _number(value: object) -> float:
 
 
 def _text(value: object) -> str:
-    shown = value if isinstance(value, str) else ""
-    return "".join(char for char in shown if char.isprintable())[:200] or "none"
+    text = value if isinstance(value, str) else ""
+    return "".join(char for char in text if char.isprintable())[:200] or "none"

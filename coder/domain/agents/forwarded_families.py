@@ -1,7 +1,7 @@
-"""Metric families agents are known to send: their kinds, and the labels they give them.
+"""Metric families that agents are known to send: their kinds and labels.
 
-Those of the recorded list (tests/data/api/recorded/metrics.tsv) that are the agent's own to tell; ours send some of
-them (`coder/agent/counters.py`), other programs' agents all.
+The families of the recorded list (tests/data/api/recorded/metrics.tsv) that agents report; our agent sends some of them
+(`coder/agent/counters.py`), agents of other programs all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COUNTERS: Mapping[str, str] = {
     ),
     "wgengine": "major_changes minor_changes",
 }
-"Without labels; by the first word of their names."
+"""Counters without labels, grouped by the first word of their names."""
 
 KNOWN: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
     **{f"{first}_{rest}": ("counter", ()) for first, all_of in _COUNTERS.items() for rest in all_of.split()},
@@ -54,4 +54,4 @@ KNOWN: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
     "magicsock_netmap_num_peers": ("gauge", ()),
     "magicsock_num_derp_conns": ("gauge", ()),
 }
-"Labels in the order of their names."
+"""Known families; labels in alphabetical order."""

@@ -1,11 +1,11 @@
 """Scripts that fetch the agent's program and start it, and the commands that run such a script on a machine.
 
-One script for each platform (docs/protocol/agents.md#starting). They keep trying until the server answers, check that
-what they fetched is what they wanted, and hand over to `coder agent`; when they fail they stay for a day, so that
-whoever looks at the machine's log still finds the reason. They say what they do in a few lines; a shell's trace is for
-who asks for it. A folder they made is gone when they fail or are interrupted; the agent is told to take it away at its
-own end, since the script is no more once it has become the agent. The token is never part of a script: it comes in the
-environment. No script for POSIX has a single quote: templates put it between such (`sh -c '${init_script}'`).
+One script per platform (docs/protocol/agents.md#starting). A script retries until the server answers, verifies the
+downloaded program, and hands over to `coder agent`. A script that fails stays for a day, so that the reason can still
+be read in the machine's log. Scripts report each step in a few lines; shell tracing is opt-in. A folder created by the
+script is removed when the script fails or is interrupted. After the hand-over the script no longer exists, so the agent
+removes the folder when it exits. The token is never part of a script: it comes in the environment. No POSIX script
+contains a single quote: templates wrap it in them (`sh -c '${init_script}'`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PLATFORMS = (
 _POSIX_HEAD = """#!/usr/bin/env sh
 # Fetches the agent of a workspace and starts it. CODER_AGENT_TOKEN must be set.
 set -eu
-# Every command is shown on request only.
+# Commands are traced on request only.
 [ -z "${CODER_INIT_TRACE:-}" ] || set -x
 
 say() {
 	echo "coder: $1" >&2
 }
 
-# A folder that was made here for this run alone: it goes with what was put there.
+# A folder created for this run alone: it is removed with its content.
 MADE_DIR=
 discard() {
 	cd / && rm -f "$1/$BINARY_NAME" && rmdir "$1"
@@ -47,14 +47,14 @@ linger() {
 	status=$?
 	if [ "$status" -ne 0 ]; then
 		set +x
-		echo "=== the start script of the agent ended with status $status; staying a day to be read" >&2
+		echo "=== the start script of the agent ended with status $status; waiting a day so that this can be read" >&2
 		sleep 86400
 	fi
 	tidy
 }
 trap linger EXIT
 
-# Somebody sits before it then, and has read what there is to read.
+# A user at the terminal has read the output.
 interrupted() {
 	trap - EXIT
 	tidy
@@ -62,19 +62,19 @@ interrupted() {
 }
 trap interrupted INT
 
-# A server without a program for this machine answers with an error: status 22 of curl, 8 of wget. One that somebody
-# installed here will do then.
+# A server without a program for this machine answers with an error: status 22 of curl, 8 of wget. An installed one is
+# used then.
 use_installed() {
 	[ "$1" -eq 22 ] || [ "$1" -eq 8 ] || return 1
-	found=$(command -v coder) || {
+	installed=$(command -v coder) || {
 		echo "error: the server has no program at $BINARY_URL" >&2
-		echo "error: have one put there, or install the wheel here (pipx install FILE.whl): it is used then" >&2
+		echo "error: add one there, or install the wheel here (pipx install FILE.whl), which is used then" >&2
 		return 1
 	}
-	echo "using $found: the server has no program for this machine" >&2
+	echo "using $installed: the server has no program for this machine" >&2
 	cat >"$BINARY_NAME" <<-EOF
 	#!/bin/sh
-	exec "$found" "\\$@"
+	exec "$installed" "\\$@"
 	EOF
 }
 """
@@ -87,11 +87,11 @@ may_run_in() {
 	echo "#!/bin/sh" >"$1/$BINARY_NAME" && chmod +x "$1/$BINARY_NAME" && "$1/$BINARY_NAME"
 }
 
-# The first folder from which something may be run: many machines mount /tmp noexec, some let nobody write there.
-# Where none is (or there is no /bin/sh to try with), the first one that could be made has to do.
+# The first folder that allows execution: many machines mount /tmp noexec, some make it read-only. Without one (or
+# without /bin/sh to test it), the first folder that could be created is used.
 find_folder() {
-	for place in "${TMPDIR:-/tmp}/" /var/tmp/ "${HOME:-}/."; do
-		folder=$(mktemp -d "${place}coder.XXXXXX") || continue
+	for parent in "${TMPDIR:-/tmp}/" /var/tmp/ "${HOME:-}/."; do
+		folder=$(mktemp -d "${parent}coder.XXXXXX") || continue
 		if may_run_in "$folder"; then
 			tidy
 			MADE_DIR=$folder
@@ -111,7 +111,7 @@ fi
 cd "$BINARY_DIR"
 say "fetching the agent from $BINARY_URL into $BINARY_DIR"
 
-# Whatever this machine has is good enough, best first.
+# The first available download program, best first.
 while :; do
 	status=0
 	if command -v curl >/dev/null 2>&1; then
@@ -178,7 +178,7 @@ _POSIX_TAIL = """
 export CODER_AGENT_AUTH="${AUTH_TYPE}"
 export CODER_AGENT_URL="${ACCESS_URL}"
 
-# The error page of a proxy is a file, too: make sure that this is the program, and that it runs here.
+# A proxy may answer with an error page: check that this is the program, and that it runs here.
 case $("./$BINARY_NAME" --version 2>/dev/null | head -n1) in
 *Coder*) ;;
 *)
@@ -190,10 +190,10 @@ case $("./$BINARY_NAME" --version 2>/dev/null | head -n1) in
 	*) machine=$(uname -m) ;;
 	esac
 	if [ "$machine" != "${ARCH}" ]; then
-		echo "error: this machine is $machine, and this script is for ${ARCH}: use the one of its own platform" >&2
+		echo "error: this machine is $machine, and this script is for ${ARCH}: use the script for its own platform" >&2
 	else
-		echo "error: it said: $("./$BINARY_NAME" --version 2>&1 | head -n1)" >&2
-		echo "error: where nothing may be run from $BINARY_DIR, choose another folder with BINARY_DIR" >&2
+		echo "error: its output: $("./$BINARY_NAME" --version 2>&1 | head -n1)" >&2
+		echo "error: if $BINARY_DIR does not allow execution, choose another folder with BINARY_DIR" >&2
 	fi
 	exit 2
 	;;
@@ -212,14 +212,14 @@ $ProgressPreference = "SilentlyContinue"
 
 trap {
 	Write-Error -ErrorAction Continue -ErrorRecord $_
-	Write-Output "=== the agent's start script failed; staying for a day so that this can be read"
+	Write-Output "=== the agent's start script failed; waiting a day so that this can be read"
 	Start-Sleep -Seconds 86400
 }
 
 $protocols = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
 [Net.ServicePointManager]::SecurityProtocol = $protocols
 $binaryUrl = "${ACCESS_URL}bin/coder-windows-${ARCH}.exe"
-# The name is not ours to choose: VS Code's remote extension looks for the parent of its shell by it.
+# VS Code's remote extension requires this name: it finds the parent of its shell by it.
 $binary = Join-Path $env:TEMP "sshd.exe"
 
 Write-Output "coder: fetching the agent from $binaryUrl to $binary"
@@ -231,9 +231,9 @@ while ($true) {
 		$status = 0
 		if ($_.Exception.Response) { $status = [int]$_.Exception.Response.StatusCode }
 		if ($status -eq 404) {
-			# A coder that is installed here would not do: the wheel's has no agent for Windows.
+			# An installed coder is no alternative: the wheel has no agent for Windows.
 			Write-Output "error: the server has no agent for Windows at $binaryUrl"
-			Write-Output "error: have one of Coder 2.34 put there, or run the script for Linux inside WSL"
+			Write-Output "error: add the one of Coder 2.34 there, or run the script for Linux inside WSL"
 		}
 		Write-Output "error: fetching $binaryUrl failed ($($_.Exception.Message)), next try in 30 seconds"
 		Start-Sleep -Seconds 30
@@ -248,7 +248,7 @@ if (Get-Command Set-MpPreference -ErrorAction SilentlyContinue) {
 $env:CODER_AGENT_AUTH = "${AUTH_TYPE}"
 $env:CODER_AGENT_URL = "${ACCESS_URL}"
 
-# A proxy's error page is a file, too: make sure that this is the program.
+# A proxy may answer with an error page: check that this is the program.
 $version = & $binary --version | Select-Object -First 1
 if ($version -notlike "*Coder*") {
 	throw "what $binaryUrl gave is not the agent (it does not answer to --version)"
@@ -261,9 +261,9 @@ if ($inContainer) {
 	Start-Process -FilePath $binary -ArgumentList "agent" -Wait -NoNewWindow
 } else {
 	$agent = Start-Process -FilePath $binary -ArgumentList "agent" -WindowStyle Hidden -PassThru
-	# A program without an agent (this project's command line is one on Windows) ends at once.
+	# A program without an agent (such as this project's command line on Windows) exits immediately.
 	if ($agent.WaitForExit(10000)) {
-		throw "the agent ended with code $($agent.ExitCode); this says why: $binary agent"
+		throw "the agent ended with code $($agent.ExitCode); the reason: $binary agent"
 	}
 }
 """
@@ -274,7 +274,7 @@ _BY_SYSTEM = {"linux": _LINUX, "darwin": _DARWIN, "windows": _WINDOWS}
 
 
 def init_script(system: str, arch: str, access_url: str, auth_type: str = "token") -> str | None:
-    """The script for a platform (names without regard to case); None for one we do not have."""
+    """Return the script for a platform (names in any case); None for an unsupported one."""
     system, arch = system.lower(), arch.lower()
     if (system, arch) not in PLATFORMS:
         return None
@@ -286,14 +286,14 @@ def init_script(system: str, arch: str, access_url: str, auth_type: str = "token
 
 
 def content_digest(body: bytes) -> str:
-    """The header's value. Upstream encodes twice (hex of base64), and clients compare it as it is."""
+    """Return the header's value. Upstream encodes twice (hex of base64), and clients compare it as it is."""
     text = base64.b64encode(hashlib.sha256(body).digest())
     return f"sha256:{text.hex()}"
 
 
 def attach_command(access_url: str, system: str, arch: str, token: str) -> str:
-    """What somebody runs on the machine that shall become the workspace."""
-    # A template chose these two words; nothing in them may mean anything to a shell.
+    """Return the command that a user runs on the machine to attach it as the workspace."""
+    # A template chose both words; neither may contain shell syntax.
     script = f"{access_url.rstrip('/')}/api/v2/init-script/{quote(system, safe='')}/{quote(arch, safe='')}"
     if system == "windows":
         return f'$env:CODER_AGENT_TOKEN="{token}"; iwr -useb "{script}" | iex'

@@ -1,6 +1,6 @@
-"""Three lights of a machine: host, agent, path. Each is made of values, each value has a time and a standing.
+"""Health indicators of a machine: host, agent, path. Each is made of values with a time and a status.
 
-What is not known, or was known too long ago, is `unknown`, and a light with such a value is never good.
+A value that is missing or stale is `unknown`, and an indicator with such a value is never good.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from coder.base.duration import format_duration
 Standing = Literal["good", "warning", "bad", "unknown"]
 _RANK: dict[Standing, int] = {"good": 0, "unknown": 1, "warning": 2, "bad": 3}
 STALE = timedelta(seconds=90)
-"""Ours: three times the rhythm of an agent's readings."""
+"""Ours: three times the interval of an agent's readings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One reading."""
+    """A reading with its status."""
 
     name: str
     text: str
     standing: Standing
     at: datetime | None
-    "None: never read."
+    """Time of the reading; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Light:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """From where a number worries, and from where it is bad."""
+    """Thresholds from which a number is a warning, and from which it is critical."""
 
     warning: float
     bad: float
@@ -53,18 +53,19 @@ LIMITS = {
     "round trip": Limit(300, 1500),
     "loss": Limit(1, 20),
 }
-"""Ours: percent of the space; percent of the last ten seconds in which something waited for memory; runnable processes
-a core; seconds off; new processes in a day; milliseconds to the server; percent of pings without an answer."""
+"""Ours: percent of the space; percent of the last ten seconds in which a process waited for memory; runnable processes
+per core; seconds of clock offset; new processes in a day; milliseconds to the server; percent of pings without an
+answer."""
 FRESH_BOOT = timedelta(minutes=10)
 
 
 def measured(name: str, number: float | None, text: str, at: datetime | None, now: datetime) -> Value:
-    """A number judged by `LIMITS`."""
+    """Judge a number by `LIMITS`."""
     return judged(name, _by_limit(LIMITS[name], number), text, at, now)
 
 
 def judged(name: str, standing: Standing, text: str, at: datetime | None, now: datetime) -> Value:
-    """A standing that holds as long as its reading is fresh."""
+    """Return a value whose status holds as long as its reading is fresh."""
     if at is None:
         return Value(name, "", "unknown", None)
     return Value(name, text, standing if now - at <= STALE else "unknown", at)
@@ -79,15 +80,15 @@ def _by_limit(limit: Limit, number: float | None) -> Standing:
 
 
 def light(values: Iterable[Value]) -> Light:
-    """As its worst value; without any it is unknown."""
-    found = tuple(values)
-    standings: list[Standing] = [value.standing for value in found]
-    return Light(max(standings, key=_RANK.__getitem__, default="unknown"), found)
+    """Return the indicator with the status of its worst value; unknown without values."""
+    result = tuple(values)
+    standings: list[Standing] = [value.standing for value in result]
+    return Light(max(standings, key=_RANK.__getitem__, default="unknown"), result)
 
 
 @dataclass(frozen=True, slots=True)
 class HostReading:
-    """What an agent says of its machine; None is what it cannot tell."""
+    """Reading an agent reports about its machine; None for values it cannot report."""
 
     disk_used: int | None = None
     disk_total: int | None = None
@@ -101,7 +102,7 @@ class HostReading:
 
 
 def host_light(reading: HostReading | None, at: datetime | None, now: datetime) -> Light:
-    """Disk, memory, pressure where the system measures it, load, time since boot, clock."""
+    """Judge disk, memory, pressure where the system measures it, load, uptime and clock."""
     read = reading or HostReading()
     values = [
         _share("disk", read.disk_used, read.disk_total, at, now),
@@ -141,7 +142,7 @@ def _boot(uptime: float | None, at: datetime | None, now: datetime) -> Value:
 def agent_light(
     *, version: str, server_version: str, connected: bool, last_seen: datetime | None, restarts: int, now: datetime
 ) -> Light:
-    """Version beside the server's, new processes in the last day, the last sign of life."""
+    """Judge the version against the server's, new processes in the last day, and the time last seen."""
     same = version.partition("+")[0] == server_version.partition("+")[0]
     version_standing: Standing = ("good" if same else "warning") if version else "unknown"
     seen = Value("heartbeat", "", "unknown", None)
@@ -158,21 +159,21 @@ def agent_light(
 
 @dataclass(frozen=True, slots=True)
 class PathReading:
-    """How an agent is reached."""
+    """Reading of the path between an agent and its peers."""
 
     round_trip_ms: float | None = None
     loss_percent: float | None = None
     direct: int | None = None
-    "Peers reached directly; None: the agent does not say."
+    """Peers reached directly; None if the agent does not report it."""
     relayed: int | None = None
 
 
 def path_light(
     reading: PathReading | None, at: datetime | None, peers_at: datetime | None, now: datetime, *, connected: bool
 ) -> Light:
-    """Round trip and loss between agent and server, and whether those who use it reach it directly.
+    """Judge round trip and loss between agent and server, and whether peers reach the agent directly.
 
-    Nobody using it is known, and no worry; what was measured on a connection that is gone says nothing of now.
+    No peers is a known, good state. A measurement of a closed connection says nothing about the present.
     """
     read = reading or PathReading()
     at, peers_at = (at, peers_at) if connected else (None, None)
@@ -191,4 +192,4 @@ def _way(read: PathReading, at: datetime | None, now: datetime) -> Value:
         return judged("way", "unknown", "", at, now)
     if read.relayed:
         return judged("way", "warning", f"{read.relayed} relayed, {read.direct} direct", at, now)
-    return judged("way", "good", f"{read.direct} direct" if read.direct else "nobody connected", at, now)
+    return judged("way", "good", f"{read.direct} direct" if read.direct else "no peers connected", at, now)

@@ -1,6 +1,6 @@
-"""Scripts of a workspace that wait for each other: named units, what they depend on, and how far they are.
+"""Startup units: named scripts of a workspace with dependencies and a status.
 
-A unit exists from its first mention. It may start when everything it wants has completed; circles are refused.
+A unit exists from its first mention. A unit may start when all its dependencies have completed; cycles are refused.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from enum import StrEnum
 
 MAX_NAME = 128
 MAX_UNITS = 1000
-"""Ours: more names than any template has scripts, and a bound for a script that goes wild."""
+"""Ours: more names than any template has scripts; a bound for a runaway script."""
 
 
 class UnitStatus(StrEnum):
     NOT_REGISTERED = ""
-    "Mentioned by others only."
+    """Status of a unit that only dependencies mention."""
     PENDING = "pending"
     STARTED = "started"
     COMPLETED = "completed"
 
 
 class UnitError(ValueError):
-    """A request that the units refuse; its text is for the person who wrote the script."""
+    """A request that the units refuse; the text is for the script's author."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """One thing a unit wants."""
+    """A dependency of a unit."""
 
     depends_on: str
     current: UnitStatus
@@ -40,35 +40,35 @@ class Dependency:
 
 
 class StartupUnits:
-    """All units of one workspace."""
+    """All units of a workspace."""
 
     def __init__(self) -> None:
         self._status: dict[str, UnitStatus] = {}
-        self._wanted: dict[str, list[str]] = {}
+        self._dependencies: dict[str, list[str]] = {}
 
     def told(self) -> tuple[dict[str, str], dict[str, list[str]]]:
-        """Status of each unit, and what each wants: for the agent that goes on with them."""
-        return {name: str(status) for name, status in self._status.items()}, dict(self._wanted)
+        """Return the status and the dependencies of each unit, for the next agent process."""
+        return {name: str(status) for name, status in self._status.items()}, dict(self._dependencies)
 
-    def resume(self, status: Mapping[str, str], wanted: Mapping[str, Sequence[str]]) -> None:
-        """Goes on with what `told` said."""
+    def resume(self, status: Mapping[str, str], dependencies: Mapping[str, Sequence[str]]) -> None:
+        """Restore the state that `snapshot` returned."""
         self._status = {name: UnitStatus(text) for name, text in status.items()}
-        self._wanted = {name: list(names) for name, names in wanted.items()}
+        self._dependencies = {name: list(names) for name, names in dependencies.items()}
 
     def want(self, unit: str, depends_on: str) -> None:
-        """Raises UnitError for a name that is none, a circle, or a unit that has started."""
+        """Add a dependency. Raises UnitError for an invalid name, a cycle, or a unit that has started."""
         self._check(depends_on)
         if self._status.get(unit) in {UnitStatus.STARTED, UnitStatus.COMPLETED}:
-            raise UnitError(f"unit {unit!r} has started; what it wants is said before")
+            raise UnitError(f"unit {unit!r} has started; declare its dependencies before it starts")
         if path := self._path(depends_on, unit):
-            raise UnitError(f"unit {unit!r} cannot want {depends_on!r}: {' wants '.join(map(repr, path))}")
+            raise UnitError(f"unit {unit!r} cannot depend on {depends_on!r}: {' depends on '.join(map(repr, path))}")
         self._register(unit)
-        wanted = self._wanted.setdefault(unit, [])
-        if depends_on not in wanted:
-            wanted.append(depends_on)
+        dependencies = self._dependencies.setdefault(unit, [])
+        if depends_on not in dependencies:
+            dependencies.append(depends_on)
 
     def start(self, unit: str) -> bool:
-        """False while something it wants is missing. A unit that has started already stays as it is."""
+        """Start a unit; return False while a dependency is incomplete. A unit that has started is left unchanged."""
         self._register(unit)
         if not self.is_ready(unit):
             return False
@@ -77,7 +77,7 @@ class StartupUnits:
         return True
 
     def complete(self, unit: str) -> None:
-        """Raises UnitError for a unit that has not started."""
+        """Complete a unit. Raises UnitError if it has not started."""
         self._check(unit)
         if self._status.get(unit) not in {UnitStatus.STARTED, UnitStatus.COMPLETED}:
             raise UnitError(f"unit {unit!r} has not started, so it cannot be complete")
@@ -87,14 +87,14 @@ class StartupUnits:
         return self._status.get(unit, UnitStatus.NOT_REGISTERED)
 
     def is_ready(self, unit: str) -> bool:
-        """Everything it wants is complete."""
-        return all(one.satisfied for one in self.dependencies(unit))
+        """Return whether all dependencies are complete."""
+        return all(dependency.satisfied for dependency in self.dependencies(unit))
 
     def dependencies(self, unit: str) -> list[Dependency]:
-        return [Dependency(name, self.status(name)) for name in self._wanted.get(unit, ())]
+        return [Dependency(name, self.status(name)) for name in self._dependencies.get(unit, ())]
 
     def names(self) -> list[str]:
-        """Registered units, in the order they came."""
+        """Return the registered units in order of registration."""
         return list(self._status)
 
     def _register(self, unit: str) -> None:
@@ -108,15 +108,15 @@ class StartupUnits:
             raise UnitError(f"the name of a unit has 1 to {MAX_NAME} printable characters")
 
     def _path(self, start: str, end: str) -> list[str]:
-        """The units from one to another along what they want; [] when there is no such way."""
-        ways = [[start]]
+        """Return a path of dependencies between two units; [] when there is none."""
+        paths = [[start]]
         seen = {start}
-        while ways:
-            way = ways.pop()
-            if way[-1] == end:
-                return way
-            for name in self._wanted.get(way[-1], ()):
+        while paths:
+            path = paths.pop()
+            if path[-1] == end:
+                return path
+            for name in self._dependencies.get(path[-1], ()):
                 if name not in seen:
                     seen.add(name)
-                    ways.append([*way, name])
+                    paths.append([*path, name])
         return []

@@ -1,4 +1,4 @@
-"""Laws of sub-agents, those that an agent makes for its dev containers: names, slugs, how many, what may be shared.
+"""Rules of sub-agents, which an agent creates for its dev containers: names, slugs, totals and sharing.
 
 Source: docs/protocol/agents.md#sub-agents.
 """
@@ -15,18 +15,18 @@ MAX_SUB_AGENTS = 32
 MAX_APPS = 100
 MAX_TEXT = 8192
 MAX_NAME = 64
-"""Ours: of one agent, applications of one of them, characters of each text and of a name."""
+"""Ours: sub-agents of one agent, applications of one sub-agent, characters of each text and of a name."""
 MAX_MADE = 1000
 MAX_APPS_MADE = 5000
-"""Ours: made during one build, with those that were removed since, whose rows stay: thirty containers made anew every
-day for a month."""
-# Both stand in names of hosts and in addresses; those of templates, too, which may be longer.
+"""Ours: created during one build, including removed ones, whose rows stay: thirty containers recreated every day for a
+month."""
+# Both are parts of host names and addresses. Names from templates are too, and may be longer.
 AGENT_NAME = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.IGNORECASE | re.ASCII)
 APP_SLUG = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.ASCII)
 
 
 def explain_name(name: str) -> str:
-    """Why an agent cannot be called so; "" when it can."""
+    """Return why an agent cannot have this name; "" when it can."""
     if not name:
         return "agent name is required"
     if len(name) > MAX_NAME:
@@ -37,7 +37,7 @@ def explain_name(name: str) -> str:
 
 
 def explain_slug(slug: str) -> str:
-    """Why an application cannot have that slug; "" when it can."""
+    """Return why an application cannot have this slug; "" when it can."""
     if not slug:
         return "slug is required"
     if len(slug) > MAX_NAME or not APP_SLUG.fullmatch(slug):
@@ -46,13 +46,14 @@ def explain_slug(slug: str) -> str:
 
 
 def stored_slug(agent_name: str, slug: str) -> str:
-    """What an application is found by: copies of a dev container have the same slugs, a workspace has each once."""
+    """Return the slug an application is stored under: copies of a dev container share slugs, and a slug is unique
+    within a workspace."""
     digest = hashlib.sha256(f"{agent_name}/{slug}".encode()).digest()
     return f"{base64.b32hexencode(digest).decode().lower()[:8]}-{slug}"
 
 
 def explain_total(agents: int, apps: int, more_apps: int) -> str:
-    """Why a build that has made so many may make no other with `more_apps`; "" when it may."""
+    """Return why a build with so many may not create another with `more_apps`; "" when it may."""
     if agents >= MAX_MADE:
         return f"{MAX_MADE} sub-agents were made since this build, and no more may be: restart the workspace"
     if apps + more_apps > MAX_APPS_MADE:
@@ -64,6 +65,6 @@ def explain_total(agents: int, apps: int, more_apps: int) -> str:
 
 
 def is_templates(child: UUID, devcontainers: Iterable[Mapping[str, object]]) -> bool:
-    """Whether a sub-agent was made by the template, by the dev containers of its build: then its applications are, too,
-    and are shared as the template says."""
+    """Return whether the template defined a sub-agent, through the dev containers of its build. Its applications then
+    come from the template too, with the template's sharing."""
     return any(item.get("subagent_id") == str(child) for item in devcontainers)

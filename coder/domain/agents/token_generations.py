@@ -1,7 +1,7 @@
-"""Which of an agent's tokens are good while one is being rotated, and which one to hand out.
+"""Token generations of an agent: the valid ones during a rotation, and the one to hand out.
 
-Generation 0 is the template's; each rotation adds one. The first use of a generation ends all that are older: until the
-machine shows the new token, the old one goes on working, so a rotation cuts nobody off.
+Generation 0 is the template's; each rotation adds one. The first use of a generation invalidates all older ones. Until
+the machine uses the new token, the old one stays valid, so a rotation disconnects no machine.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ class Generation:
 
 
 FIRST = Generation(0, used=True)
-"The template's own counts as used: nothing older can be good."
+"""The template's own generation counts as used: none is older."""
 
 
 def good(rotated: Sequence[Generation]) -> tuple[int, ...]:
-    """The generations that let an agent in, oldest first."""
+    """Return the valid generations, oldest first."""
     everything = [FIRST, *rotated]
-    in_use = max(one.number for one in everything if one.used)
-    return tuple(sorted(one.number for one in everything if one.number >= in_use))
+    in_use = max(item.number for item in everything if item.used)
+    return tuple(sorted(item.number for item in everything if item.number >= in_use))
 
 
 def newest(rotated: Sequence[Generation]) -> int:
-    """What a machine that is attached now should be given."""
-    return max(one.number for one in [FIRST, *rotated])
+    """Return the generation to hand to a newly attached machine."""
+    return max(item.number for item in [FIRST, *rotated])

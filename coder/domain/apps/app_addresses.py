@@ -1,6 +1,6 @@
-"""Where applications of workspaces are found: by path, or by a host below the wildcard; both directions, pure.
+"""Addresses of workspace applications: by path, or by a host below the wildcard; both directions, pure.
 
-Source: docs/protocol/agent-services.md#applications. Who may open one is `services/apps/app_access.py`.
+Source: docs/protocol/agent-services.md#applications. `services/apps/app_access.py` checks permission to open them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _MAX_LABEL = 63
 
 @dataclass(frozen=True, slots=True)
 class AppRequest:
-    """Which application is asked for, in the words of the address; also what a signed token is bound to."""
+    """Application named by an address; also the subject of a signed token."""
 
     access_method: AccessMethod
     base_path: str
-    "Ends with a slash; `/` on hosts."
+    """Path prefix with a trailing slash; `/` on hosts."""
     username_or_id: str
     workspace_name_or_id: str
     agent_name_or_id: str
@@ -40,7 +40,7 @@ class AppRequest:
 
     @property
     def port(self) -> PortApp | None:
-        """The port asked for instead of an application; only hosts name ports."""
+        """Return the port requested instead of an application; only hosts name ports."""
         if self.access_method != "subdomain" or not self.agent_name_or_id:
             return None
         return parse_port(self.app_slug_or_port)
@@ -48,7 +48,7 @@ class AppRequest:
 
 @dataclass(frozen=True, slots=True)
 class PortApp:
-    """A port of a workspace, with or without an application behind it."""
+    """Port of a workspace, with or without an application behind it."""
 
     number: int
     tls: bool
@@ -59,7 +59,7 @@ class PortApp:
 
 
 def parse_port(text: str) -> PortApp | None:
-    """`8080` or `8443s`: four or five digits."""
+    """Parse `8080` or `8443s`: four or five digits."""
     match = _PORT.fullmatch(text)
     if match is None or not 0 < int(match["port"]) <= 65535:
         return None
@@ -67,7 +67,8 @@ def parse_port(text: str) -> PortApp | None:
 
 
 def parse_app_path(path: str) -> tuple[AppRequest, str] | None:
-    """The application a path is in and the rest of the path, percent-encoded as it came ("" without the slash)."""
+    """Return the application named by a path and the rest of the path, percent-encoded as received ("" without the
+    slash)."""
     match = _PATH.fullmatch(path)
     if match is None:
         return None
@@ -83,37 +84,37 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostPattern:
-    """`*.apps.example.com` or `*--apps.example.com`, perhaps with a port."""
+    """Host pattern: `*.apps.example.com` or `*--apps.example.com`, perhaps with a port."""
 
     pattern: str
 
     @property
     def suffix(self) -> str:
-        """What follows the star, without a port, in lower case."""
+        """Return the part after the star, without a port, in lower case."""
         return self.pattern.partition("*")[2].partition(":")[0].lower()
 
     def label_of(self, host: str) -> str | None:
-        """What stands for the star in a Host header's value; None when the host is another."""
+        """Return the part of a Host header that matches the star; None when the host does not match."""
         name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
-        name = name.lower().removesuffix(".")  # the root's; a second makes it nobody's name
+        name = name.lower().removesuffix(".")  # the root's dot; a second makes the name invalid
         if not self.suffix or not name.endswith(self.suffix) or len(name) == len(self.suffix):
             return None
         label = name[: -len(self.suffix)]
         return label if _WILDCARD_LABEL.fullmatch(label) else None
 
     def with_port(self, access_url: str) -> str:
-        """The pattern as links use it: a port the access URL has and the pattern has not is added."""
+        """Return the pattern for links: the access URL's port is added when the pattern has none."""
         port = urlsplit(access_url).port
         return f"{self.pattern}:{port}" if self.pattern and port and ":" not in self.pattern else self.pattern
 
 
 def frame_source(pattern: str) -> str:
-    """The pattern as a Content-Security-Policy may name it: there a star stands for whole labels only."""
+    """Return the pattern for a Content-Security-Policy, where a star stands for whole labels only."""
     return "*" + pattern[pattern.index(".") :] if not pattern.startswith("*.") and "." in pattern else pattern
 
 
 def explain_wildcard(pattern: str) -> str:
-    """Why a host pattern cannot be used; "" when it can (or there is none)."""
+    """Return why a host pattern cannot be used; "" when it can (or there is none)."""
     if not pattern:
         return ""
     if "://" in pattern or "/" in pattern:
@@ -129,7 +130,8 @@ def explain_wildcard(pattern: str) -> str:
 
 
 def parse_app_label(label: str) -> AppRequest | None:
-    """The application a host names: `[prefix---]app[--agent]--workspace--user`, app a slug or a port."""
+    """Return the application named by a host label: `[prefix---]app[--agent]--workspace--user`, app a slug or a
+    port."""
     match = _LABEL.fullmatch(label)
     if match is None or len(label) > _MAX_LABEL:
         return None
@@ -138,7 +140,7 @@ def parse_app_label(label: str) -> AppRequest | None:
 
 
 def label_user(pattern: HostPattern, origin: str) -> str:
-    """Whose application an Origin header's value is; "" when it is none of this pattern's."""
+    """Return the owner of the application in an Origin header; "" when the pattern does not match."""
     label = pattern.label_of(host_of_origin(origin))
     request = parse_app_label(label) if label else None
     return request.username_or_id if request else ""

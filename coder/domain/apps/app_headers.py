@@ -1,7 +1,7 @@
-"""Which headers pass between a browser and an application, and in which form; pure.
+"""Headers that pass between a browser and an application, and their form; pure.
 
-Requests lose what belongs to one connection (RFC 9110 section 7.6.1) and what belongs to us: our cookies and tokens
-must not reach the application. Answers lose what would reach beyond it. Header names are bytes in lower case.
+Requests lose headers of a single connection (RFC 9110 section 7.6.1) and our own: our cookies and tokens must not reach
+the application. Responses lose headers with effects beyond the application. Header names are bytes in lower case.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _HOP_BY_HOP = frozenset(
 _OUR_REQUEST_HEADERS = frozenset({b"coder-session-token", b"coder-external-proxy-token"})
 _WHOLE_ORIGIN = frozenset(
     {
-        # What speaks for the whole origin, which under a path is the dashboard's.
+        # Headers that apply to the whole origin, which for path applications is the dashboard's.
         b"strict-transport-security",
         b"service-worker-allowed",
         b"clear-site-data",
@@ -72,17 +72,17 @@ _WEBSOCKET_NAMES = {
 
 
 def first(headers: Headers, name: bytes) -> str:
-    """The first value of a header; "" without one."""
+    """Return the first value of a header; "" without one."""
     return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
 def joined(headers: Headers, name: bytes, separator: str = ", ") -> str:
-    """All values of a header as one."""
+    """Return all values of a header as one."""
     return separator.join(value.decode("latin-1") for key, value in headers if key == name)
 
 
 def has_token(headers: Headers, name: bytes, token: str) -> bool:
-    """Is `token` one of a header's comma-separated words?"""
+    """Return whether `token` is a comma-separated word of a header."""
     return token in {word.strip().lower() for word in joined(headers, name).split(",")}
 
 
@@ -95,8 +95,9 @@ def _is_chunked(headers: Headers) -> bool:
 
 
 def _connection_bound(headers: Headers) -> frozenset[bytes]:
-    """Hop-by-hop names: the fixed ones and those `Connection` lists. What says where a message goes and where it ends
-    is no sender's to take away; but with a transfer coding, a length beside it may be an attack (RFC 9112 section 6.1).
+    """Return the hop-by-hop names: the fixed ones and those `Connection` lists. A sender cannot remove the headers for
+    the destination and the framing of a message. A length next to a transfer coding may be an attack (RFC 9112 section
+    6.1).
     """
     named = {word.strip().lower().encode("latin-1") for word in joined(headers, b"connection").split(",")}
     named -= {b"", b"close", b"host", b"content-length"}
@@ -104,7 +105,8 @@ def _connection_bound(headers: Headers) -> frozenset[bytes]:
 
 
 def is_our_cookie(name: str, *, dashboard_origin: bool) -> bool:
-    """Is a cookie of that name Coder's? On hosts of their own applications may have a `csrf_token` themselves."""
+    """Return whether a cookie of that name is Coder's. On hosts of their own applications may have a `csrf_token`
+    themselves."""
     if dashboard_origin and name == "csrf_token":
         return True
     name = name.removeprefix(HOST_PREFIX)
@@ -112,13 +114,13 @@ def is_our_cookie(name: str, *, dashboard_origin: bool) -> bool:
 
 
 def carries_ours(headers: Headers) -> bool:
-    """Does a request come with a cookie of ours, as a browser adds it whoever wrote the page?"""
+    """Return whether a request carries one of our cookies, which browsers add for any page."""
     pairs = joined(headers, b"cookie", "; ").split(";")
     return any(is_our_cookie(pair.partition("=")[0].strip(), dashboard_origin=False) for pair in pairs)
 
 
 def stripped_cookies(header: str, *, dashboard_origin: bool) -> str:
-    """A Cookie header's value without ours."""
+    """Return a Cookie header's value without our cookies."""
     kept = []
     for pair in header.split(";"):
         name = pair.partition("=")[0].strip()
@@ -128,13 +130,13 @@ def stripped_cookies(header: str, *, dashboard_origin: bool) -> str:
 
 
 def stripped_query(query: str, credential: str = "") -> str:
-    """A query without our parameters, and without `access_token` when it is the credential we were shown.
+    """Return a query without our parameters, and without `access_token` when it was the credential.
 
-    The text stays as it came unless something is taken out.
+    The text is returned unchanged unless a parameter is removed.
     """
     if not query:
         return query
-    # Decoded, as whoever looked for a token read them: `coder%5Fsession_token` is one, too.
+    # Decoded, as the reader of tokens decodes them: `coder%5Fsession_token` counts as well.
     names = {unquote_plus(part.partition("=")[0]) for part in query.split("&")}
     if not names & _OUR_QUERY and "access_token" not in names:
         return query
@@ -150,7 +152,7 @@ def stripped_query(query: str, credential: str = "") -> str:
 def to_app(
     headers: Headers, *, remote_ip: str, scheme: str, dashboard_origin: bool, credential: str
 ) -> list[tuple[bytes, bytes]]:
-    """The headers of a request as the application gets them. `credential` is the token the caller showed."""
+    """Return a request's headers for the application. `credential` is the caller's token."""
     bound = _connection_bound(headers)
     upgrade = wants_upgrade(headers)
     chunked = _is_chunked(headers)
@@ -182,9 +184,9 @@ def to_app(
 
 
 def from_app(headers: Headers, *, base_path: str, cors: Headers | None) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer as the browser gets them.
+    """Return a response's headers for the browser.
 
-    `base_path` is `/` for hosts. `cors` replaces what the application says about other origins; None lets it say so.
+    `base_path` is `/` for hosts. `cors` replaces the application's CORS headers; None keeps them.
     """
     bound = _connection_bound(headers)
     by_path = base_path != "/"
@@ -210,9 +212,9 @@ def from_app(headers: Headers, *, base_path: str, cors: Headers | None) -> list[
 
 
 def _confined_cookie(value: str, base_path: str) -> str:
-    """A Set-Cookie value that cannot leave its application; "" for one that would pose as ours."""
+    """Return a Set-Cookie value confined to its application; "" for one that would imitate our cookies."""
     pair, *attributes = [part.strip() for part in value.split(";")]
-    # Without a name a browser sends the value alone, in which another name may stand (`=coder_session_token=…`).
+    # Without a name a browser sends the value alone, which may contain another name (`=coder_session_token=…`).
     name = pair.lstrip("= \t").partition("=")[0].strip()
     if is_our_cookie(name, dashboard_origin=base_path != "/"):
         return ""
@@ -228,7 +230,7 @@ def _confined_cookie(value: str, base_path: str) -> str:
 
 
 def cors_answer(origin: str, *, allowed: bool, wanted_headers: str = "", preflight: bool = False) -> Headers:
-    """What we say to a page of another origin about an application with the `simple` behaviour."""
+    """Return the CORS headers for an application with the `simple` behaviour."""
     if not origin or not allowed:
         return [(b"vary", b"Origin")] if origin else []
     sent = [

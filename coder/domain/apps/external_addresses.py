@@ -1,6 +1,6 @@
-"""Where an external application may lead: a link of a template, or of an agent, opened on somebody's own machine.
+"""Addresses of external applications: links from a template or an agent, opened on the user's own machine.
 
-The dashboard has the same rule in `features/workspace/app-address.ts`, and there which programs are given a key.
+The dashboard has the same rule in `features/workspace/app-address.ts`, with the list of programs that receive a key.
 """
 
 from __future__ import annotations
@@ -8,24 +8,24 @@ from __future__ import annotations
 import re
 
 SESSION_TOKEN = "$SESSION_TOKEN"  # noqa: S105 - the words that stand for one
-"""Stands in an address for a key of whoever opens it; only the dashboard fills it in."""
-# Two characters at least: one alone is a drive of Windows. Nothing in front, as browsers and shells leave blanks out.
+"""Placeholder for a key of the user who opens the address; only the dashboard fills it in."""
+# Two characters at least: a single letter is a Windows drive. No leading blanks, which browsers and shells strip.
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE | re.ASCII)
 _RUN_HERE = frozenset({"javascript", "data", "vbscript", "file", "blob", "filesystem", "about", "view-source"})
-"""What is run or read with the rights of whoever opens it."""
+"""Schemes that run or read with the rights of the user who opens the address."""
 
 
 def explain_address(url: str) -> str:
-    """Why an address is no link a person can want; "" when it is one."""
-    found = _SCHEME.match(url)
-    if found is None:
+    """Return why an address is not an acceptable link; "" when it is."""
+    match = _SCHEME.match(url)
+    if match is None:
         return "must be the address of another page or program, with its scheme"
-    scheme = found[1].lower()
+    scheme = match[1].lower()
     return f"must not be of the scheme {scheme!r}" if scheme in _RUN_HERE else ""
 
 
 def explain_made_address(url: str) -> str:
-    """The same of one that an agent makes: whoever runs a workspace gets no key of those who look at it."""
+    """Return the same for an address from an agent: a workspace's operator must not receive keys of its visitors."""
     if SESSION_TOKEN in url:
         return f"must not contain {SESSION_TOKEN}: only a template's applications are given a key"
     return explain_address(url)

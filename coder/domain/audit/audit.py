@@ -1,7 +1,7 @@
-"""What an audit entry says: the difference between two states of an object, and the sentence about it.
+"""Content of audit entries: the difference between two states of an object, and a description.
 
-A state is a flat mapping of tracked fields. Sentences are upstream's: `{user}` and `{target}` are filled in by who
-shows them.
+A state is a flat mapping of tracked fields. Descriptions are upstream's: `{user}` and `{target}` are filled in by the
+client.
 """
 
 from __future__ import annotations
@@ -66,26 +66,26 @@ State = Mapping[str, Any]
 
 
 def diff(before: State | None, after: State | None, secret: Collection[str] = ()) -> dict[str, dict[str, Any]]:
-    """Changed fields with old and new values; a secret one only says that it changed.
+    """Return the changed fields with old and new values; a secret field only reports that it changed.
 
     A new object is compared with empty values, a deleted one becomes empty.
     """
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for name in {**(before or {}), **(after or {})}:
         old = before.get(name) if before is not None else _empty_like((after or {}).get(name))
         new = after.get(name) if after is not None else _empty_like((before or {}).get(name))
         if old == new:
             continue
         if name in secret:
-            found[name] = {"secret": True}
+            results[name] = {"secret": True}
             continue
         values = {"old": old, "new": new}
-        found[name] = {key: value for key, value in values.items() if value is not None} | {"secret": False}
-    return dict(sorted(found.items()))
+        results[name] = {key: value for key, value in values.items() if value is not None} | {"secret": False}
+    return dict(sorted(results.items()))
 
 
 def _empty_like(value: Any) -> Any:
-    """What the field holds where there is no object: nothing for lists and times, else an empty value."""
+    """Return the value of the field for a missing object: None for lists and times, else an empty value."""
     if isinstance(value, bool):
         return False
     if isinstance(value, int | float):
@@ -94,7 +94,7 @@ def _empty_like(value: Any) -> Any:
 
 
 def description(action: str, resource_type: str, status_code: int) -> str:
-    """`{user} created workspace {target}`."""
+    """Return `{user} created workspace {target}`."""
     parts = [] if action == "request_password_reset" else ["{user}"]
     if status_code >= 400:
         parts += ["unsuccessfully attempted to", action]
@@ -111,7 +111,7 @@ def description(action: str, resource_type: str, status_code: int) -> str:
 
 
 def resource_link(resource_type: str, target: str, additional: Mapping[str, Any], resource_id: str) -> str:
-    """Where the dashboard shows the object; empty where it has no page."""
+    """Return the dashboard path of the object; empty if it has no page."""
     owner = additional.get("workspace_owner") or ""
     if resource_type == "user":
         return f"/users?filter={target}"

@@ -1,10 +1,10 @@
-"""Cron lines as robfig/cron reads them, because agents and servers of this product do: one reading of a field for all.
+"""Cron lines as robfig/cron reads them, because agents and servers of this product do; one parser of fields for all.
 
 Dialects: scripts (seconds first, day of week may be left out, descriptors and time zones allowed) and five fields.
-Parsing answers with sets, or raises CronError whose text is the library's own sentence.
+Parsing returns sets, or raises CronError with the library's own text.
 
-Not here: what each user narrows it to (`schedules.py` beside it: weekly and daily ones; the Terraform provider's
-`cron.py`: prebuild schedules), and when a script runs next (the agent's `cron.py`).
+Not here: the narrower dialects (`schedules.py` in this package: weekly and daily ones; the Terraform provider's
+`cron.py`: prebuild schedules), and the next run of a script (the agent's `cron.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coder.domain.foundation.numbers import decimal
 
 
 class CronError(CoderError):
-    """A line that is no schedule."""
+    """A line that is not a schedule."""
 
     def __init__(self, message: str) -> None:
         super().__init__("bad_cron", message)
@@ -40,7 +40,7 @@ DOM = Field(1, 31, {})
 MONTH = Field(1, 12, _MONTHS)
 DOW = Field(0, 6, _DAYS)
 DOW_OR_SEVEN = Field(0, 7, _DAYS)
-"Of other readers than robfig's, to whom Sunday is 7, too; taken modulo 7."
+"""Day of week for readers other than robfig's that accept 7 for Sunday; taken modulo 7."""
 
 _DESCRIPTORS = {
     "@yearly": "0 0 0 1 1 *",
@@ -53,16 +53,16 @@ _DESCRIPTORS = {
 }
 _EVERY = "@every "
 _SHORTEST = timedelta(seconds=1)
-"The library's: what is to come more often comes every second."
+"""Minimum interval, from the library: shorter ones are rounded up to a second."""
 _LONGEST = timedelta(microseconds=(1 << 63) // 1000)
 "Go counts durations in nanoseconds, of 63 bits: 292 years."
 _OUR_UNIT = re.compile("[0-9.]([dy])")
-"Of durations that people write for us; Go has none of these."
+"""Units of durations that people write for us; Go has neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """One field: which values match, and whether it was written as a star."""
+    """Parsed field: the matching values, and whether it was written as a star."""
 
     values: frozenset[int]
     star: bool
@@ -77,23 +77,23 @@ class Schedule:
     month: Times
     dow: Times
     zone: str | None = None
-    "As the line names it; None for the reader's own."
+    """Zone named by the line; None for the reader's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """`@every 1h30m`: so long after the last time, whatever a clock shows."""
+    """Interval `@every 1h30m`, counted from the last run whatever the clock shows."""
 
     pause: timedelta
 
 
 def parse_script_cron(spec: str) -> Schedule | Every:
-    """Six fields, the last one optional. Raises CronError."""
+    """Parse six fields, the last one optional. Raises CronError."""
     return _parse(spec, (SECOND, MINUTE, HOUR, DOM, MONTH, DOW), optional_dow=True)
 
 
 def parse_standard_cron(spec: str) -> Schedule | Every:
-    """The usual five fields and descriptors. Raises CronError."""
+    """Parse the usual five fields and descriptors. Raises CronError."""
     return _parse(spec, (MINUTE, HOUR, DOM, MONTH, DOW), optional_dow=False)
 
 
@@ -104,13 +104,13 @@ def _parse(spec: str, fields: tuple[Field, ...], *, optional_dow: bool) -> Sched
     if spec.startswith(("TZ=", "CRON_TZ=")):
         zone, spec = _split_zone(spec)
     if spec.startswith("@"):
-        found = _parse_descriptor(spec)
-        return replace(found, zone=zone) if isinstance(found, Schedule) else found
+        descriptor = _parse_descriptor(spec)
+        return replace(descriptor, zone=zone) if isinstance(descriptor, Schedule) else descriptor
     words = spec.split()
     low = len(fields) - 1 if optional_dow else len(fields)
     if not low <= len(words) <= len(fields):
-        wanted = f"exactly {low}" if low == len(fields) else f"{low} to {len(fields)}"
-        raise CronError(f"expected {wanted} fields, found {len(words)}: [{' '.join(words)}]")
+        expected = f"exactly {low}" if low == len(fields) else f"{low} to {len(fields)}"
+        raise CronError(f"expected {expected} fields, found {len(words)}: [{' '.join(words)}]")
     if len(words) < len(fields):
         words.append("*")
     if len(fields) == 5:
@@ -128,10 +128,10 @@ def _split_zone(spec: str) -> tuple[str, str]:
 
 
 def zone_exists(name: str) -> bool:
-    """Whether a time zone database knows the name ("" and "Local" count, as in Go)."""
+    """Return whether a time zone database knows the name ("" and "Local" count, as in Go)."""
     if name in {"", "UTC", "Local"}:
         return True
-    import zoneinfo  # which waiting agents need not have
+    import zoneinfo  # waiting agents need not load it
 
     try:
         zoneinfo.ZoneInfo(name)
@@ -163,7 +163,7 @@ def _pause(spec: str, duration: str) -> timedelta:
 
 
 def parse_field(text: str, field: Field) -> Times:
-    """What a list of values and ranges stands for; nothing between two commas is nothing. Raises CronError."""
+    """Parse a list of values and ranges; an empty item is skipped. Raises CronError."""
     values: set[int] = set()
     star = False
     for part in filter(None, text.split(",")):
@@ -174,7 +174,7 @@ def parse_field(text: str, field: Field) -> Times:
 
 
 def _parse_range(part: str, field: Field) -> tuple[range, bool]:
-    """`*/5`, `7`, `7/2` (from 7 on), `1-5/2`."""
+    """Parse `*/5`, `7`, `7/2` (from 7 on), `1-5/2`."""
     span, *steps = part.split("/")
     ends = span.split("-")
     star = ends[0] in {"*", "?"}

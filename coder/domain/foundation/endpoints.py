@@ -1,7 +1,7 @@
-"""Where a server is said to be found: `host:port`, `192.0.2.1:port`, `[2001:db8::1]:port`.
+"""Server endpoints: `host:port`, `192.0.2.1:port`, `[2001:db8::1]:port`.
 
-Lives here: reading such texts of people, and why one cannot be used. Does not live here: addresses to listen on (their
-host may be empty), addresses of the mesh (`mesh/core/wire/address.py`: never names).
+Lives here: parsing endpoints that people write, with the reasons for refusal. Does not live here: addresses to listen
+on (their host may be empty), addresses of the mesh (`mesh/core/wire/address.py`: never names).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from coder.domain.foundation.numbers import decimal
 
 _NAME = re.compile(r"(?=.{1,253}$)(?:[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?\.)*[a-zA-Z0-9_-]{1,63}\.?")
-"""RFC 1123 section 2.1, with the underscores some name servers have."""
+"""Host names of RFC 1123 section 2.1, with the underscores some name servers have."""
 _NUMBERS = re.compile(r"[0-9.]+")
 _MAX_PORT = 0xFFFF
 
@@ -29,7 +29,7 @@ class HostPort(NamedTuple):
 
 
 def read_endpoint(text: str) -> HostPort:
-    """ValueError says in words for people why a text is none."""
+    """Parse an endpoint. Raises ValueError with the reason, in words for users."""
     if "/" in text:
         raise ValueError("it must be a host and a port, without a scheme or a path")
     host, colon, digits = text.rpartition(":")
@@ -47,7 +47,7 @@ def _read_host(host: str) -> str:
     if host.startswith("["):
         inner = host[1:-1]
         if "%" in inner or not _is_address(IPv6Address, inner):
-            raise ValueError("what is in its brackets is no IPv6 address")
+            raise ValueError("the text in brackets is not an IPv6 address")
         return inner
     if ":" in host:
         raise ValueError("an IPv6 address must stand in brackets, a port behind them")

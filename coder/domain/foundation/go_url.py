@@ -1,7 +1,7 @@
-"""Whether Go's net/url would parse a text, and in which words it would refuse.
+"""Check whether Go's net/url would parse a text, and with which error it would refuse.
 
-Templates see these sentences as diagnostics, and servers written in Go read the same values later. Only the verdict
-is here; taking URLs apart for our own use is urllib's business.
+Templates see these errors as diagnostics, and servers written in Go read the same values later. Only the verdict is
+here; urllib takes URLs apart for our own use.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _PORT = re.compile(r"(:\d*)?")
 
 
 def url_problem(text: str) -> str:
-    """`parse "<url>": <reason>`, or "" for a URL Go accepts."""
+    """Return `parse "<url>": <reason>`, or "" for a URL Go accepts."""
     reason = _reason(text)
     return f"parse {go_quote(text)}: {reason}" if reason else ""
 
 
 def go_quote(text: str) -> str:
-    """Go's %q for the texts met here: quotes, backslashes and control characters escaped."""
+    """Quote as Go's %q does for the texts used here: quotes, backslashes and control characters escaped."""
     out = []
     for char in text:
         if char in '"\\':
@@ -90,9 +90,9 @@ def _authority_problem(authority: str) -> str:
 
 
 def _host_problem(host: str) -> str:
-    found = _ESCAPE.search(host)
-    if found:
-        return f"invalid URL escape {go_quote(found.group(0))}"
+    match = _ESCAPE.search(host)
+    if match:
+        return f"invalid URL escape {go_quote(match.group(0))}"
     for escape in re.findall(r"%([0-9A-Fa-f]{2})", host):
         if int(escape, 16) < 0x80:  # only bytes beyond ASCII may be escaped in a host
             return f'invalid URL escape "%{escape}"'
@@ -103,5 +103,5 @@ def _host_problem(host: str) -> str:
 
 
 def _bad_escape(text: str) -> str:
-    found = _ESCAPE.search(text)
-    return f"invalid URL escape {go_quote(found.group(0))}" if found else ""
+    match = _ESCAPE.search(text)
+    return f"invalid URL escape {go_quote(match.group(0))}" if match else ""

@@ -1,7 +1,7 @@
 """UUID texts as google/uuid accepts them: plain, urn:uuid:, in braces, or 32 digits without hyphens.
 
-The terraform provider and every place where a request names an id read them by this one rule; Python's own reading
-takes hyphens and braces wherever they stand.
+The Terraform provider and every request that names an id use this one rule; Python's own parser accepts hyphens and
+braces at any position.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class NotUuid:
 
 
 def parse_uuid(text: str) -> str | NotUuid:
-    """The UUID in lower case, or why the text is none."""
+    """Return the UUID in lower case, or why the text is not a UUID."""
     lowered, size = text.lower(), len(text.encode(errors="replace"))  # Go counts bytes
     if size == 36 + len(_URN):
         if not lowered.startswith(_URN):
@@ -39,8 +39,8 @@ def parse_uuid(text: str) -> str | NotUuid:
 
 
 def read_uuid(text: str) -> UUID:
-    """The UUID a request names. Raises ValueError with Go's words."""
-    found = parse_uuid(text)
-    if isinstance(found, NotUuid):
-        raise ValueError(found.reason)
-    return UUID(found)
+    """Return the UUID a request names. Raises ValueError with Go's words."""
+    uuid = parse_uuid(text)
+    if isinstance(uuid, NotUuid):
+        raise ValueError(uuid.reason)
+    return UUID(uuid)

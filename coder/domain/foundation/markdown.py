@@ -1,7 +1,7 @@
-"""Markdown as plain text, for places that show one line: descriptions of parameters.
+"""Markdown as plain text, for single-line displays such as descriptions of parameters.
 
-Not a renderer: it takes the marks away that people write in descriptions and leaves everything else alone. No rule
-looks behind the next beginning of its own kind: else a text of beginnings alone costs the square of its length.
+Not a renderer: it removes common markup of descriptions and leaves everything else alone. No rule matches past the next
+opening of its own kind: otherwise a text made of openings costs the square of its length.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _INSIDE = r"(?:[^()\s<>]|\([^()\s<>]*\))*"
-"Of a link: parentheses are in it by pairs."
+"""Text of a link, with balanced parentheses."""
 _PLACE = rf"\(<?({_INSIDE})>?(?:\s(?:[^()]|\([^()]*\))*)?\)"
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^```.*$", re.MULTILINE), ""),
@@ -27,7 +27,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def plain_text(markdown: str) -> str:
-    """`Where *it* [runs](https://…)` becomes `Where it runs (https://…)`."""
+    """Turn `Where *it* [runs](https://…)` into `Where it runs (https://…)`."""
     text = markdown
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)

@@ -1,4 +1,4 @@
-"""Regular expressions that people set: RE2, whose time is bounded by the text's length, and not long. Pure."""
+"""Regular expressions from users: RE2, whose time is linear in the text, with a bounded pattern. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import functools
 from typing import Any
 
 MAX_PATTERN = 1000
-"""Characters of a pattern."""
+"""Maximum characters of a pattern."""
 
 
 class PatternProblem(ValueError):  # noqa: N818 - says what is wrong with the pattern
-    """The pattern cannot be used; the text says why."""
+    """A pattern that cannot be used; the text has the reason."""
 
 
 @functools.lru_cache(maxsize=128)
 def compiled(pattern: str) -> Any:
-    """The pattern ready for `search`. Raises PatternProblem."""
-    import re2  # late: most programs need none
+    """Return the compiled pattern, ready for `search`. Raises PatternProblem."""
+    import re2  # imported late: most programs do not need it
 
     if len(pattern) > MAX_PATTERN:
         raise PatternProblem(f"it has {len(pattern)} characters, at most {MAX_PATTERN} are allowed")

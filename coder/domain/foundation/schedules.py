@@ -1,10 +1,10 @@
-"""Schedules in cron's words: weekly ones of autostart (`CRON_TZ=Europe/Berlin 30 9 * * 1-5`), daily quiet hours.
+"""Schedules in cron syntax: weekly ones of autostart (`CRON_TZ=Europe/Berlin 30 9 * * 1-5`), daily quiet hours.
 
 Standard cron narrowed as the API narrows it: five fields of which day-of-month and month must be `*`; the zone is
-optional and defaults to UTC. Clock changes as robfig/cron has them, which upstream runs on: a time that is skipped does
-not happen that day, a doubled one happens twice.
+optional and defaults to UTC. Clock changes follow robfig/cron, which upstream uses: a skipped time does not occur that
+day, a doubled one occurs twice.
 
-Not here: how a field is read (`cron.py` beside it), and what a schedule means for a workspace
+Not here: parsing of fields (`cron.py` in this package), and the effect of a schedule on a workspace
 (`domain/workspaces/autobuild.py`, `domain/workspaces/autostop.py`).
 """
 
@@ -19,7 +19,7 @@ from coder.domain.foundation.cron import DOM, DOW, DOW_OR_SEVEN, HOUR, MINUTE, M
 
 
 class ScheduleError(ValueError):
-    """The text is not a weekly schedule; the message is the API's detail."""
+    """A text that is not a weekly schedule; the message is the API's detail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,51 +31,51 @@ class WeeklySchedule:
     "0 = Sunday … 6 = Saturday."
 
     def next_after(self, now: datetime, *, allowed_days: int = 127) -> datetime | None:
-        """The first moment after `now` (aware). `allowed_days`: a template's mask, Monday = 1 … Sunday = 64.
+        """Return the first moment after `now` (aware). `allowed_days`: a template's mask, Monday = 1 … Sunday = 64.
 
-        None when no day is left (or the times never exist in that zone).
+        None when no day is allowed (or the times never exist in that zone).
         """
         zone = ZoneInfo(self.zone)
         local = now.astimezone(zone)
-        for ahead in range(9):  # a week and the day it may lose to a clock change
+        for ahead in range(9):  # a week and the day that a clock change may skip
             day = local.date() + timedelta(days=ahead)
             if day.isoweekday() % 7 not in self.weekdays or not allowed_days >> day.weekday() & 1:
                 continue
             for hour in sorted(self.hours):
-                found = [moment for minute in self.minutes for moment in _moments(day, hour, minute, zone)]
-                later = [moment for moment in found if moment > now]
+                results = [moment for minute in self.minutes for moment in _moments(day, hour, minute, zone)]
+                later = [moment for moment in results if moment > now]
                 if later:
                     return min(later)
         return None
 
     @property
     def hour_and_minute(self) -> tuple[int, int] | None:
-        """The wall-clock time, when there is only one a day."""
+        """Return the wall-clock time if there is only one a day, else None."""
         if len(self.hours) != 1 or len(self.minutes) != 1:
             return None
         return next(iter(self.hours)), next(iter(self.minutes))
 
 
 def _moments(day: date, hour: int, minute: int, zone: ZoneInfo) -> list[datetime]:
-    """When a wall clock in `zone` shows that time: never (skipped), once or twice (doubled)."""
-    found = []
+    """Return the moments at which a wall clock in `zone` shows that time: none (skipped), one or two (doubled)."""
+    results = []
     for fold in (0, 1):
         wall = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold)
         moment = wall.astimezone(UTC)
         back = moment.astimezone(zone)
-        if back.replace(tzinfo=None, fold=0) == wall.replace(tzinfo=None, fold=0) and moment not in found:
-            found.append(moment)
-    return found
+        if back.replace(tzinfo=None, fold=0) == wall.replace(tzinfo=None, fold=0) and moment not in results:
+            results.append(moment)
+    return results
 
 
 def parse_weekly(text: str, *, stored: bool = False) -> WeeklySchedule:
-    """Reads a schedule. `stored`: one that was taken when `TZ=` and 7 for Sunday still were. Raises ScheduleError."""
+    """Parse a schedule. `stored`: accepted when `TZ=` and 7 for Sunday were still valid. Raises ScheduleError."""
     _check_open_fields(text, "weekly")
     return _parse(text, stored=stored)
 
 
 def parse_daily(text: str, *, stored: bool = False) -> WeeklySchedule:
-    """Reads quiet hours: one time a day, every day. `stored` as above. Raises ScheduleError with upstream's words."""
+    """Parse quiet hours: one time a day, every day. `stored` as above. Raises ScheduleError with upstream's words."""
     _check_open_fields(text, "daily")
     schedule = _parse(text, stored=stored)
     if schedule.hour_and_minute is None:
@@ -84,12 +84,12 @@ def parse_daily(text: str, *, stored: bool = False) -> WeeklySchedule:
 
 
 def explain_weekly(text: str) -> str:
-    """What is wrong with an autostart schedule; empty when nothing is, and of no text, which stands for none."""
+    """Return why an autostart schedule is invalid; empty when it is valid or empty, which means none."""
     return _explain(parse_weekly, text)
 
 
 def explain_daily(text: str) -> str:
-    """The same for quiet hours."""
+    """Return why quiet hours are invalid; empty when they are valid or empty."""
     return _explain(parse_daily, text)
 
 
@@ -103,11 +103,11 @@ def _explain(parse: Callable[[str], WeeklySchedule], text: str) -> str:
 
 
 def _check_open_fields(text: str, kind: str) -> None:
-    """What has to be `*`. Six words are taken for a zone and five fields, whatever the first of them is."""
+    """Check that the open fields are `*`. Six words are read as a zone and five fields, whatever the first word is."""
     fields = text.split()
     if len(fields) < 5:
-        wanted = "expected schedule to consist of 5 fields with an optional CRON_TZ=<timezone> prefix"
-        raise ScheduleError(f"validate {kind} schedule: {wanted}")
+        expected = "expected schedule to consist of 5 fields with an optional CRON_TZ=<timezone> prefix"
+        raise ScheduleError(f"validate {kind} schedule: {expected}")
     if len(fields) == 6:
         del fields[0]
     if fields[2] != "*" or fields[3] != "*":
@@ -132,7 +132,7 @@ def _parse(text: str, *, stored: bool = False) -> WeeklySchedule:
 
 
 def _split_zone(text: str, prefixes: tuple[str, ...]) -> tuple[str, list[str]]:
-    """The zone, and the words behind it. A prefix that names none means UTC, as no prefix does."""
+    """Return the zone and the remaining words. A prefix without a zone means UTC, as a missing prefix does."""
     words = text.split()
     for prefix in prefixes:
         if words and words[0].startswith(prefix):
@@ -157,7 +157,7 @@ def _values(text: str, field: Field) -> frozenset[int]:
 
 
 def cron_matches(text: str, local: datetime) -> bool:
-    """Whether a wall-clock time falls into a cron line of five fields; no text matches nothing."""
+    """Return whether a wall-clock time matches a cron line of five fields; an empty line matches nothing."""
     fields = text.split()
     if len(fields) != 5:
         return False
@@ -168,5 +168,5 @@ def cron_matches(text: str, local: datetime) -> bool:
     if local.minute not in minute.values or local.hour not in hour.values or local.month not in month.values:
         return False
     on_dom, on_dow = local.day in dom.values, local.isoweekday() % 7 in {day % 7 for day in dow.values}
-    # Either of the two suffices, unless one is a star: as robfig/cron has it, and the agent.
+    # Either field is sufficient, unless one is a star: as in robfig/cron and the agent.
     return (on_dom and on_dow) if dom.star or dow.star else (on_dom or on_dow)

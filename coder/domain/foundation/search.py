@@ -1,8 +1,8 @@
 """The `q=` language of every list: `key:value` pairs, quotes around blanks, a bare term for the list's default key.
 
-Source: docs/protocol/rest.md#lists and the recorded refusals. The language is not case-sensitive, except that a reader
-may want its values as they were typed (`terms.raw`). Nothing here knows which keys a list has: a reader takes the keys
-it knows with the typed getters of `Terms` and asks `refusals()` at the end, which also names the keys nobody took.
+Source: docs/protocol/rest.md#lists and the recorded refusals. The language is not case-sensitive, but a reader can take
+the values as typed (`terms.raw`). This module does not know the keys of a list: a reader takes its keys with the typed
+getters of `Terms` and calls `refusals()` at the end, which also names the keys that were not taken.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ Value = TypeVar("Value")
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 MAX_QUERY = 8192
-"Characters, ours: two hundred ids. What an address holds at most took sixteen milliseconds of everybody's time."
+"""Ours: characters, for two hundred ids. The longest query an address can hold blocked the server for sixteen
+milliseconds."""
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-"What else has a small form is left as it is: the database compares it, and its own rule may know no such letters."
+"""Other letters keep their case: the database compares them, and its rule may not know them."""
 _GO_TIME = "2006-01-02T15:04:05.999999999Z07:00"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRefusal:
-    """Why one field of a request is not acceptable: the API's `validations` entry."""
+    """Reason why a field of a request is not acceptable: the API's `validations` entry."""
 
     field: str
     detail: str
 
 
 def parse_go_bool(text: str) -> bool | None:
-    """What Go's strconv.ParseBool accepts; None for anything else."""
+    """Parse a boolean as Go's strconv.ParseBool; None for anything else."""
     return True if text in _TRUE else False if text in _FALSE else None
 
 
 def split_outside_quotes(text: str, delimiter: str, *, keep_quotes: bool = False) -> list[str]:
-    """Cuts at `delimiter` where it stands outside double quotes; drops empty pieces. An open quote runs to the end."""
+    """Split at `delimiter` outside double quotes; drop empty pieces. An open quote extends to the end."""
     pieces, piece, quoted = [], "", False
     for char in text:
         if char == '"':
@@ -59,7 +60,7 @@ def split_outside_quotes(text: str, delimiter: str, *, keep_quotes: bool = False
 
 
 class Terms:
-    """A parsed query. Getters record what was wrong instead of raising, so that one answer names every mistake."""
+    """Parsed query. Getters record errors instead of raising, so that one response names every mistake."""
 
     def __init__(self, values: dict[str, list[str]], refusals: Iterable[FieldRefusal] = ()) -> None:
         self._values = values
@@ -67,16 +68,16 @@ class Terms:
         self._refusals = list(refusals)
 
     def add(self, key: str, value: str) -> None:
-        """Another value for `key`, as if it had been written `key:value`."""
+        """Add a value for `key`, as if it had been written `key:value`."""
         self._values.setdefault(key, []).append(value)
 
     def many(self, key: str) -> list[str]:
-        """Every value of a key that may be repeated."""
+        """Return every value of a key that may be repeated."""
         self._taken.add(key)
         return self._values.get(key, [])
 
     def one(self, key: str) -> str:
-        """The only value of a key. Empty when there is none, or more than one (which is recorded)."""
+        """Return the only value of a key. Empty when there is none, or more than one (which is recorded)."""
         values = self.many(key)
         if len(values) > 1:
             self.refuse(key, more_than_once(key, len(values)))
@@ -84,7 +85,7 @@ class Terms:
         return values[0] if values else ""
 
     def boolean(self, key: str) -> bool | None:
-        """None when the key is absent or not a boolean (which is recorded)."""
+        """Return a boolean; None when the key is absent or not a boolean (which is recorded)."""
         text = self.one(key)
         if not text:
             return None
@@ -97,7 +98,7 @@ class Terms:
         return value
 
     def time(self, key: str) -> datetime | None:
-        """An RFC 3339 time; it has to be quoted, because it contains colons."""
+        """Return an RFC 3339 time; it has to be quoted, because it contains colons."""
         text = self.one(key).upper()
         if not text:
             return None
@@ -119,11 +120,12 @@ class Terms:
             return None
 
     def uuids(self, key: str) -> list[UUID]:
-        """Comma-separated ids."""
+        """Return comma-separated ids."""
         return self.list_of(key, read_uuid)
 
     def int64(self, key: str) -> int | None:
-        """None when the key is absent or no whole number that a database can hold (which is recorded)."""
+        """Return an integer; None when the key is absent or not a whole number that a database can hold (which is
+        recorded)."""
         text = self.one(key)
         fault = int_fault(text) if text else ""
         if fault:
@@ -131,17 +133,18 @@ class Terms:
         return None if fault or not text else int(text)
 
     def list_of(self, key: str, read: Callable[[str], Value]) -> list[Value]:
-        """Comma-separated values, as `read` (which raises ValueError) takes each; faults are told of in one refusal."""
+        """Return comma-separated values, each parsed by `read` (which raises ValueError); all errors share one
+        refusal."""
         values = self.many(key)
         if not values or not values[0]:
             return []
-        found, faults = read_list([part for value in values for part in value.split(",")], read)
+        result, faults = read_list([part for value in values for part in value.split(",")], read)
         if faults:
             self.refuse(key, invalid_values(key, faults))
-        return found
+        return result
 
     def choices(self, key: str, allowed: Collection[str]) -> list[str]:
-        """Comma-separated words, each one of `allowed`."""
+        """Return comma-separated words, each an item of `allowed`."""
 
         def read(text: str) -> str:
             if text not in allowed:
@@ -151,7 +154,7 @@ class Terms:
         return self.list_of(key, read)
 
     def choice(self, key: str, allowed: Iterable[str]) -> str:
-        """The value if it is one of `allowed` (refused otherwise), or an empty string."""
+        """Return the value if it is an item of `allowed` (refused otherwise), or an empty string."""
         text = self.one(key)
         if text and text not in set(allowed):
             self.refuse(key, f'Query param "{key}" has invalid value: "{text}" is not a valid value')
@@ -162,7 +165,7 @@ class Terms:
         self._refusals.append(FieldRefusal(key, detail))
 
     def refusals(self) -> list[FieldRefusal]:
-        """Everything wrong so far, and every key that no getter asked for. Call it last."""
+        """Return all recorded errors, with every key that no getter took. Call it last."""
         unknown = [
             FieldRefusal(key, f'"{key}" is not a valid query param') for key in self._values if key not in self._taken
         ]
@@ -170,7 +173,7 @@ class Terms:
 
 
 def parse_query(query: str, default_key: str, *, lower: bool = True) -> Terms:
-    """Cuts a query into terms, unless it is too long. Neighbouring bare words are one value of `default_key`."""
+    """Split a query into terms, unless it is too long. Adjacent bare words are one value of `default_key`."""
     if len(query) > MAX_QUERY:
         return Terms({}, [FieldRefusal("q", f"Query must not be longer than {MAX_QUERY} characters")])
     text = query.translate(_SMALL) if lower else query
@@ -192,7 +195,7 @@ _INT = re.compile(r"[+-]?[0-9]{1,30}")
 
 
 def int_fault(text: str, bits: int = 64) -> str:
-    """Why Go's strconv.ParseInt refuses a text, in its words; empty when it does not."""
+    """Return why Go's strconv.ParseInt refuses a text, in its words; empty when it accepts it."""
     if not _INT.fullmatch(text):
         return f'strconv.ParseInt: parsing "{text}": invalid syntax'
     if not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
@@ -201,24 +204,25 @@ def int_fault(text: str, bits: int = 64) -> str:
 
 
 def positive_fault(text: str) -> str:
-    """The same for pages: whole numbers of 32 bits, 0 or more."""
+    """Return the same for page parameters: whole numbers of 32 bits, 0 or more."""
     return int_fault(text, 32) or ("value is negative" if int(text) < 0 else "")
 
 
 def read_list(parts: Iterable[str], read: Callable[[str], Value]) -> tuple[list[Value], list[str]]:
-    """What `read` makes of each part, and what it raised (ValueError); of a list with a fault nothing is kept."""
-    found: list[Value] = []
+    """Return the values `read` parsed from each part, and the errors it raised (ValueError); with an error no value is
+    kept."""
+    results: list[Value] = []
     faults: list[str] = []
     for part in parts:
         try:
-            found.append(read(part))
+            results.append(read(part))
         except ValueError as error:
             faults.append(str(error))
-    return ([] if faults else found), faults
+    return ([] if faults else results), faults
 
 
 def more_than_once(name: str, times: int) -> str:
-    """The sentence for a parameter that may be there once."""
+    """Return the refusal text for a repeated parameter."""
     return (
         f'Query param "{name}" provided more than once, found {times} times. '
         "Only provide 1 instance of this query param."
@@ -226,20 +230,21 @@ def more_than_once(name: str, times: int) -> str:
 
 
 def invalid_values(name: str, faults: Iterable[str]) -> str:
-    """The sentence for a parameter that is a list, whatever is wrong with its members."""
+    """Return the refusal text for a list parameter with invalid members."""
     return f'Query param "{name}" has invalid values: ' + "\n".join(faults)
 
 
 def explain_time(text: str, layout: str = "2006-01-02T15:04:05Z07:00") -> str:
-    """Why a text is no RFC 3339 time, or no day, as Go says it: the first part of the layout that is not there."""
+    """Return why a text is not an RFC 3339 time, or not a day, in Go's words: the first part of the layout that is
+    missing."""
     at = text
-    for element, wanted in _TIME_PARTS if "T" in layout else _TIME_PARTS[:_DAY_PARTS]:
-        found = re.match(element, at)
-        if found is None:
-            return f'parsing time "{text}" as "{layout}": cannot parse "{at}" as "{wanted}"'
-        at = at[found.end() :]
-    said = f'extra text: "{at}"' if at else "day out of range"
-    return f'parsing time "{text}": {said}'
+    for element, expected in _TIME_PARTS if "T" in layout else _TIME_PARTS[:_DAY_PARTS]:
+        match = re.match(element, at)
+        if match is None:
+            return f'parsing time "{text}" as "{layout}": cannot parse "{at}" as "{expected}"'
+        at = at[match.end() :]
+    problem = f'extra text: "{at}"' if at else "day out of range"
+    return f'parsing time "{text}": {problem}'
 
 
 _TIME_PARTS = (
@@ -261,7 +266,7 @@ _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-
 
 
 def parse_rfc3339(text: str) -> datetime | None:
-    """A time as Go's RFC3339Nano layout reads it; finer than a microsecond is cut off. None if it is not one."""
+    """Parse a time as Go's RFC3339Nano layout does, truncated to microseconds. None if it is invalid."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         return None
@@ -274,7 +279,7 @@ def parse_rfc3339(text: str) -> datetime | None:
 
 
 def explain_rfc3339(text: str) -> str:
-    """What is wrong with a text that should be a time, as Go says it; empty when it is one."""
+    """Return why a text is not a time, in Go's words; empty when it is."""
     return "" if parse_rfc3339(text) else explain_time(text)
 
 

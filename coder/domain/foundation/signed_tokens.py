@@ -1,4 +1,4 @@
-"""Short-lived tokens this deployment signs: compact JWS (RFC 7515), HS512. Whoever has the key can check one.
+"""Short-lived tokens this deployment signs: compact JWS (RFC 7515), HS512. Every holder of the key can verify them.
 
 Pure: the time comes in as an argument. Keys come from `services/foundation/signing_keys.py`, those of a workspace proxy
 from `coder/wsproxy/keys.py`.
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class TokenRefused(ValueError):  # noqa: N818 - says what happened to the token
-    """A token that is not ours, not whole or not valid any more."""
+    """A token that is foreign, malformed or expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class SigningKey:
 
 
 LONGEST = 8192
-"Characters of a token; ours have some three hundred."
+"""Maximum characters of a token; ours have some three hundred."""
 
 
 def sign(key: SigningKey, claims: dict[str, Any]) -> str:
-    """A compact JWS (RFC 7515), HS512, with the key's id in its header."""
+    """Return a compact JWS (RFC 7515), HS512, with the key's id in its header."""
     head = _encode(json.dumps({"alg": "HS512", "kid": key.id}, separators=(",", ":")).encode())
     body = _encode(json.dumps(claims, separators=(",", ":")).encode())
     return f"{head}.{body}.{_encode(_mac(key, f'{head}.{body}'))}"
 
 
 def header_untrusted(token: str) -> dict[str, Any]:
-    """The header of a token, unverified. Raises TokenRefused with upstream's words."""
+    """Return the header of a token, unverified. Raises TokenRefused with upstream's words."""
     parts = token.split(".", 3)
     if len(parts) != 3 or len(token) > LONGEST:
         raise TokenRefused("parse JWS: go-jose/go-jose: compact JWS format must have three parts")
@@ -45,7 +45,7 @@ def header_untrusted(token: str) -> dict[str, Any]:
 
 
 def verify(key: SigningKey, token: str, now: datetime) -> dict[str, Any]:
-    """The claims of a token signed with `key` and not expired. Raises TokenRefused."""
+    """Return the claims of a token signed with `key` and not expired. Raises TokenRefused."""
     head = header_untrusted(token)
     if head.get("alg") != "HS512":
         raise TokenRefused("unexpected signature algorithm")
@@ -62,7 +62,7 @@ def verify(key: SigningKey, token: str, now: datetime) -> dict[str, Any]:
 
 
 def _mac(key: SigningKey, text: str) -> bytes:
-    # half a surrogate cannot be signed by us, but anybody may send one
+    # half a surrogate cannot come from our own signing, but a client may send one
     return hmac.new(key.secret, text.encode(errors="surrogatepass"), hashlib.sha512).digest()
 
 
@@ -79,11 +79,11 @@ def _decode(text: str) -> bytes:
 
 def _json_untrusted(part: str) -> dict[str, Any]:
     try:
-        found = json.loads(_decode(part))
+        result = json.loads(_decode(part))
     except (ValueError, RecursionError) as error:
         if isinstance(error, TokenRefused):
             raise
         raise TokenRefused("parse JWS: invalid JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise TokenRefused("parse JWS: not an object")
-    return found
+    return result

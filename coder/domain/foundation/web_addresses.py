@@ -1,7 +1,7 @@
-"""Web addresses that somebody else wrote: in headers, queries and bodies.
+"""Untrusted web addresses: from headers, queries and bodies.
 
-`urllib.parse.urlsplit` raises for some of them (`http://[`), and reading `port` for others: a server that takes apart
-what it was sent must not fail of it.
+`urllib.parse.urlsplit` raises for some of them (`http://[`), as does reading `port` for others: untrusted input must
+not raise in the server.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 
 
 def split_untrusted(text: str) -> SplitResult:
-    """The parts of an address, its port readable; all of them empty for what is none."""
+    """Return the parts of an address, its port readable; all of them empty for an invalid one."""
     try:
         parts = urlsplit(text)
         _ = parts.port
@@ -24,7 +24,7 @@ def split_untrusted(text: str) -> SplitResult:
 
 
 def canonical_host(netloc: str, scheme: str) -> str:
-    """Host and port as they are compared: in lower case, without the scheme's own port.
+    """Return host and port in the form for comparison: in lower case, without the scheme's own port.
 
     Browsers leave that port out of Origin and Host; settings and proxies may write it.
     """
@@ -34,26 +34,26 @@ def canonical_host(netloc: str, scheme: str) -> str:
 
 
 def host_of_origin(text: str) -> str:
-    """Host and port of an Origin header or another address, as `canonical_host` has them.
+    """Return host and port of an Origin header or another address, as `canonical_host` does.
 
-    Empty for `null` and for what is no address.
+    Empty for `null` and for an invalid address.
     """
     parts = split_untrusted(text)
     return canonical_host(parts.netloc, parts.scheme)
 
 
 def shares_cookies(host: str, other: str) -> bool:
-    """Whether a page of one host could set a cookie that browsers send to the other (RFC 6265, section 5.1.3).
+    """Return whether a page of one host could set a cookie that browsers send to the other (RFC 6265, section 5.1.3).
 
-    Both with or without a port, of which cookies know nothing. Names with the same last two labels count: no list of
-    public suffixes is asked, so that `a.co.uk` is taken to be near `b.co.uk`.
+    Ports do not matter, since cookies ignore them. Names with the same last two labels count: no list of public
+    suffixes is used, so that `a.co.uk` is taken to be near `b.co.uk`.
     """
-    one, two = (split_untrusted(f"//{name}").hostname or "" for name in (host, other))
-    if one == two:
+    host_a, host_b = (split_untrusted(f"//{name}").hostname or "" for name in (host, other))
+    if host_a == host_b:
         return True
-    if _is_number(one) or _is_number(two):
+    if _is_number(host_a) or _is_number(host_b):
         return False
-    return "." in one and one.split(".")[-2:] == two.split(".")[-2:]
+    return "." in host_a and host_a.split(".")[-2:] == host_b.split(".")[-2:]
 
 
 def _is_number(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""Go's zero values where the API shows them instead of null."""
+"""Go's zero values, which the API shows instead of null."""
 
 from __future__ import annotations
 

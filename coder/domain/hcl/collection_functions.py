@@ -11,7 +11,7 @@ from coder.domain.hcl.text_functions import characters
 from coder.domain.hcl.values import EvaluationError, Function, SetValue, Value, to_number, to_text
 
 _MAX_PRODUCT = 10_000
-"Ours: combinations setproduct may make."
+"""Ours: maximum combinations of setproduct."""
 
 
 def _gone(name: str, instead: str) -> Value:
@@ -19,20 +19,20 @@ def _gone(name: str, instead: str) -> Value:
 
 
 def _flatten(items: list[Value]) -> list[Value]:
-    return [x for one in items for x in (_flatten(one) if isinstance(one, list) else [one])]
+    return [x for item in items for x in (_flatten(item) if isinstance(item, list) else [item])]
 
 
 def _coalesce(*items: Value) -> Value:
-    for one in items:
-        if one is not None and one != "":
-            return v.unify([one, *items])[0]
+    for item in items:
+        if item is not None and item != "":
+            return v.unify([item, *items])[0]
     raise EvaluationError("no non-null, non-empty-string arguments")
 
 
 def _coalescelist(*lists: Value) -> Value:
-    for one in lists:
-        if one:
-            return one
+    for item in lists:
+        if item:
+            return item
     raise EvaluationError("no non-null, non-empty arguments")
 
 
@@ -54,10 +54,10 @@ def _lookup(of: Mapping[str, Value], key: Value, *default: Value) -> Value:
 
 
 def _merge(*maps: Value) -> dict[str, Value]:
-    found: dict[str, Value] = {}
-    for one in maps:
-        found.update(one or {})
-    return found
+    results: dict[str, Value] = {}
+    for item in maps:
+        results.update(item or {})
+    return results
 
 
 def _one(items: Value) -> Value:
@@ -79,29 +79,29 @@ def _length(of: Value) -> int:
 
 
 def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tuple[Value, ...]) -> SetValue:
-    members = iter(v.unify([item for one in sets for item in one]))
-    result, *others = [[next(members) for _ in one] for one in sets]
-    for one in others:
-        result = combine(result, one)
+    members = iter(v.unify([item for element in sets for item in element]))
+    result, *others = [[next(members) for _ in item] for item in sets]
+    for entry in others:
+        result = combine(result, entry)
     return SetValue.of(result)
 
 
 def _setproduct(*sets: Value) -> list[list[Value]]:
-    if math.prod(len(one) for one in sets) > _MAX_PRODUCT:
+    if math.prod(len(item) for item in sets) > _MAX_PRODUCT:
         raise EvaluationError(f"more than {_MAX_PRODUCT} combinations")
-    return [list(one) for one in itertools.product(*sets)]
+    return [list(item) for item in itertools.product(*sets)]
 
 
 def _transpose(of: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for key in sorted(of):
         for item in of[key]:
-            found.setdefault(item, []).append(key)
-    return found
+            results.setdefault(item, []).append(key)
+    return results
 
 
-def _matchkeys(items: list[Value], keys: list[Value], wanted: list[Value]) -> list[Value]:
-    return [item for item, key in zip(items, keys, strict=True) if key in wanted]
+def _matchkeys(items: list[Value], keys: list[Value], search_keys: list[Value]) -> list[Value]:
+    return [item for item, key in zip(items, keys, strict=True) if key in search_keys]
 
 
 def _reversed(items: Value) -> list[Value]:
@@ -113,11 +113,11 @@ def _chunks(items: list[Value], size: int) -> list[list[Value]]:
 
 
 def _distinct(items: list[Value]) -> list[Value]:
-    found: list[Value] = []
-    for one in v.unify(list(items)):
-        if one not in found:
-            found.append(one)
-    return found
+    results: list[Value] = []
+    for item in v.unify(list(items)):
+        if item not in results:
+            results.append(item)
+    return results
 
 
 def _slice(items: list[Value], start: int, end: int) -> list[Value]:
@@ -133,13 +133,13 @@ def _map(of: Value) -> Value:
 
 
 COLLECTION_FUNCTIONS: dict[str, Function] = {
-    "alltrue": lambda items: all(v.to_bool(one) for one in items),
-    "anytrue": lambda items: any(v.to_bool(one) for one in items),
+    "alltrue": lambda items: all(v.to_bool(item) for item in items),
+    "anytrue": lambda items: any(v.to_bool(item) for item in items),
     "chunklist": lambda items, n: _chunks(items, int(n)),
     "coalesce": _coalesce,
     "coalescelist": _coalescelist,
-    "compact": lambda items: [one for one in items if one not in (None, "")],
-    "concat": lambda *lists: [x for one in lists for x in one],
+    "compact": lambda items: [item for item in items if item not in (None, "")],
+    "concat": lambda *lists: [x for item in lists for x in item],
     "contains": lambda items, value: value in list(items),
     "distinct": _distinct,
     "element": _element,
@@ -163,7 +163,7 @@ COLLECTION_FUNCTIONS: dict[str, Function] = {
     "setsubtract": lambda *s: _sets(lambda a, b: [x for x in a if x not in b], s),
     "setunion": lambda *s: _sets(lambda a, b: a + b, s),
     "slice": lambda items, start, end: _slice(items, int(start), int(end)),
-    "sort": lambda items: sorted(to_text(one) for one in items),
+    "sort": lambda items: sorted(to_text(item) for item in items),
     "tolist": lambda items: None if items is None else v.unify(list(items)),
     "tomap": _map,
     "toset": lambda items: None if items is None else SetValue.of(v.unify(list(items))),

@@ -1,4 +1,4 @@
-"""Templates with `%{ if }` and `%{ for }`: the parts of a string to text."""
+"""Templates with `%{ if }` and `%{ for }`: rendering of a string's parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOR = re.compile(r"for\s+([\w-]+)(?:\s*,\s*([\w-]+))?\s+in\s+(.+)", re.DOTALL)
 
 
 def render_template(parts: tuple[Part, ...], scope: EvaluationScope, evaluate: Evaluate) -> Value:
-    """The text, or UNKNOWN when any part is. Raises EvaluationError."""
+    """Return the text, or UNKNOWN when a part is. Raises EvaluationError."""
     return _Rendering(parts, evaluate).run(scope)
 
 
@@ -35,7 +35,7 @@ class _Rendering:
         return text
 
     def _until(self, at: int, scope: EvaluationScope, ends: frozenset[str]) -> tuple[Value, int]:
-        """Text of the parts from `at` up to a directive in `ends`, and where that stands."""
+        """Return the text of the parts from `at` up to a directive in `ends`, and the directive's position."""
         texts: list[Value] = []
         while at < len(self._parts):
             part = self._parts[at]
@@ -61,14 +61,14 @@ class _Rendering:
 
     def _if(self, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         condition = self._evaluate(parse_expression_untrusted(part.source[2:]), scope)
-        yes, end = self._until(at + 1, scope, frozenset({"else", "endif"}))
-        no: Value = ""
+        if_true, end = self._until(at + 1, scope, frozenset({"else", "endif"}))
+        if_false: Value = ""
         if self._word(end) == "else":
-            no, end = self._until(end + 1, scope, frozenset({"endif"}))
+            if_false, end = self._until(end + 1, scope, frozenset({"endif"}))
         self._expect(end, "endif")
         if is_unknown(condition):
             return UNKNOWN, end + 1
-        return (yes if to_bool(condition) else no), end + 1
+        return (if_true if to_bool(condition) else if_false), end + 1
 
     def _for(self, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         match = _FOR.fullmatch(part.source)
@@ -86,7 +86,7 @@ class _Rendering:
         return "".join(texts), end + 1
 
     def _skip(self, at: int) -> int:
-        """Where the endfor of a for whose body starts at `at` stands."""
+        """Return the position of the endfor that matches the for whose body starts at `at`."""
         depth = 1
         while at < len(self._parts):
             depth += {"for": 1, "endfor": -1}.get(self._word(at), 0)

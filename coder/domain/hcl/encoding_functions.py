@@ -1,4 +1,4 @@
-"""Terraform's functions from one spelling to another: base64, CSV, JSON, YAML, URLs, digests."""
+"""Terraform's encoding functions: base64, CSV, JSON, YAML, URLs, digests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def _digest(name: str) -> Function:
 
 
 def _json(text: str) -> Value:
-    found = json.loads(text, parse_float=v.read_number, parse_constant=v.read_number)
-    return v.well_formed(found) if "\\u" in text else found
+    result = json.loads(text, parse_float=v.read_number, parse_constant=v.read_number)
+    return v.well_formed(result) if "\\u" in text else result
 
 
 def _yaml(text: str) -> Value:
@@ -32,7 +32,7 @@ def _yaml(text: str) -> Value:
 
 
 def _yaml_text(value: Value) -> str:
-    """Texts and keys in quotes, texts of several lines as blocks, everything else plain: as Terraform writes it."""
+    """Write YAML as Terraform does: strings and keys quoted, multi-line strings as blocks, everything else plain."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -83,7 +83,7 @@ def _urldecode(text: str) -> str:
 
 
 def _rsadecrypt(ciphertext: str, key: str) -> str:
-    """PKCS #1 v1.5, of base64."""
+    """Decrypt base64 with PKCS #1 v1.5."""
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key

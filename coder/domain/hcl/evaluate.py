@@ -1,6 +1,6 @@
-"""Expressions to values. Pure: what names mean comes in as a `Scope`, functions as a table.
+"""Evaluation of expressions. Pure: names come from a `Scope`, functions from a table.
 
-Unknown values spread instead of failing; a name that does not exist is an EvaluationError.
+Unknown values propagate instead of failing; an undefined name is an EvaluationError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from coder.domain.hcl.values import (
 
 
 def evaluate(expression: tree.Expression, scope: EvaluationScope) -> Value:
-    """Raises EvaluationError."""
+    """Evaluate an expression. Raises EvaluationError."""
     scope.budget.spend(1)
     handler = _HANDLERS.get(type(expression))
     if handler is None:
@@ -58,13 +58,13 @@ def _tuple(expression: tree.Tuple, scope: EvaluationScope) -> Value:
 
 
 def _object(expression: tree.Object, scope: EvaluationScope) -> Value:
-    found: dict[str, Value] = {}
+    results: dict[str, Value] = {}
     for key, value in expression.items:
         name = key.name if isinstance(key, tree.Variable) else evaluate(key, scope)
         if is_unknown(name):
             return UNTYPED
-        found[to_text(name)] = evaluate(value, scope)
-    return found
+        results[to_text(name)] = evaluate(value, scope)
+    return results
 
 
 def _variable(expression: tree.Variable, scope: EvaluationScope) -> Value:
@@ -78,7 +78,7 @@ def _attribute(expression: tree.HclAttribute, scope: EvaluationScope) -> Value:
 
 
 def member(of: Value, name: str) -> Value:
-    """`of.name`. Raises EvaluationError."""
+    """Return `of.name`. Raises EvaluationError."""
     if is_unknown(of):
         return UNTYPED
     if isinstance(of, dict):
@@ -96,7 +96,7 @@ def _index(expression: tree.Index, scope: EvaluationScope) -> Value:
 
 
 def index(of: Value, key: Value) -> Value:
-    """`of[key]`. Raises EvaluationError."""
+    """Return `of[key]`. Raises EvaluationError."""
     if is_unknown(of) or is_unknown(key):
         return UNTYPED
     if isinstance(of, SetValue):
@@ -161,7 +161,7 @@ def _same(left: Value, right: Value) -> bool:
 
 
 _MAX_BITS = 8192
-"Ours: larger numbers are no numbers anybody needs, but cost a server time."
+"""Ours: no template needs larger numbers, and they cost the server time."""
 
 
 def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
@@ -169,7 +169,7 @@ def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
         raise EvaluationError("Division by zero")
     try:
         return number(_calculated(sign, left, right))
-    except (ArithmeticError, ValueError) as error:  # too large for a float, or for as many digits as Python writes
+    except (ArithmeticError, ValueError) as error:  # too large for a float, or more digits than Python writes
         raise EvaluationError(OUT_OF_RANGE) from error
 
 
@@ -187,10 +187,10 @@ def _calculated(sign: str, left: int | float, right: int | float) -> int | float
         return math.fmod(left, right)
     if sign == "/":
         return left / right
-    # In decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3. What a division cut off is not: there
-    # the rounding of floats makes 1 / 3 * 3 the 1 it is with more digits.
+    # Decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3. A division that was cut off is not exact:
+    # rounding to floats makes 1 / 3 * 3 equal 1, as with more digits.
     operate = _OPERATIONS[sign]
-    if max(len(repr(one).lstrip("-0.").replace(".", "")) for one in (left, right) if isinstance(one, float)) > 15:
+    if max(len(repr(item).lstrip("-0.").replace(".", "")) for item in (left, right) if isinstance(item, float)) > 15:
         return float(operate(left, right))
     return float(operate(Decimal(repr(left)), Decimal(repr(right))))
 
@@ -202,14 +202,17 @@ def _conditional(expression: tree.Conditional, scope: EvaluationScope) -> Value:
     condition = evaluate(expression.condition, scope)
     if is_unknown(condition):
         return UNKNOWN
-    chosen, other = (expression.yes, expression.no) if to_bool(condition) else (expression.no, expression.yes)
+    chosen, other = (
+        (expression.if_true, expression.if_false) if to_bool(condition) else (expression.if_false, expression.if_true)
+    )
     value = evaluate(chosen, scope)
-    # Text stays what it is, so the other side need not be looked at.
+    # Text keeps its type, so the other side need not be evaluated.
     return _of_common_type(value, other, scope) if isinstance(value, bool | int | float | list | dict) else value
 
 
 def _of_common_type(value: Value, other: tree.Expression, scope: EvaluationScope) -> Value:
-    """Both sides of a conditional have one type: beside text a number is text. A side that fails says nothing."""
+    """Convert both sides of a conditional to one type: next to a text a number becomes text. A side that fails is
+    ignored."""
     try:
         instead = evaluate(other, scope)
     except EvaluationError:
@@ -245,7 +248,7 @@ def _attempt(name: str, expression: tree.FunctionCall, scope: EvaluationScope) -
         except EvaluationError:
             continue
         if is_unknown(value):
-            return UNTYPED  # which alternative it will be is not known either
+            return UNTYPED  # the chosen alternative is unknown as well
         return True if name == "can" else value
     if name == "can":
         return False
@@ -263,10 +266,10 @@ def _for(expression: tree.ForExpression, scope: EvaluationScope) -> Value:
             names[expression.key_name] = key
         inner = scope.with_names(**names)
         if expression.condition is not None:
-            wanted = evaluate(expression.condition, inner)
-            if is_unknown(wanted):
+            condition = evaluate(expression.condition, inner)
+            if is_unknown(condition):
                 return UNTYPED
-            if not to_bool(wanted):
+            if not to_bool(condition):
                 continue
         result_key = None if expression.key is None else evaluate(expression.key, inner)
         results.append((result_key, evaluate(expression.value, inner)))
@@ -276,22 +279,22 @@ def _for(expression: tree.ForExpression, scope: EvaluationScope) -> Value:
 
 
 def _keyed(results: list[tuple[Value, Value]], *, grouped: bool) -> Value:
-    found: dict[str, Value] = {}
+    result: dict[str, Value] = {}
     for key, value in results:
         if is_unknown(key):
             return UNTYPED
         name = to_text(key)
         if grouped:
-            found.setdefault(name, []).append(value)
-        elif name in found:
+            result.setdefault(name, []).append(value)
+        elif name in result:
             raise EvaluationError(f"Two different items produced the key {name!r} in this 'for' expression.")
         else:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 def pairs(collection: Value) -> list[tuple[Value, Value]]:
-    """Key and value of each element, maps in order of their keys. Raises EvaluationError."""
+    """Return key and value of each element, maps in order of their keys. Raises EvaluationError."""
     if isinstance(collection, dict):
         return [(key, collection[key]) for key in sorted(collection)]
     if isinstance(collection, SetValue):

@@ -1,4 +1,4 @@
-"""Terraform's functions that read files: of a mapping of paths to bytes, so that nothing here opens one."""
+"""Terraform's file functions: over a mapping of paths to bytes, so that nothing here opens a file."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
     def fileset(folder: Value, pattern: Value) -> SetValue:
         base = posixpath.normpath(to_text(folder))
         names = (posixpath.relpath(name, base) for name in files)
-        wanted = _glob(to_text(pattern))
-        return SetValue.of([name for name in names if not name.startswith("../") and wanted.fullmatch(name)])
+        compiled = _glob(to_text(pattern))
+        return SetValue.of([name for name in names if not name.startswith("../") and compiled.fullmatch(name)])
 
     table: dict[str, Function] = {
         "file": lambda path: read(path).decode("utf-8", "replace"),
@@ -40,19 +40,20 @@ def file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
 
 
 def _glob(pattern: str) -> Any:
-    """`*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`. Matched in linear time (RE2)."""
-    found = ""
+    """Compile a glob: `*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`. Linear time
+    (RE2)."""
+    result = ""
     for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]+(?:\]|\Z)|\\.|[{},]|[^*?\[{},\\]+|.", pattern, re.DOTALL):
         if piece.startswith("[") and len(piece) > 1:
             if not piece.endswith("]"):
                 raise EvaluationError("syntax error in pattern")
-            found += "[" + piece[1:].replace("[", "\\[")
+            result += "[" + piece[1:].replace("[", "\\[")
         elif piece.startswith("\\") and len(piece) > 1:
-            found += re.escape(piece[1])
+            result += re.escape(piece[1])
         else:
-            found += _GLOB.get(piece, re.escape(piece))
+            result += _GLOB.get(piece, re.escape(piece))
     try:
-        return compile_re2(f"(?s:{found})")
+        return compile_re2(f"(?s:{result})")
     except EvaluationError as problem:
         raise EvaluationError("syntax error in pattern") from problem
 

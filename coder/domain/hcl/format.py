@@ -12,13 +12,14 @@ _VERB = re.compile(r"%(?:\[(\d+)\])?([-+ 0#]*)(\d+)?(?:\.(\d+))?(?:\[(\d+)\])?(.
 
 
 def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
-    """Raises EvaluationError for too few or too many arguments and for values that do not fit their verb."""
+    """Format `arguments`. Raises EvaluationError for too few or too many arguments and for values that do not match
+    their verb."""
     used = 0
-    most = 0
+    highest = 0
     by_position = False
 
     def one(match: re.Match[str]) -> str:
-        nonlocal used, most, by_position
+        nonlocal used, highest, by_position
         first, flags, width, precision, second, verb = match.groups()
         if verb == "%":
             return "%"
@@ -27,28 +28,28 @@ def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
         position = second or first
         by_position |= bool(position)
         used = int(position) if position else used + 1
-        most = max(most, used)
+        highest = max(highest, used)
         if not 1 <= used <= len(arguments):
             raise EvaluationError(f"not enough arguments for {match.group(0)!r}")
         text = _verb(verb, arguments[used - 1], flags, precision)
         return _padded(text, flags, _bounded(width or "0"))
 
     text = _VERB.sub(one, pattern)
-    if not by_position and most < len(arguments):
+    if not by_position and highest < len(arguments):
         raise EvaluationError("too many arguments")
     return text
 
 
 def _bounded(digits: str) -> int:
-    """The width, or precision of a number, which may be written with any number of digits."""
-    said = digits.lstrip("0") or "0"
-    return _MAX_WIDTH if len(said) > len(str(_MAX_WIDTH)) else min(int(said), _MAX_WIDTH)
+    """Return the width, or precision of a number, which may be written with any number of digits."""
+    significant = digits.lstrip("0") or "0"
+    return _MAX_WIDTH if len(significant) > len(str(_MAX_WIDTH)) else min(int(significant), _MAX_WIDTH)
 
 
 def _cut(text: str, precision: str) -> str:
-    """As many characters as a precision of a text says, which adds none and so has no bound."""
-    said = precision.lstrip("0") or "0"
-    return text if len(said) > len(str(len(text))) else text[: int(said)]
+    """Truncate a text to its precision, which adds no characters and so has no bound."""
+    significant = precision.lstrip("0") or "0"
+    return text if len(significant) > len(str(len(text))) else text[: int(significant)]
 
 
 def _verb(verb: str, value: Value, flags: str, precision: str | None) -> str:
@@ -83,7 +84,7 @@ def _number(verb: str, value: int | float, flags: str, precision: str | None) ->
 
 
 def _shortest(value: int | float) -> str:
-    """All digits of a number; with an exponent when that is below -4 or above 5."""
+    """Return all digits of a number, with an exponent below -4 or above 5."""
     exact = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
     power = exact.adjusted()
     if exact == 0 or -4 <= power < 6:

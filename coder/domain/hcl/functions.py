@@ -1,7 +1,7 @@
 """Terraform's functions. Values in, value out; an unknown argument makes the result unknown.
 
-Files are a mapping of paths to bytes, so that nothing here opens one. What depends on the moment or on chance
-(timestamp, uuid, bcrypt) is unknown.
+Files are a mapping of paths to bytes, so that nothing here opens a file. Functions of time or chance (timestamp, uuid,
+bcrypt) return unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coder.domain.hcl.values import UNKNOWN, UNTYPED, Function, Value
 
 
 def function_table(files: Mapping[str, bytes]) -> dict[str, Function]:
-    """All functions; those that read files see `files`, paths relative to the template's root."""
+    """Return all functions; the file functions read `files`, paths relative to the template's root."""
     table = {
         name: _strict(function)
         for name, function in {**TEXT_FUNCTIONS, **NUMBER_FUNCTIONS, **ENCODING_FUNCTIONS, **TIMES}.items()
@@ -32,22 +32,27 @@ def function_table(files: Mapping[str, bytes]) -> dict[str, Function]:
 
 
 def _strict(function: Function) -> Function:
-    """Unknown anywhere in the arguments: the result is unknown."""
+    """Wrap a function: an unknown value anywhere in the arguments makes the result unknown."""
 
     def call(*arguments: Value) -> Value:
-        return UNKNOWN if any(v.has_unknown(one) for one in arguments) else function(*arguments)
+        return UNKNOWN if any(v.has_unknown(argument) for argument in arguments) else function(*arguments)
 
     return call
 
 
 _TYPED = frozenset({"alltrue", "anytrue", "contains", "index", "issensitive", "keys", "length", "sort"})
-"Functions whose result has one type, whatever goes in."
+"""Functions whose result type does not depend on the arguments."""
 
 
 def _shallow(function: Function, *, typed: bool) -> Function:
-    """Only a whole unknown argument matters; collections may hold unknown elements."""
+    """Wrap a function: only a wholly unknown argument makes the result unknown; collections may hold unknown
+    elements."""
 
     def call(*arguments: Value) -> Value:
-        return (UNKNOWN if typed else UNTYPED) if any(v.is_unknown(one) for one in arguments) else function(*arguments)
+        return (
+            (UNKNOWN if typed else UNTYPED)
+            if any(v.is_unknown(argument) for argument in arguments)
+            else function(*arguments)
+        )
 
     return call

@@ -1,6 +1,6 @@
-"""The JSON syntax of configuration files, written out in the native one: what reads that reads both.
+"""The JSON syntax of configuration files, converted to the native syntax, so that one parser reads both.
 
-Which keys are blocks follows from a schema Terraform knows and we do not; here a table of the names that matter does.
+The keys that are blocks follow from a schema that only Terraform has; here a table of the relevant names is sufficient.
 Strings are templates, except where Terraform takes them literally: defaults of variables, and files of values.
 """
 
@@ -28,7 +28,7 @@ _LABELS = {
     "import": 0,
     "removed": 0,
 }
-"Top-level blocks and how many labels they have."
+"""Top-level blocks and the number of their labels."""
 _INNER = {
     "required_providers": 0,
     "backend": 1,
@@ -62,20 +62,20 @@ _MAX_DEPTH = 50
 
 
 def native_syntax_untrusted(text: str, name: str = "") -> str:
-    """A *.tf.json file in the native syntax. Raises HclError."""
+    """Return a *.tf.json file in the native syntax. Raises HclError."""
     top = _load(text, name)
     lines: list[str] = []
-    for one in top if isinstance(top, list) else [top]:
-        if not isinstance(one, dict):
+    for item in top if isinstance(top, list) else [top]:
+        if not isinstance(item, dict):
             raise HclError(f"{name}: a JSON object is required")
-        for kind, value in one.items():
+        for kind, value in item.items():
             if kind in _LABELS:
                 lines += _block(kind, _LABELS[kind], value, name, 0)
     return "\n".join(lines) + "\n"
 
 
 def native_values_untrusted(text: str, name: str = "") -> str:
-    """A *.tfvars.json file in the native syntax. Raises HclError."""
+    """Return a *.tfvars.json file in the native syntax. Raises HclError."""
     top = _load(text, name)
     if not isinstance(top, dict):
         raise HclError(f"{name}: a JSON object is required")
@@ -89,19 +89,19 @@ def _load(text: str, name: str) -> Any:
         raise HclError(f"{name}: invalid JSON: {problem}") from problem
 
 
-def _block(kind: str, labels: int, value: Any, name: str, depth: int, *given: str) -> Iterator[str]:
+def _block(kind: str, labels: int, value: Any, name: str, depth: int, *outer_labels: str) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         raise HclError(f"{name}: nested too deeply")
-    for one in value if isinstance(value, list) else [value]:
-        if not isinstance(one, dict):
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, dict):
             raise HclError(f"{name}: {kind} must be a JSON object")
         if labels:
-            for label, inner in one.items():
+            for label, inner in item.items():
                 if label != _COMMENT:
-                    yield from _block(kind, labels - 1, inner, name, depth + 1, *given, label)
+                    yield from _block(kind, labels - 1, inner, name, depth + 1, *outer_labels, label)
             continue
-        yield " ".join([kind, *map(_quoted, given), "{"])
-        for key, inner in one.items():
+        yield " ".join([kind, *map(_quoted, outer_labels), "{"])
+        for key, inner in item.items():
             yield from _item(kind, key, inner, name, depth + 1)
         yield "}"
 
@@ -120,7 +120,7 @@ def _item(kind: str, key: str, value: Any, name: str, depth: int) -> Iterator[st
 
 
 def _is_block(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and all(isinstance(one, dict) for one in value))
+    return isinstance(value, dict) or (isinstance(value, list) and all(isinstance(item, dict) for item in value))
 
 
 def _value(value: Any, name: str, depth: int, *, literal: bool) -> str:
@@ -129,23 +129,24 @@ def _value(value: Any, name: str, depth: int, *, literal: bool) -> str:
     if isinstance(value, str):
         return _quoted(value) if literal else _template(value, name)
     if isinstance(value, list):
-        return "[" + ", ".join(_value(one, name, depth + 1, literal=literal) for one in value) + "]"
+        return "[" + ", ".join(_value(item, name, depth + 1, literal=literal) for item in value) + "]"
     if isinstance(value, dict):
         items = (
-            f"{_quoted(key) if literal else _key(key, name)} = {_value(one, name, depth + 1, literal=literal)}"
-            for key, one in value.items()
+            f"{_quoted(key) if literal else _key(key, name)} = {_value(item, name, depth + 1, literal=literal)}"
+            for key, item in value.items()
         )
         return "{" + ", ".join(items) + "}"
     return json.dumps(value)
 
 
 def _key(text: str, name: str) -> str:
-    found = _template(text, name)
-    return found if found.startswith('"') else f"({found})"
+    result = _template(text, name)
+    return result if result.startswith('"') else f"({result})"
 
 
 def _template(text: str, name: str) -> str:
-    """A string with its interpolations as they are; one that is nothing but an interpolation is its expression."""
+    """Return a string with its interpolations unchanged; a string that is a single interpolation becomes its
+    expression."""
     out: list[str] = []
     at = start = 0
     while at < len(text):
@@ -163,7 +164,7 @@ def _template(text: str, name: str) -> str:
 
 
 def _end_of_interpolation(text: str, at: int, name: str) -> int:
-    """The offset after the brace that closes what opened before `at`."""
+    """Return the offset after the brace that closes the interpolation opened before `at`."""
     depth, in_string = 1, [False]
     while at < len(text):
         char = text[at]
@@ -194,8 +195,8 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    found = text.replace("\\", "\\\\").replace('"', '\\"')
-    return found.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    result = text.replace("\\", "\\\\").replace('"', '\\"')
+    return result.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
 def _is_word(text: str) -> bool:

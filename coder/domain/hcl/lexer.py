@@ -1,4 +1,4 @@
-"""Characters to tokens. Strings and heredocs stay whole here; `parser` looks into them."""
+"""Characters to tokens. Strings and heredocs stay whole here; `parser` splits them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coder.base.errors import CoderError
 
 
 class HclError(CoderError):
-    """A file that is not HCL. The message is `file:line,column: what`."""
+    """A file that is not HCL. The message is `file:line,column: problem`."""
 
     def __init__(self, message: str, line: int = 0, column: int = 0, file: str = "") -> None:
         super().__init__("bad_hcl", f"{file}:{line},{column}: {message}" if line else message)
@@ -64,7 +64,7 @@ _PUNCTUATION = (
 
 
 _MAX_NESTED = 60
-"Ours: strings within interpolations within strings."
+"""Ours: nesting depth of strings within interpolations within strings."""
 
 
 class Lexer:
@@ -79,13 +79,13 @@ class Lexer:
         self._nested = 0
 
     def tokens(self) -> list[Token]:
-        """Raises HclError."""
-        found: list[Token] = []
+        """Return the tokens. Raises HclError."""
+        results: list[Token] = []
         while True:
             token = self._next()
-            found.append(token)
+            results.append(token)
             if token.kind == "end":
-                return found
+                return results
 
     def fail(self, message: str, at: int) -> HclError:
         line = self._text.count("\n", 0, at) + 1
@@ -126,7 +126,7 @@ class Lexer:
         return token
 
     def _string_end(self, at: int) -> int:
-        """Behind the closing quote; quotes inside `${...}` belong to inner strings."""
+        """Return the offset behind the closing quote; quotes inside `${...}` belong to inner strings."""
         index = at + 1
         while index < self._end:
             char = self._text[index]
@@ -145,7 +145,7 @@ class Lexer:
         raise self.fail("Unterminated template string", at)
 
     def interpolation_end(self, index: int) -> int:
-        """Behind the brace that closes an interpolation whose inside starts at `index`."""
+        """Return the offset behind the brace that closes an interpolation whose inside starts at `index`."""
         depth = 1
         start = index
         self._nested += 1
@@ -168,7 +168,7 @@ class Lexer:
 
     def _heredoc_end(self, opening: re.Match[str]) -> int:
         closing = re.compile(rf"^[ \t]*{re.escape(opening.group(1))}[ \t]*\r?$", re.MULTILINE)
-        found = closing.search(self._text, opening.end(), self._end)
-        if not found:
+        match = closing.search(self._text, opening.end(), self._end)
+        if not match:
             raise self.fail(f"Unterminated heredoc {opening.group(1)}", opening.start())
-        return found.end()
+        return match.end()

@@ -13,16 +13,16 @@ from coder.domain.hcl.values import EvaluationError, Function, Value, to_number,
 
 
 def _range(*limits: Value) -> list[int | float]:
-    numbers = [to_number(one) for one in limits]
+    numbers = [to_number(limit) for limit in limits]
     start, end = (0, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
     step = numbers[2] if len(numbers) == 3 else (1 if end >= start else -1)
-    found: list[int | float] = []
+    results: list[int | float] = []
     while (step > 0 and start < end) or (step < 0 and start > end):
-        found.append(start)
+        results.append(start)
         start += step
-        if len(found) > 1024:
+        if len(results) > 1024:
             raise EvaluationError("more than 1024 values were generated")
-    return found
+    return results
 
 
 def _log(value: Value, base: Value) -> Value:
@@ -33,16 +33,16 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _parseint(text: str, base: int) -> int:
-    """Capitals are digits of their own above base 36."""
+    """Parse digits of a base; above base 36 capitals are digits distinct from small letters."""
     if not 2 <= base <= 62:
         raise EvaluationError("base must be a whole number between 2 and 62 inclusive")
     digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     values = [_DIGITS.find(char if base > 36 else char.lower()) for char in digits]
-    if not values or len(values) > _MAX_DIGITS or not all(0 <= one < base for one in values):
+    if not values or len(values) > _MAX_DIGITS or not all(0 <= item < base for item in values):
         raise EvaluationError(f"cannot parse {text!r} as a base {base} integer")
     total = 0
-    for one in values:
-        total = total * base + one
+    for entry in values:
+        total = total * base + entry
     return -total if text.startswith("-") else total
 
 
@@ -52,13 +52,13 @@ _MAX_DIGITS = 4000
 def _sum(numbers: list[int | float]) -> int | float:
     if not numbers:
         raise EvaluationError("cannot sum an empty list")
-    if all(isinstance(one, int) for one in numbers):
+    if all(isinstance(number, int) for number in numbers):
         return sum(numbers)
-    return v.number(float(sum(Decimal(repr(one)) for one in numbers)))
+    return v.number(float(sum(Decimal(repr(number)) for number in numbers)))
 
 
 def _extreme(choose: Callable[[Iterable[Any]], Any], arguments: tuple[Value, ...]) -> Value:
-    return choose([to_number(one) for one in arguments])
+    return choose([to_number(argument) for argument in arguments])
 
 
 NUMBER_FUNCTIONS: dict[str, Function] = {
@@ -69,19 +69,17 @@ NUMBER_FUNCTIONS: dict[str, Function] = {
     "max": lambda *n: _extreme(max, n),
     "min": lambda *n: _extreme(min, n),
     "parseint": lambda s, base: _parseint(to_text(s), int(base)),
-    "pow": lambda n, power: v.number(
-        float(to_number(n)) ** to_number(power)
-    ),  # floats: no number that fills the memory
+    "pow": lambda n, power: v.number(float(to_number(n)) ** to_number(power)),  # floats: no number can fill the memory
     "range": _range,
     "signum": lambda n: (to_number(n) > 0) - (to_number(n) < 0),
-    "sum": lambda items: _sum([to_number(one) for one in items]),
+    "sum": lambda items: _sum([to_number(item) for item in items]),
     "tonumber": lambda x: None if x is None else to_number(x),
     "tobool": lambda x: None if x is None else v.to_bool(x),
     "tostring": lambda x: None if x is None else to_text(x),
     "cidrhost": lambda prefix, n: _cidrhost(to_text(prefix), int(n)),
     "cidrnetmask": lambda prefix: str(ipaddress.IPv4Network(to_text(prefix), strict=False).netmask),
     "cidrsubnet": lambda prefix, bits, n: _cidrsubnet(to_text(prefix), int(bits), int(n)),
-    "cidrsubnets": lambda prefix, *bits: _cidrsubnets(to_text(prefix), [int(one) for one in bits]),
+    "cidrsubnets": lambda prefix, *bits: _cidrsubnets(to_text(prefix), [int(bit) for bit in bits]),
 }
 
 
@@ -104,11 +102,11 @@ def _cidrsubnet(prefix: str, bits: int, position: int) -> str:
 
 def _cidrsubnets(prefix: str, bits: list[int]) -> list[str]:
     network = ipaddress.ip_network(prefix, strict=False)
-    at, found = int(network.network_address), []
-    for one in bits:
-        size = 1 << (network.max_prefixlen - network.prefixlen - one)
+    at, result = int(network.network_address), []
+    for bit in bits:
+        size = 1 << (network.max_prefixlen - network.prefixlen - bit)
         at = (at + size - 1) // size * size
         address = ipaddress.IPv4Address(at) if network.version == 4 else ipaddress.IPv6Address(at)
-        found.append(f"{address}/{network.prefixlen + one}")
+        result.append(f"{address}/{network.prefixlen + bit}")
         at += size
-    return found
+    return result

@@ -52,19 +52,19 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 
 
 def parse_file_untrusted(text: str, name: str = "") -> File:
-    """Reads a whole file. Raises HclError."""
+    """Parse a whole file. Raises HclError."""
     parser = _Parser(text, name)
     return File(name, text, parser.body("end"))
 
 
 def parse_expression_untrusted(text: str, name: str = "") -> Expression:
-    """Reads a single expression. Raises HclError."""
+    """Parse a single expression. Raises HclError."""
     parser = _Parser(text, name)
     parser.skip_newlines()
-    found = parser.expression()
+    result = parser.expression()
     parser.skip_newlines()
     parser.expect("end", "Extra characters after expression")
-    return found
+    return result
 
 
 class _Parser(TokenCursor):
@@ -117,12 +117,12 @@ class _Parser(TokenCursor):
             if not self.accept("?"):
                 return condition
             self.skip_newlines()
-            yes = self.expression()
+            if_true = self.expression()
             self.skip_newlines()
             self.expect(":", "Missing false expression in conditional")
             self.skip_newlines()
-            no = self.expression()
-            return Conditional(self.span(start), condition, yes, no)
+            if_false = self.expression()
+            return Conditional(self.span(start), condition, if_true, if_false)
         finally:
             self._depth = depth - 1
 
@@ -214,10 +214,10 @@ class _Parser(TokenCursor):
         try:
             return read_number(token.text)
         except EvaluationError:
-            return math.inf  # only what uses it has no value
+            return math.inf  # only an expression that uses it has no value
 
     def _inside_parentheses(self) -> Expression:
-        # Inside parentheses line breaks mean nothing, so operators may stand on lines of their own.
+        # Inside parentheses line breaks have no meaning, so an operator may begin a line.
         depth = 1
         index = self._at
         kept: list[Token] = []
@@ -337,7 +337,7 @@ class _Parser(TokenCursor):
         return TemplateExpression(Span(token.start, token.end, token.line), tuple(pieces))
 
     def _parts(self, start: int, end: int, *, escapes: bool) -> tuple[list[str | Expression], list[Strip]]:
-        """The parts of a template, and for each that is no text whether it has strip markers (`~`)."""
+        """Return the parts of a template, and the strip markers (`~`) of each part that is no text."""
         parts: list[str | Expression] = []
         strips: list[Strip] = []
         text: list[str] = []
@@ -373,11 +373,11 @@ class _Parser(TokenCursor):
         parser = _Parser(self._text, self._name, inside, end, line)
         parser._depth = self._enter()
         parser.skip_newlines()
-        found = parser.expression()
+        result = parser.expression()
         parser.skip_newlines()
         parser.expect("end", "Extra characters after interpolation expression")
         self._depth -= 1
-        return found
+        return result
 
     def _escape(self, index: int) -> tuple[str, int]:
         char = self._text[index + 1 : index + 2]
@@ -394,7 +394,7 @@ class _Parser(TokenCursor):
 
 
 def _without_loose_newlines(tokens: list[Token]) -> list[Token]:
-    """Drops line breaks that are not inside braces of their own (object items end at them)."""
+    """Drop line breaks outside braces (object items end at line breaks)."""
     kept: list[Token] = []
     braces = 0
     for token in tokens:

@@ -1,4 +1,4 @@
-"""Where an expression is evaluated: the names it may use, the functions it may call, how much it may cost."""
+"""Evaluation scope: the names and functions an expression may use, and its cost limit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Function = Callable[..., Value]
 
 @dataclass(slots=True)
 class EvaluationBudget:
-    """What all expressions of one rendering may cost together; templates of strangers must not hold a server up."""
+    """Cost limit of all expressions in one rendering; an untrusted template must not block a server."""
 
     left: int = 1_000_000
-    "One for each expression evaluated and for each character or element made."
+    """Remaining units: one for each expression evaluated and for each character or element created."""
 
     def spend(self, amount: int) -> None:
         self.left -= amount

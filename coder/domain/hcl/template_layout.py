@@ -1,4 +1,4 @@
-"""How a template's pieces of text lie on the page: strip markers, the indentation of `<<-`, composed characters."""
+"""Layout of a template's texts: strip markers, the indentation of `<<-`, composed characters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from coder.domain.hcl.tree import (
 )
 
 Strip = tuple[bool, bool]
-"Whether the text before and the text after lose the white space that touches."
+"""Whether the text before and the text after lose the adjacent white space."""
 
 
 def laid_out(
     parts: list[str | Expression], strips: list[Strip], *, by_line: bool, indented: bool
 ) -> list[str | Expression]:
-    """Applies strip markers, then the indentation of `<<-`. In a heredoc each line is a text of its own for both."""
+    """Apply strip markers, then the indentation of `<<-`. In a heredoc both treat each line as a text of its own."""
     pieces: list[str | Expression] = []
     for part in parts:
         pieces.extend(part.splitlines(keepends=True) if by_line and isinstance(part, str) else [part])
@@ -34,7 +34,8 @@ def laid_out(
 
 
 def _dedented(pieces: list[str | Expression]) -> list[str | Expression]:
-    """`<<-` takes the smallest indentation off all lines. A line whose break was stripped has no successor."""
+    """Remove the smallest indentation from all lines, as `<<-` does. A line whose break was stripped has no
+    successor."""
     starts: list[int] = []
     spaces: list[int] = []
     begins = True
@@ -52,12 +53,12 @@ def _dedented(pieces: list[str | Expression]) -> list[str | Expression]:
 
 
 def _joined(pieces: list[str | Expression]) -> list[str | Expression]:
-    """Neighbouring texts as one, composed (NFC) as all of Terraform's texts are; empty ones gone."""
-    found: list[str | Expression] = []
-    for piece in (unicodedata.normalize("NFC", one) if isinstance(one, str) else one for one in pieces):
-        last = found[-1] if found else None
+    """Join adjacent texts, composed (NFC) as all of Terraform's texts are; drop empty ones."""
+    results: list[str | Expression] = []
+    for piece in (unicodedata.normalize("NFC", piece) if isinstance(piece, str) else piece for piece in pieces):
+        last = results[-1] if results else None
         if isinstance(piece, str) and isinstance(last, str):
-            found[-1] = last + piece
+            results[-1] = last + piece
         elif piece != "":
-            found.append(piece)
-    return found
+            results.append(piece)
+    return results

@@ -1,4 +1,4 @@
-"""Terraform's functions on text and paths, and what they search with."""
+"""Terraform's functions on text and paths, and their search patterns."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from coder.domain.hcl.values import EvaluationError, Function, Value, to_text
 
 
 def _title(text: str) -> str:
-    """Capitals after all but letters, digits and underscores; outside of ASCII after white space only (as in Go)."""
+    """Capitalize words: letters after all but letters, digits and underscores; outside ASCII after white space only (as
+    in Go)."""
     return re.sub(r"(^|[\x00-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]|\s)(\w)", lambda m: m[1] + _upper(m[2]), text)
 
 
 def _upper(text: str) -> str:
-    """Letter by letter, as Go does it: what would become two letters stays."""
+    """Convert to capitals letter by letter, as Go does: a letter that would become two is kept."""
     return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
 
 
 def characters(text: str) -> list[str]:
-    """What a reader calls characters: marks, joiners and variation selectors belong to what they follow."""
+    """Split into grapheme clusters: marks, joiners and variation selectors belong to the preceding character."""
     if text.isascii():
         return list(text)
-    found: list[str] = []
+    results: list[str] = []
     for char in text:
-        joined = found and (
+        joined = results and (
             unicodedata.combining(char)
             or unicodedata.category(char) in {"Mn", "Me", "Mc"}
             or char in "\u200d\ufe0f"
             or 0x1F3FB <= ord(char) <= 0x1F3FF
-            or found[-1].endswith("\u200d")
+            or results[-1].endswith("\u200d")
         )
         if joined:
-            found[-1] += char
+            results[-1] += char
         else:
-            found.append(char)
-    return found
+            results.append(char)
+    return results
 
 
 def _substr(text: str, start: int, length: int) -> str:
@@ -54,7 +55,7 @@ def _replace(text: str, search: str, by: str) -> str:
 
 
 def _expanded(match: Any, template: str) -> str:
-    """Go's templates: `$name`, `${name}` (the longest name there can be; none such: nothing) and `$$`."""
+    """Expand Go's templates: `$name`, `${name}` (the longest possible name; empty if undefined) and `$$`."""
 
     def group(reference: re.Match[str]) -> str:
         name = reference[1] or reference[2]
@@ -105,7 +106,7 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "format": lambda pattern, *rest: go_format(to_text(pattern), rest),
     "formatlist": lambda pattern, *rest: _formatlist(to_text(pattern), rest),
     "indent": lambda n, s: _indent(n, to_text(s)),
-    "join": lambda separator, *lists: to_text(separator).join(to_text(item) for one in lists for item in one),
+    "join": lambda separator, *lists: to_text(separator).join(to_text(item) for element in lists for item in element),
     "lower": lambda s: to_text(s).lower(),
     "regex": lambda pattern, s: _regex(to_text(pattern), to_text(s)),
     "regexall": lambda pattern, s: [_captured(match) for match in compile_re2(to_text(pattern)).finditer(to_text(s))],
@@ -129,7 +130,8 @@ TEXT_FUNCTIONS: dict[str, Function] = {
 
 
 def _formatlist(pattern: str, arguments: tuple[Value, ...]) -> list[str]:
-    length = max((len(one) for one in arguments if isinstance(one, list)), default=1)
+    length = max((len(argument) for argument in arguments if isinstance(argument, list)), default=1)
     return [
-        go_format(pattern, tuple(one[i] if isinstance(one, list) else one for one in arguments)) for i in range(length)
+        go_format(pattern, tuple(argument[i] if isinstance(argument, list) else argument for argument in arguments))
+        for i in range(length)
     ]

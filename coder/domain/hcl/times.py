@@ -1,4 +1,4 @@
-"""Functions about moments: formatdate, timeadd, timecmp. Texts are RFC 3339, as Terraform writes them."""
+"""Terraform's time functions: formatdate, timeadd, timecmp. Texts are RFC 3339, as Terraform writes them."""
 
 from __future__ import annotations
 
@@ -85,20 +85,20 @@ _PIECE = re.compile(r"'(?:[^']|'')*'|'|([A-Za-z])\1*|[^A-Za-z']+")
 
 
 def _formatdate(pattern: Value, moment: Value) -> str:
-    """Letters are parts of the moment, texts stand in quotes. Raises EvaluationError for letters that mean nothing."""
+    """Format a time: letters are its parts, literal text is quoted. Raises EvaluationError for unknown letters."""
     at = _time(moment)
-    found: list[str] = []
+    results: list[str] = []
     for match in _PIECE.finditer(to_text(pattern)):
         piece = match[0]
         if piece in _PARTS:
-            found.append(_PARTS[piece](at))
+            results.append(_PARTS[piece](at))
         elif piece.startswith("'") and len(piece) > 1:
-            found.append(piece[1:-1].replace("''", "'"))
+            results.append(piece[1:-1].replace("''", "'"))
         elif match[1] or piece == "'":
             raise EvaluationError(f"invalid date format {piece!r}")
         else:
-            found.append(piece)
-    return "".join(found)
+            results.append(piece)
+    return "".join(results)
 
 
 TIMES: dict[str, Callable[..., Value]] = {"formatdate": _formatdate, "timeadd": _timeadd, "timecmp": _timecmp}

@@ -1,4 +1,4 @@
-"""Where the parser stands among the tokens of a file, and how deep in it."""
+"""Position of the parser among the tokens of a file, and its depth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from coder.domain.hcl.lexer import HclError, Lexer, Token
 from coder.domain.hcl.tree import Span
 
 _MAX_DEPTH = 60
-"Ours: deeper nesting is no template anybody wrote."
+"""Ours: real templates are not nested deeper."""
 
 
 class TokenCursor:

@@ -1,4 +1,4 @@
-"""The tree of a parsed file: blocks, attributes, expressions. Plain data, each piece knows where it stands."""
+"""The tree of a parsed file: blocks, attributes, expressions. Plain data; each node has its position."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expression):
-    """A number, a bool or null."""
+    """Number, bool or null."""
 
     value: int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateExpression(Expression):
-    """A string: texts and interpolated expressions. A plain string has one text or none."""
+    """String: texts and interpolated expressions. A plain string has one text or none."""
 
     parts: tuple[str | Expression | Directive, ...]
 
@@ -54,11 +54,11 @@ class Object(Expression):
 @dataclass(frozen=True, slots=True)
 class ForExpression(Expression):
     key_name: str
-    "Empty when only values are named."
+    """Name of the key variable; empty when only values are named."""
     value_name: str
     collection: Expression
     key: Expression | None
-    "None: the result is a tuple."
+    """Key expression; None if the result is a tuple."""
     value: Expression
     grouped: bool
     condition: Expression | None
@@ -86,7 +86,7 @@ class HclAttribute(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Index(Expression):
-    """`of[key]`; `.0` is read as one too."""
+    """`of[key]`; `.0` is parsed as an index too."""
 
     of: Expression
     key: Expression
@@ -94,7 +94,7 @@ class Index(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Splat(Expression):
-    """`of.*` or `of[*]`; what follows applies to each element."""
+    """`of.*` or `of[*]`; the rest of the traversal applies to each element."""
 
     of: Expression
     each: Expression
@@ -127,8 +127,8 @@ class BinaryOperation(Expression):
 @dataclass(frozen=True, slots=True)
 class Conditional(Expression):
     condition: Expression
-    yes: Expression
-    no: Expression
+    if_true: Expression
+    if_false: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class HclBlock:
     labels: tuple[str, ...]
     body: HclBody
     span: Span
-    "The header, up to the opening brace."
+    """Span of the header, up to the opening brace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,5 +153,5 @@ class File:
     body: HclBody
 
     def source(self, span: Span) -> str:
-        """The text of a piece as it was written."""
+        """Return the source text of a node."""
         return self.text[span.start : span.end]

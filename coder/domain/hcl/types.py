@@ -1,6 +1,6 @@
-"""Type constraints of variables: a value in the type its declaration asks for, with defaults of optional attributes.
+"""Type constraints of variables: conversion of a value to its declared type, with defaults of optional attributes.
 
-The constraint is read from the expression as it stands; `any` and what is no constraint change nothing.
+The constraint is read from the expression; `any` and an invalid constraint change nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from coder.domain.hcl.values import (
 Evaluate = Callable[[tree.Expression], Value]
 _PRIMITIVES: dict[str, Callable[[Value], Value]] = {"string": to_text, "number": to_number, "bool": to_bool}
 _BARE = frozenset({"list", "set", "map"})
-"Also written without the type of their elements, for any."
+"""Types that may be written without an element type, which means any."""
 
 
 def convert(value: Value, kind: tree.Expression | None, evaluate: Evaluate) -> Value:
-    """The value in a type; `evaluate` gives defaults their value. Raises EvaluationError for one that does not fit."""
+    """Convert a value to a type; `evaluate` evaluates defaults. Raises EvaluationError if the value cannot be
+    converted."""
     if value is None or is_unknown(value) or hasattr(value, "member"):
         return value
     match kind:
@@ -42,7 +43,7 @@ def convert(value: Value, kind: tree.Expression | None, evaluate: Evaluate) -> V
         case tree.FunctionCall(name="tuple", arguments=(tree.Tuple(items=kinds),)):
             if not isinstance(value, list) or len(value) != len(kinds):
                 raise EvaluationError(f"a tuple of {len(kinds)} elements is required")
-            return [convert(item, one, evaluate) for item, one in zip(value, kinds, strict=True)]
+            return [convert(item, element, evaluate) for item, element in zip(value, kinds, strict=True)]
     return value
 
 
@@ -61,18 +62,18 @@ def _collection(name: str, value: Value, element: tree.Expression | None, evalua
 def _object(value: Value, shape: tree.Object, evaluate: Evaluate) -> Value:
     if not isinstance(value, dict):
         raise EvaluationError(f"an object is required, not {type_name(value)}")
-    found: dict[str, Value] = {}
+    results: dict[str, Value] = {}
     for key, kind in shape.items:
         name = key.name if isinstance(key, tree.Variable) else to_text(evaluate(key))
         optional = isinstance(kind, tree.FunctionCall) and kind.name == "optional"
         inner, default = _optional(kind) if isinstance(kind, tree.FunctionCall) and optional else (kind, None)
-        given = value.get(name)
+        item = value.get(name)
         if name not in value and not optional:
             raise EvaluationError(f'attribute "{name}" is required')
-        if given is None and default is not None:
-            given = evaluate(default)
-        found[name] = convert(given, inner, evaluate)
-    return found
+        if item is None and default is not None:
+            item = evaluate(default)
+        results[name] = convert(item, inner, evaluate)
+    return results
 
 
 def _optional(call: tree.FunctionCall) -> tuple[tree.Expression | None, tree.Expression | None]:

@@ -1,4 +1,4 @@
-"""Values of template expressions, and how they turn into one another.
+"""Values of template expressions, and their conversions.
 
 A value is None, bool, int, float, str, list, SetValue, dict, UNKNOWN (some value of a known type, later) or UNTYPED
 (nothing is known about it). Conversions follow Terraform's.
@@ -17,7 +17,7 @@ from coder.base.errors import CoderError
 
 
 class EvaluationError(CoderError):
-    """An expression that has no value. `try` and `can` catch it."""
+    """An expression without a value. `try` and `can` catch it."""
 
     def __init__(self, message: str) -> None:
         super().__init__("evaluation", message)
@@ -39,15 +39,15 @@ Function = Callable[..., Value]
 
 
 class SetValue(list[Value]):
-    """Distinct values in a steady order; not to be indexed."""
+    """Distinct values in a stable order; cannot be indexed."""
 
     @staticmethod
     def of(items: list[Value]) -> SetValue:
-        found: list[Value] = []
+        results: list[Value] = []
         for item in items:
-            if item not in found:
-                found.append(item)
-        return SetValue(sorted(found, key=_order))
+            if item not in results:
+                results.append(item)
+        return SetValue(sorted(results, key=_order))
 
 
 def _order(value: Value) -> tuple[int, Any]:
@@ -63,7 +63,7 @@ def is_unknown(value: Value) -> bool:
 
 
 def has_unknown(value: Value) -> bool:
-    """Whether any part is unknown."""
+    """Return whether any part is unknown."""
     if isinstance(value, dict):
         return any(has_unknown(item) for item in value.values())
     if isinstance(value, list):
@@ -72,12 +72,12 @@ def has_unknown(value: Value) -> bool:
 
 
 def unify(items: list[Value]) -> list[Value]:
-    """The items in the one type they have in common: beside text, numbers and bools are text. Nulls and unknown stay.
+    """Convert the items to their common type: next to text, numbers and bools become text. Nulls and unknown stay.
 
     Raises EvaluationError when there is no such type.
     """
-    known = [one for one in items if one is not None and not is_unknown(one)]
-    kinds = {_kind(one) for one in known}
+    known = [item for item in items if item is not None and not is_unknown(item)]
+    kinds = {_kind(item) for item in known}
     if "dynamic" in kinds or (len(kinds) < 2 and not kinds & {"list", "object"}):
         return items
     if kinds == {"list"}:
@@ -85,7 +85,7 @@ def unify(items: list[Value]) -> list[Value]:
     if kinds == {"object"}:
         return _unified_objects(items)
     if "string" in kinds and kinds <= {"string", "number", "bool"}:
-        return [one if one is None or is_unknown(one) else to_text(one) for one in items]
+        return [item if item is None or is_unknown(item) else to_text(item) for item in items]
     raise EvaluationError(f"values of different types: {', '.join(sorted(kinds))}")
 
 
@@ -96,39 +96,40 @@ def _kind(value: Value) -> str:
 
 
 def _unified_lists(items: list[Value]) -> list[Value]:
-    lists = [one for one in items if isinstance(one, list)]
-    if len({len(one) for one in lists}) == 1 and not any(isinstance(one, SetValue) for one in lists):
+    lists = [item for item in items if isinstance(item, list)]
+    if len({len(item) for item in lists}) == 1 and not any(isinstance(item, SetValue) for item in lists):
         columns = [unify(list(column)) for column in zip(*lists, strict=True)]
         rows = iter([list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in lists])
     else:
-        flat = iter(unify([item for one in lists for item in one]))
-        rows = iter([type(one)(next(flat) for _ in one) for one in lists])
-    return [next(rows) if isinstance(one, list) else one for one in items]
+        flat = iter(unify([item for element in lists for item in element]))
+        rows = iter([type(item)(next(flat) for _ in item) for item in lists])
+    return [next(rows) if isinstance(item, list) else item for item in items]
 
 
 def _unified_objects(items: list[Value]) -> list[Value]:
-    objects = [one for one in items if isinstance(one, dict)]
-    if len({frozenset(one) for one in objects}) == 1:
-        columns = {key: iter(unify([one[key] for one in objects])) for key in objects[0]}
-        rows = iter([{key: next(columns[key]) for key in one} for one in objects])
+    objects = [item for item in items if isinstance(item, dict)]
+    if len({frozenset(item) for item in objects}) == 1:
+        columns = {key: iter(unify([item[key] for item in objects])) for key in objects[0]}
+        rows = iter([{key: next(columns[key]) for key in item} for item in objects])
     else:
-        flat = iter(unify([item for one in objects for item in one.values()]))
-        rows = iter([{key: next(flat) for key in one} for one in objects])
-    return [next(rows) if isinstance(one, dict) else one for one in items]
+        flat = iter(unify([item for element in objects for item in element.values()]))
+        rows = iter([{key: next(flat) for key in item} for item in objects])
+    return [next(rows) if isinstance(item, dict) else item for item in items]
 
 
 OUT_OF_RANGE = "the number is out of range"
 
 
 def number(value: int | float) -> int | float:
-    """Whole numbers are ints, whatever they were computed from. Raises EvaluationError for what is no number."""
+    """Convert to a number; whole numbers are ints however they were computed. Raises EvaluationError for other
+    values."""
     if isinstance(value, float) and not math.isfinite(value):
         raise EvaluationError(OUT_OF_RANGE)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def to_text(value: Value) -> str:
-    """Raises EvaluationError for what cannot be text."""
+    """Convert to text. Raises EvaluationError if the value cannot be text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -136,7 +137,7 @@ def to_text(value: Value) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
-        # Never with an exponent; 15 digits, since the last ones of a float are noise of computing.
+        # Never with an exponent; 15 digits, since the last digits of a float are rounding noise.
         return format(Decimal(format(value, ".15g")), "f") if value != int(value) else str(int(value))
     raise EvaluationError(f"a string is required, not {type_name(value)}")
 
@@ -147,7 +148,7 @@ def to_number(value: Value) -> int | float:
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        if not math.isfinite(value):  # a literal that no number here can hold: what uses it has no value
+        if not math.isfinite(value):  # a literal that floats cannot hold: an expression that uses it has no value
             raise EvaluationError(OUT_OF_RANGE)
         return value
     if isinstance(value, str) and _NUMBER.fullmatch(value):
@@ -157,21 +158,21 @@ def to_number(value: Value) -> int | float:
 
 _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 _MAX_EXPONENT = 400
-"Ours: beyond it a number is not written out digit by digit."
+"""Ours: beyond this exponent a number is not written out digit by digit."""
 
 
 def read_number(text: str) -> int | float:
-    """A decimal number; whole ones are exact, however large. Raises EvaluationError for one out of range."""
+    """Parse a decimal number; whole ones are exact, however large. Raises EvaluationError for one out of range."""
     try:
         exact = Decimal(text)
         if exact == exact.to_integral_value() and abs(exact.adjusted()) <= _MAX_EXPONENT:
             return int(exact)
-        found = float(exact)
+        result = float(exact)
     except (ArithmeticError, ValueError, OverflowError) as problem:
         raise EvaluationError(OUT_OF_RANGE) from problem
-    if not math.isfinite(found):
+    if not math.isfinite(result):
         raise EvaluationError(OUT_OF_RANGE)
-    return found
+    return result
 
 
 def to_bool(value: Value) -> bool:
@@ -188,7 +189,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def well_formed(value: Value) -> Value:
-    """The same with U+FFFD for each half of a surrogate pair, as Go reads it: no text of JSON holds one."""
+    """Replace each lone surrogate with U+FFFD, as Go does: JSON text holds none."""
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)
     if isinstance(value, dict):
@@ -197,7 +198,7 @@ def well_formed(value: Value) -> Value:
 
 
 def type_name(value: Value) -> str:
-    """As Terraform names it in messages."""
+    """Return Terraform's name of the type in messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -214,7 +215,7 @@ def type_name(value: Value) -> str:
 
 
 def to_json(value: Value) -> str:
-    """As jsonencode writes it: keys sorted, HTML characters escaped."""
+    """Encode as jsonencode does: keys sorted, HTML characters escaped."""
     text = json.dumps(_plain(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")

@@ -1,4 +1,4 @@
-"""YAML to values as Terraform reads it: YAML 1.1 words, but no 1.1 numbers; keys are text, moments are RFC 3339."""
+"""YAML as Terraform reads it: YAML 1.1 words, but no 1.1 numbers; keys are text, times are RFC 3339."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FLOAT = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?", re.ASCII)
 _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?", re.ASCII)
 _MAX_NODES = 100_000
-"Ours: aliases of aliases grow without end."
+"""Ours: bounds aliases of aliases, which grow exponentially."""
 _MAX_DEPTH = 500
-"Ours: for each bracket the scanner looks at all that are open; what people nest is ten deep."
+"""Ours: for each bracket the scanner visits all open ones; real documents are nested about ten deep."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -30,7 +30,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml_untrusted(text: str) -> Value:
-    """One document. Raises EvaluationError."""
+    """Parse one document. Raises EvaluationError."""
     try:
         node = yaml.compose(text, Loader=_Loader)
         if node is None:
@@ -64,11 +64,11 @@ class _Reader:
         own: dict[str, Value] = {}
         for key, value in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
-                for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    found = self.value(one)
-                    if not isinstance(found, dict):
+                for item in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    result = self.value(item)
+                    if not isinstance(result, dict):
                         raise EvaluationError("only mappings can be merged")
-                    merged = {**found, **merged}
+                    merged = {**result, **merged}
             elif isinstance(key, yaml.ScalarNode):
                 name = _scalar(key)
                 own[key.value if name is None else to_text(name)] = self.value(value)

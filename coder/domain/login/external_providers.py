@@ -1,7 +1,7 @@
-"""Providers of external authentication (git hosts and the like): their settings and what each kind defaults to. Pure.
+"""Providers of external authentication (git hosts and others): their settings and the defaults of each kind. Pure.
 
-Settings come as `CODER_EXTERNAL_AUTH_<n>_<FIELD>` or as the list `externalAuthProviders` of the YAML file. Endpoints
-of the public hosts are facts of those hosts; a host of one's own is given by its URLs.
+Settings come as `CODER_EXTERNAL_AUTH_<n>_<FIELD>` or as the list `externalAuthProviders` of the YAML file. Endpoints of
+the public hosts are facts of those hosts; a self-hosted service is configured by its URLs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEY = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
 class ProviderProblem(ValueError):  # noqa: N818 - says what is wrong with the settings
-    """The settings of a provider cannot be used; the text names it and what to change."""
+    """Provider settings that cannot be used; the text names the setting and the required change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +157,12 @@ _KNOWN = {
     ),
 }
 _OWN_API = {"https://api.github.com": "/api/v3"}
-"""Where a host of one's own has what the public service has at an address of its own (GitHub Enterprise Server)."""
+"""Paths of a self-hosted service for APIs that the public service has on a separate host (GitHub Enterprise Server)."""
 _USERNAMES = {"gitlab": "oauth2", "bitbucket-cloud": "x-token-auth", "bitbucket-server": "x-token-auth"}
 
 
 def read_providers(env: Mapping[str, str], listed: Any) -> tuple[ExternalProvider, ...]:
-    """All providers, those of the environment before those of the file. Raises ProviderProblem."""
+    """Return all providers: those of the environment, then those of the file. Raises ProviderProblem."""
     raw = _from_environment(env) + [_lowered(item) for item in listed or () if isinstance(item, Mapping)]
     providers = tuple(_provider(item) for item in raw)
     seen: set[str] = set()
@@ -185,7 +185,7 @@ def _from_environment(env: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _lowered(item: Mapping[str, Any]) -> dict[str, Any]:
-    """`clientID` and `client_id` are one setting."""
+    """Normalize keys: `clientID` and `client_id` are one setting."""
     return {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name)).lower(): value for name, value in item.items()}
 
 
@@ -240,20 +240,21 @@ def _installations(known: _Known | None, auth_url: str) -> str:
 
 
 def _base(known: _Known, auth_url: str) -> str:
-    """A host of one's own is known by its login address."""
-    found = re.match(r"https?://[^/]+", auth_url)
-    return known.base if not found else found[0]
+    """Return the base URL of a provider; a self-hosted one is identified by its login address."""
+    match = re.match(r"https?://[^/]+", auth_url)
+    return known.base if not match else match[0]
 
 
 def _joined(base: str, path: str, public: str) -> str:
-    """An address of the provider at `base`. What its `public` service has elsewhere gets no token of another host."""
+    """Return an address of the provider at `base`. A token of a self-hosted service is never sent to the `public`
+    one."""
     if not path.startswith("https://"):
         return base + path if base and path else ""
     if base == public:
         return path
-    for there, own in _OWN_API.items():
-        if path.startswith(there):
-            return base + own + path.removeprefix(there)
+    for public_path, own_path in _OWN_API.items():
+        if path.startswith(public_path):
+            return base + own_path + path.removeprefix(public_path)
     return ""
 
 
@@ -269,9 +270,9 @@ def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None) -> str:
 
 
 def _pkce(raw: Mapping[str, Any], known: _Known | None) -> bool:
-    given = raw.get("code_challenge_methods_supported")
-    if given is not None:
-        return "S256" in _words(given)
+    methods = raw.get("code_challenge_methods_supported")
+    if methods is not None:
+        return "S256" in _words(methods)
     return known.pkce if known is not None else True
 
 
@@ -286,7 +287,7 @@ def _is_true(value: Any) -> bool:
 
 
 def provider_for(providers: Sequence[ExternalProvider], *, ident: str = "", url: str = "") -> ExternalProvider | None:
-    """The provider with that id, or the first whose pattern fits a repository's URL."""
+    """Return the provider with that id, or the first whose pattern matches a repository's URL."""
     for provider in providers:
         if ident and provider.id == ident:
             return provider
@@ -296,6 +297,6 @@ def provider_for(providers: Sequence[ExternalProvider], *, ident: str = "", url:
 
 
 def git_login(provider: ExternalProvider, token: str) -> tuple[str, str]:
-    """(username, password) for git over HTTPS: hosts differ in where they want the token."""
+    """Return (username, password) for git over HTTPS: hosts expect the token in different fields."""
     username = _USERNAMES.get(provider.kind)
     return (username, token) if username else (token, "")

@@ -1,6 +1,6 @@
-"""What an identity provider says of a person, and what follows: name, organizations, groups, roles. Pure.
+"""Claims of an identity provider, and the name, organizations, groups and roles derived from them. Pure.
 
-Claims are JSON of a stranger: every value is checked for its kind before it is used.
+Claims are untrusted JSON: the type of every value is checked before use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Claims = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ClaimFields:
-    """Which claims hold what (`--oidc-email-field` and its kin)."""
+    """Names of the claims that are read (`--oidc-email-field` and similar flags)."""
 
     email: str = "email"
     username: str = "preferred_username"
@@ -26,7 +26,7 @@ class ClaimFields:
 
 
 class ClaimProblem(ValueError):  # noqa: N818 - says what is wrong with the claims
-    """The claims do not make a user; the text is for the person, `title` for the page's heading."""
+    """Claims that do not make a user; the text is for the user, `title` for the page's heading."""
 
     def __init__(self, title: str, text: str, status: int = 403) -> None:
         super().__init__(text)
@@ -35,10 +35,10 @@ class ClaimProblem(ValueError):  # noqa: N818 - says what is wrong with the clai
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person as a provider describes it."""
+    """Person described by a provider."""
 
     linked_id: str
-    "Stable for the life of the account there: issuer and subject."
+    """Issuer and subject; stable for the life of the provider's account."""
     email: str
     username: str
     name: str
@@ -53,7 +53,7 @@ def text_of(claims: Claims, field: str) -> str:
 def person_of(
     claims: Claims, fields: ClaimFields, *, domains: Sequence[str] = (), ignore_verified: bool = False
 ) -> Person:
-    """Raises ClaimProblem: no usable e-mail address, not verified, of a foreign domain."""
+    """Return the person. Raises ClaimProblem if the e-mail address is missing, unverified or of a foreign domain."""
     username, email = text_of(claims, fields.username), text_of(claims, fields.email)
     if not email:
         if "@" not in username:  # some providers send the address as the name
@@ -79,12 +79,12 @@ def person_of(
 
 
 def username_from(text: str) -> str:
-    """The nearest valid username: what stands before an @, other characters as dashes; "user" when nothing is left."""
+    """Return the nearest valid username: the part before an @, other characters as dashes; "user" when empty."""
     return name_from(text.partition("@")[0], "user")
 
 
 def words_of(claims: Claims, field: str) -> list[str]:
-    """A claim that lists names: a list, a JSON list as text, or one name."""
+    """Return the names in a claim: a list, a JSON list as text, or a single name."""
     value = claims.get(field)
     if isinstance(value, str):
         if value.startswith("["):
@@ -100,23 +100,23 @@ def words_of(claims: Claims, field: str) -> list[str]:
 
 
 def mapped(words: Iterable[str], mapping: Mapping[str, Any], *, keep: bool = True) -> list[str]:
-    """`words` by a mapping to one name or several; those without an entry stay where `keep` says so."""
-    found: list[str] = []
+    """Map `words` to one or several names each; `keep` retains words without an entry."""
+    result: list[str] = []
     for word in words:
         target = mapping.get(word)
         if target is None:
-            found += [word] if keep else []
+            result += [word] if keep else []
         else:
-            found += [target] if isinstance(target, str) else [str(item) for item in target]
-    return list(dict.fromkeys(found))
+            result += [target] if isinstance(target, str) else [str(item) for item in target]
+    return list(dict.fromkeys(result))
 
 
 def matching(words: Iterable[str], pattern: str | None) -> list[str]:
-    """The words in which `pattern` is found; all of them without one. An unusable pattern matches nothing."""
+    """Return the words that match `pattern`, or all without a pattern. An unusable pattern matches nothing."""
     if not pattern:
         return list(words)
     try:
-        found = compiled(pattern)
+        result = compiled(pattern)
     except PatternProblem:
         return []
-    return [word for word in words if found.search(word)]
+    return [word for word in words if result.search(word)]

@@ -1,4 +1,4 @@
-"""Pure parts of the OAuth2 provider: generated secrets, PKCE, which redirect addresses are acceptable.
+"""Pure parts of the OAuth2 provider: generated secrets, PKCE, acceptable redirect addresses.
 
 RFC 6749 (codes and tokens), RFC 7636 (PKCE, S256 only), RFC 7591 (a client's own registration).
 """
@@ -21,12 +21,12 @@ _DANGEROUS = frozenset({"javascript", "data", "vbscript", "file", "about", "blob
 
 
 def join_secret(prefix: str, secret: str) -> str:
-    """`coder_<prefix>_<secret>`: codes, client secrets and refresh tokens look like this."""
+    """Return `coder_<prefix>_<secret>`, the form of codes, client secrets and refresh tokens."""
     return f"{_SCHEME}_{prefix}_{secret}"
 
 
 def split_secret(text: str) -> tuple[str, str] | None:
-    """(prefix, secret), or None for anything of another form."""
+    """Return (prefix, secret), or None for a text of another form."""
     parts = text.split("_")
     if len(parts) != 3 or parts[0] != _SCHEME:
         return None
@@ -37,13 +37,14 @@ def split_secret(text: str) -> tuple[str, str] | None:
 
 
 def may_be_legacy(*, public_client: bool) -> bool:
-    """May an owner let it ask without a challenge? Its codes are bound by PKCE or by its secret, never by nothing; the
+    """Return whether an owner may allow requests without a challenge. Codes must be bound by PKCE or by a secret; the
     table has the same as a CHECK."""
     return not public_client
 
 
 def verifier_fits(challenge: str, verifier: str, *, legacy: bool = False) -> bool:
-    """RFC 7636 section 4.6 for S256. A code without a challenge is anybody's, and fits `legacy` clients alone."""
+    """Verify S256 of RFC 7636 section 4.6. A code without a challenge is unbound, and valid for `legacy` clients
+    alone."""
     if not challenge:
         return legacy and not verifier
     digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -51,7 +52,7 @@ def verifier_fits(challenge: str, verifier: str, *, legacy: bool = False) -> boo
 
 
 def redirect_problem(uris: Sequence[str]) -> str:
-    """What is wrong with the redirect addresses a client registers; empty when nothing is."""
+    """Return why a client's redirect addresses are refused; empty when they are valid."""
     if not uris:
         return "redirect_uris is required for authorization code flow"
     for index, uri in enumerate(uris):
@@ -62,7 +63,7 @@ def redirect_problem(uris: Sequence[str]) -> str:
 
 
 def _uri_problem(uri: str) -> str:
-    # Before it is taken apart, for that drops line ends, which the address would have in a header.
+    # Checked before parsing, which drops line ends that the address would carry into a header.
     if not uri.isascii() or not uri.isprintable() or " " in uri:
         return "redirect URI must be of printable ASCII without spaces (RFC 3986)"
     try:

@@ -1,11 +1,11 @@
-"""The coordinator: who is on the overlay, who may hear of whom, and what they hear.
+"""The coordinator: peers of the overlay, permission to hear of each other, and their updates.
 
 Source: docs/protocol/coordination.md#requests.
 
-Peers connect, say what they are reachable by (their node) and ask for tunnels. A tunnel joins its source (a client)
-and its destination (an agent); both are told of the other's node. Everything here is synchronous and pure: verbs
-return the `Delivery`s that the caller has to hand out. A node's body is opaque bytes here; only the addresses matter
-to the rules. Not here: streams, buffers and their overflow (coderd/services/network/coordinator.py).
+Peers connect, send their addresses (their node) and request tunnels. A tunnel joins its source (a client) and its
+destination (an agent); both receive the other's node. Everything here is synchronous and pure: methods return the
+`Delivery`s that the caller has to hand out. A node's body is opaque bytes here; only the addresses matter to the rules.
+Not here: streams, buffers and their overflow (coderd/services/network/coordinator.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_UPDATES = 1024
 
 
 MAX_REVOKED = 1024
-"Words for agents that are away; the oldest are forgotten."
+"""Maximum pending revocations for disconnected agents; the oldest are dropped."""
 
 OVERWRITTEN = "peer ID overwritten by new connection"
 CLOSED = "coordinator closed"
@@ -30,7 +30,7 @@ OVERFLOW = "failed to update tunnel peer mapping"
 SHUT_OUT = "no longer allowed"
 KEY_TAKEN = "authorization: another peer is present with this key"
 HANDSHAKE_ERROR = "ready for handshake error"
-"Clients go on after an error that starts with this one."
+"""Prefix of errors after which clients continue."""
 
 
 class NodeKind(enum.IntEnum):
@@ -52,7 +52,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What one connection is sent; after `end` it is closed."""
+    """Messages for one connection; after `end` it is closed."""
 
     connection: int
     updates: tuple[Update, ...] = ()
@@ -67,11 +67,11 @@ class _Peer:
     rules: CoordinationRules
     node: CoordinatedNode | None = None
     sent: dict[UUID, CoordinatedNode] = field(default_factory=dict)
-    "The node of each other peer as it was told last; no entry, nothing to take back."
+    """Last node sent of each other peer; without an entry there is nothing to withdraw."""
 
 
 class _Tunnels:
-    """Pairs (source, destination), found from either end."""
+    """Pairs (source, destination), indexed from either end."""
 
     def __init__(self) -> None:
         self._by_source: dict[UUID, set[UUID]] = {}
@@ -82,14 +82,14 @@ class _Tunnels:
         self._by_destination.setdefault(destination, set()).add(source)
 
     def remove(self, source: UUID, destination: UUID) -> None:
-        for table, one, other in (
+        for table, item, other in (
             (self._by_source, source, destination),
             (self._by_destination, destination, source),
         ):
-            if one in table:
-                table[one].discard(other)
-                if not table[one]:
-                    del table[one]
+            if item in table:
+                table[item].discard(other)
+                if not table[item]:
+                    del table[item]
 
     def remove_from(self, source: UUID) -> None:
         for destination in tuple(self._by_source.get(source, ())):
@@ -99,7 +99,7 @@ class _Tunnels:
         return sorted(self._by_source.get(source, ()))
 
     def others(self, peer: UUID) -> list[UUID]:
-        """Everyone `peer` shares a tunnel with, in a stable order."""
+        """Return every peer that shares a tunnel with `peer`, in a stable order."""
         return sorted(self._by_source.get(peer, set()) | self._by_destination.get(peer, set()))
 
     def sources_of(self, destination: UUID) -> list[UUID]:
@@ -120,44 +120,45 @@ class Coordination:
         self._connections: dict[int, UUID] = {}
         self._tunnels = _Tunnels()
         self._keys: dict[bytes, UUID] = {}
-        "Which present peer a key belongs to: packets are told apart by it."
+        """Connected peer that owns a key: packets are attributed by it."""
         self._next_connection = 1
         self._left_behind: dict[UUID, list[UUID]] = {}
-        "The destinations of a peer that was lost, until somebody takes note of them."
+        """Destinations of a lost peer, until the caller takes them."""
         self._revoked: dict[tuple[UUID, UUID], None] = {}
-        "(destination, peer): what a destination that is away has to hear first."
+        """(destination, peer): revocations that a disconnected destination must receive first."""
 
     def node_of(self, peer: UUID) -> CoordinatedNode | None:
-        found = self._peers.get(peer)
-        return found.node if found else None
+        result = self._peers.get(peer)
+        return result.node if result else None
 
     def is_present(self, peer: UUID) -> bool:
-        """Whether the peer has a stream."""
+        """Return whether the peer has a stream."""
         return peer in self._peers
 
     def tunnels(self) -> list[tuple[UUID, UUID]]:
-        """All pairs of source and destination."""
+        """Return all pairs of source and destination."""
         return self._tunnels.pairs()
 
     def sources_of(self, destination: UUID) -> list[UUID]:
-        """Who has a tunnel to `destination`, present or not."""
+        """Return the peers with a tunnel to `destination`, connected or not."""
         return self._tunnels.sources_of(destination)
 
     def nodes(self) -> dict[UUID, CoordinatedNode]:
-        """The present peers that said what they are reachable by."""
+        """Return the connected peers that sent a node."""
         return {peer.id: peer.node for peer in self._peers.values() if peer.node is not None}
 
     def tunnels_to(self, peer: UUID) -> int:
-        """How many tunnels end or begin at `peer`."""
+        """Return the number of tunnels that end or begin at `peer`."""
         return len(self._tunnels.others(peer))
 
     # ---- verbs
 
     def connect(self, peer_id: UUID, rules: CoordinationRules) -> tuple[int, list[Delivery]]:
-        """A new stream of `peer_id`: its connection number and what follows. An older stream of it is ended.
+        """Open a new stream of `peer_id`; return its connection number and deliveries. An older stream of the peer is
+        ended.
 
-        It begins without tunnels: those of the older stream are left behind, and each has to be asked for anew, so
-        that whoever answers for this stream has looked at every one of them.
+        The stream begins without tunnels: the older stream's are left behind, and each has to be requested again.
+        Access to every tunnel of a stream is thus checked for that stream.
         """
         number = self._next_connection
         self._next_connection += 1
@@ -176,7 +177,7 @@ class Coordination:
         return number, out
 
     def handle(self, connection: int, request: CoordinationRequest) -> list[Delivery]:
-        """Does what `request` asks, in the order of its fields. A refusal removes the peer as lost."""
+        """Apply `request`, in the order of its fields. A refusal removes the peer as lost."""
         peer_id = self._connections.get(connection)
         if peer_id is None:
             return []  # overwritten or removed while the message was on its way
@@ -199,7 +200,7 @@ class Coordination:
         refused = False
         for other in request.ready_for_handshake:
             if not self._tunnels.joined(peer.id, other):
-                # Once a message: who asks for a thousand strangers would fill its own mailbox.
+                # One refusal per message: a peer that requests a thousand strangers would fill its own mailbox.
                 if not refused:
                     text = f'{HANDSHAKE_ERROR}: you do not share a tunnel with "{other}"'
                     out.append(Delivery(peer.connection, error=text))
@@ -209,42 +210,43 @@ class Coordination:
         return out
 
     def refuse(self, connection: int, error: str) -> list[Delivery]:
-        """The peer asked for something it may not have: it hears why and is gone."""
+        """Refuse a request: send the reason and remove the peer."""
         return [Delivery(connection, error=error, end=True), *self.lose(connection)]
 
     def lose(self, connection: int, kind: NodeKind = NodeKind.LOST) -> list[Delivery]:
-        """The stream broke."""
+        """Remove the peer of a broken stream."""
         return self._drop(connection, kind, "lost" if kind == NodeKind.LOST else "graceful disconnect")
 
     def part(self, connection: int, destination: UUID, kind: NodeKind) -> list[Delivery]:
-        """The peer at another server gave up its tunnel to `destination`, or left: `kind` says which."""
+        """Apply the end of a tunnel to `destination`, or of the peer, at another server; `kind` says which."""
         source = self._connections[connection]
         self._tunnels.remove(source, destination)
         self._peers[source].sent.pop(destination, None)
         return self._take_back(destination, source, kind, "lost" if kind == NodeKind.LOST else "remove tunnel")
 
     def retell(self, connection: int, peer: UUID) -> None:
-        """Forgets that the connection was told of `peer`: it says that it does not know."""
+        """Forget that the connection received `peer`, because it reports not to know it."""
         self._peers[self._connections[connection]].sent.pop(peer, None)
 
     def displace(self, peer: UUID) -> list[Delivery]:
-        """The peer has connected to another server: what it has here is ended."""
+        """End the local streams of a peer that connected to another server."""
         connection = self._peers[peer].connection
         return [Delivery(connection, error=OVERWRITTEN, end=True), *self.lose(connection)]
 
     def cut(self, peer: UUID) -> list[Delivery]:
-        """The peer may not be here any more: unlike one that is lost, the others end their tunnels with it at once."""
-        found = self._peers.get(peer)
-        return self._leave(found, NodeKind.DISCONNECTED, SHUT_OUT) if found is not None else []
+        """Revoke a peer's access: unlike for a lost peer, the others end their tunnels with it immediately."""
+        result = self._peers.get(peer)
+        return self._leave(result, NodeKind.DISCONNECTED, SHUT_OUT) if result is not None else []
 
     def take_left_behind(self, peer: UUID) -> list[UUID]:
-        """The destinations of a peer that was just lost: their tunnels with it go on for as long as they are used."""
+        """Take the destinations of a peer that was just lost: their tunnels with it stay up as long as they are
+        used."""
         return self._left_behind.pop(peer, [])
 
     def revoke(self, peer: UUID, destinations: Iterable[UUID]) -> list[Delivery]:
-        """Like `cut` for tunnels a peer left behind: these end theirs with it, those that are away later.
+        """Revoke tunnels a peer left behind, as `cut` does; disconnected destinations receive it later.
 
-        What it has asked for anew since then is left alone: whoever serves it decides.
+        Tunnels requested again since then are left alone: their server decides.
         """
         out = []
         for destination in destinations:
@@ -258,16 +260,16 @@ class Coordination:
         return out
 
     def holder_of(self, keys: Iterable[bytes], peer: UUID) -> UUID | None:
-        """The present peer other than `peer` with one of these keys."""
+        """Return the connected peer other than `peer` with one of these keys."""
         return next((self._keys[key] for key in keys if self._keys.get(key, peer) != peer), None)
 
     def overflow(self, connection: int) -> list[Delivery]:
-        """The peer does not read what it is sent."""
-        told = [Delivery(connection, error=OVERFLOW, end=True)] if connection in self._connections else []
-        return [*told, *self._drop(connection, NodeKind.DISCONNECTED, OVERFLOW)]
+        """Remove a peer that does not read its messages."""
+        delivery = [Delivery(connection, error=OVERFLOW, end=True)] if connection in self._connections else []
+        return [*delivery, *self._drop(connection, NodeKind.DISCONNECTED, OVERFLOW)]
 
     def close(self) -> list[Delivery]:
-        """The server stops: everyone is told and closed."""
+        """Notify and close every connection; the server stops."""
         out = []
         for connection in list(self._connections):
             out.append(Delivery(connection, error=CLOSED, end=True))
@@ -276,7 +278,7 @@ class Coordination:
         self._keys.clear()
         return out
 
-    # ---- inside
+    # ---- internals
 
     def _drop(self, connection: int, kind: NodeKind, reason: str) -> list[Delivery]:
         peer_id = self._connections.get(connection)
@@ -296,12 +298,14 @@ class Coordination:
         return out
 
     def _leave_behind(self, older: _Peer) -> list[Delivery]:
-        """The tunnels that an overwritten stream had opened are those of a lost one."""
+        """Leave the tunnels of an overwritten stream behind, like those of a lost one."""
         destinations = self._tunnels.destinations_of(older.id)
         if destinations:
             self._left_behind[older.id] = destinations
         self._tunnels.remove_from(older.id)
-        return [told for other in destinations for told in self._take_back(other, older.id, NodeKind.LOST, "lost")]
+        return [
+            delivery for other in destinations for delivery in self._take_back(other, older.id, NodeKind.LOST, "lost")
+        ]
 
     def _release_keys(self, peer: _Peer) -> None:
         for key in peer.node.keys if peer.node is not None else ():
@@ -361,12 +365,12 @@ class Coordination:
         for pair in pairs:
             del self._revoked[pair]
             peer.sent.pop(pair[1], None)
-        updates = tuple(Update(gone, NodeKind.DISCONNECTED, SHUT_OUT) for _, gone in pairs)
+        updates = tuple(Update(departed, NodeKind.DISCONNECTED, SHUT_OUT) for _, departed in pairs)
         return [Delivery(peer.connection, updates)] if updates else []
 
-    def _take_back(self, peer_id: UUID, gone: UUID, kind: NodeKind, reason: str) -> list[Delivery]:
-        """Tells `peer_id` that `gone` left, if it ever heard of it."""
+    def _take_back(self, peer_id: UUID, departed: UUID, kind: NodeKind, reason: str) -> list[Delivery]:
+        """Tell `peer_id` that `gone` left, if it ever received its node."""
         peer = self._peers.get(peer_id)
-        if peer is None or peer.sent.pop(gone, None) is None:
+        if peer is None or peer.sent.pop(departed, None) is None:
             return []
-        return [Delivery(peer.connection, (Update(gone, kind, reason),))]
+        return [Delivery(peer.connection, (Update(departed, kind, reason),))]

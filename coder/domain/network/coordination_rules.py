@@ -1,4 +1,4 @@
-"""What a peer of the overlay may ask the coordinator for: its messages, and who may send which."""
+"""Rules for requests to the coordinator: the messages, and the peers that may send them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from uuid import UUID
 from coder.domain.network.overlay import LEGACY_AGENT_ADDRESS, agent_addresses
 
 MAX_ADDRESSES = 16
-"Of one node. Ours: agents have three, clients one or two."
+"""Ours: addresses of one node. Agents have three, clients one or two."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedNode:
-    """What a peer says of itself. Two are equal when their bodies are."""
+    """Node a peer sends about itself. Two are equal when their bodies are."""
 
     body: bytes
     addresses: tuple[str, ...] = field(default=(), compare=False)
     allowed_ips: tuple[str, ...] = field(default=(), compare=False)
     keys: tuple[bytes, ...] = field(default=(), compare=False)
-    "What others know the node by (its WireGuard and disco keys, each in its one true form): nobody else's may be so."
+    """Keys that identify the node to others (WireGuard and disco, each in canonical form); no other node may use them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinationRequest:
-    """Any subset of what a peer may ask in one message."""
+    """Request of a peer: any subset of the fields in one message."""
 
     node: CoordinatedNode | None = None
     add_tunnel: UUID | None = None
@@ -38,13 +39,13 @@ class CoordinationRequest:
 
 class CoordinationRules(Protocol):
     def explain_refusal(self, request: CoordinationRequest) -> str:
-        """Why `request` is refused; empty when it is allowed."""
+        """Return why `request` is refused; empty when it is allowed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FullAccess:
-    """The server itself and workspace proxies."""
+    """Rules for the server itself and workspace proxies."""
 
     def explain_refusal(self, _request: CoordinationRequest) -> str:
         return ""
@@ -52,7 +53,7 @@ class FullAccess:
 
 @dataclass(frozen=True, slots=True)
 class AgentAccess:
-    """An agent opens no tunnels and claims only its own addresses."""
+    """Rules for an agent: it opens no tunnels and claims only its own addresses."""
 
     agent_id: UUID
 
@@ -69,7 +70,7 @@ class AgentAccess:
 
 @dataclass(frozen=True, slots=True)
 class ClientAccess:
-    """A client of one agent, or (without `agent_id`) of those the service checked before."""
+    """Rules for a client of one agent, or (without `agent_id`) of the agents the service already checked."""
 
     agent_id: UUID | None = None
 
@@ -89,7 +90,7 @@ class ClientAccess:
 def _explain_prefixes(
     name: str, prefixes: Sequence[str], allowed: set[IPv6Address] | None, others: Collection[IPv6Address] = ()
 ) -> str:
-    """`allowed` are the only ones, or any but `others` when there are none."""
+    """Check prefixes: only `allowed` ones, or any but `others` when `allowed` is empty."""
     if len(prefixes) > MAX_ADDRESSES:
         return f"{name}: at most {MAX_ADDRESSES} addresses, got {len(prefixes)}"
     for prefix in prefixes:

@@ -1,7 +1,7 @@
-"""Addresses on the overlay: every agent's follow from its id (docs/protocol/coordination.md#addresses).
+"""Addresses on the overlay, derived from an agent's id (docs/protocol/coordination.md#addresses).
 
 Two /48 prefixes carry the last ten bytes of a UUID: the Tailscale one, which clients dial, and the Coder one, which
-Coder Desktop routes. Not here: who may claim an address (coordination.py).
+Coder Desktop routes. Not here: the rules for claiming an address (coordination.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 TAILSCALE_SERVICE_PREFIX = IPv6Network("fd7a:115c:a1e0::/48")
 CODER_SERVICE_PREFIX = IPv6Network("fd60:627a:a42b::/48")
 LEGACY_AGENT_ADDRESS = IPv6Address("fd7a:115c:a1e0:49d6:b259:b7ac:b1b2:48f4")
-"One address all agents shared once; still accepted from them."
+"""Address that all agents once shared; still accepted from them."""
 
 KEY_SIZE = 32
 "Bytes of a public key."
@@ -26,31 +26,31 @@ HTTP_PORT = 4
 
 
 def read_public_key(text: str) -> bytes | None:
-    """A WireGuard public key in base64; nobody's key is all zeros. None for anything else."""
+    """Decode a WireGuard public key from base64; all zeros is not a key. None for anything else."""
     try:
-        found = base64.b64decode(text, validate=True)
+        result = base64.b64decode(text, validate=True)
     except ValueError:
         return None
-    return found if len(found) == KEY_SIZE and any(found) else None
+    return result if len(result) == KEY_SIZE and any(result) else None
 
 
 def agent_address(agent_id: UUID) -> IPv6Address:
-    """The address clients dial (fd7a…)."""
+    """Return the address clients dial (fd7a…)."""
     return address_in(TAILSCALE_SERVICE_PREFIX, agent_id)
 
 
 def service_address(agent_id: UUID) -> IPv6Address:
-    """The address Coder Desktop routes (fd60…)."""
+    """Return the address Coder Desktop routes (fd60…)."""
     return address_in(CODER_SERVICE_PREFIX, agent_id)
 
 
 def agent_addresses(agent_id: UUID) -> tuple[IPv6Address, IPv6Address]:
-    """Both, in the order an agent advertises them."""
+    """Return both, in the order an agent advertises them."""
     return agent_address(agent_id), service_address(agent_id)
 
 
 def workspace_address(workspace_id: UUID, agent_name: str) -> IPv6Address:
-    """An address of an agent that stays the same over builds, which give agents new ids; ours.
+    """Return an agent's address that is stable over builds, which give agents new ids; ours.
 
     Only the gateway for plain WireGuard clients answers for it.
     """
@@ -58,14 +58,14 @@ def workspace_address(workspace_id: UUID, agent_name: str) -> IPv6Address:
 
 
 def address_in(prefix: IPv6Network, identity: UUID) -> IPv6Address:
-    """The first six bytes of `identity` replaced by the prefix."""
+    """Replace the first six bytes of `identity` with the prefix."""
     return IPv6Address(prefix.network_address.packed[:6] + identity.bytes[6:])
 
 
 def node_id(agent_id: UUID) -> int:
-    """The number an agent carries in its node: the absolute value of its UUID's last eight bytes.
+    """Return the number in an agent's node: the absolute value of its UUID's last eight bytes.
 
-    The most negative number has no absolute value in 64 bits and stays as it is, as in upstream.
+    The most negative number has no absolute value in 64 bits and is returned unchanged, as in upstream.
     """
     number = int.from_bytes(agent_id.bytes[8:], "big", signed=True)
     return number if number == -(1 << 63) else abs(number)

@@ -1,19 +1,19 @@
-"""Settings of an SSH client (ssh_config(5)), as people and servers write them for hosts."""
+"""Settings of an SSH client (ssh_config(5)), as users and servers write them for hosts."""
 
 from __future__ import annotations
 
 import re
 
-# The first of both signs ends the name: values have them, too (`SetEnv A=b`, `ProxyCommand nc -X 5 %h %p`).
+# The first sign ends the name: values contain both, too (`SetEnv A=b`, `ProxyCommand nc -X 5 %h %p`).
 _OPTION = re.compile(r"([^\s=]+)(?:\s*=\s*|\s+)([^\s=].*)")
 
 
 def ssh_option(text: str) -> tuple[str, str]:
-    """Name and value of a setting, `name=value` or `name value`. Raises ValueError.
+    """Return name and value of a setting, `name=value` or `name value`. Raises ValueError.
 
-    One line, always: what follows a line end would be a setting of its own, or another host's.
+    A single line: text after a line end would be a setting of its own, or another host's.
     """
-    found = _OPTION.fullmatch(text.strip())
-    if found is None or not text.isprintable():
+    match = _OPTION.fullmatch(text.strip())
+    if match is None or not text.isprintable():
         raise ValueError("an SSH setting has a name and a value")
-    return found[1], found[2]
+    return match[1], match[2]

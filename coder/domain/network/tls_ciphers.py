@@ -1,4 +1,4 @@
-"""Cipher suites: the names `--tls-ciphers` knows them by, which are the registry's (IANA), and OpenSSL's; pure.
+"""Cipher suites: names of `--tls-ciphers`, which are the registry's (IANA), and OpenSSL's; pure.
 
 Only suites of TLS 1.2 and before are chosen: those of TLS 1.3 are all sound and always offered.
 """
@@ -33,14 +33,14 @@ WEAK = {
     "TLS_ECDHE_RSA_WITH_RC4_128_SHA": "ECDHE-RSA-RC4-SHA",
     "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA": "ECDHE-ECDSA-RC4-SHA",
 }
-"""Known to be weak: no forward secrecy, or a cipher or a construction that was broken."""
+"""Suites known to be weak: no forward secrecy, or a broken cipher or construction."""
 ALWAYS = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-"Of TLS 1.3."
+"""Suites of TLS 1.3."""
 
 
 def cipher_list(names: Sequence[str], *, allow_weak: bool) -> str:
-    """OpenSSL's list of the suites named. Raises ValueError with a sentence for one that is unknown or weak."""
-    found = []
+    """Return OpenSSL's list of the suites. Raises ValueError for an unknown or weak one, with a text for users."""
+    results = []
     for name in names:
         if name in ALWAYS:
             continue
@@ -49,7 +49,7 @@ def cipher_list(names: Sequence[str], *, allow_weak: bool) -> str:
         spelled = SOUND.get(name) or WEAK.get(name)
         if spelled is None:
             raise ValueError(f"{name} is no cipher suite this server knows")
-        found.append(spelled)
-    if not found:
-        raise ValueError("none of the suites is for TLS 1.2, which the server would then refuse to speak")
-    return ":".join(found)
+        results.append(spelled)
+    if not results:
+        raise ValueError("no suite is for TLS 1.2, so the server would refuse it")
+    return ":".join(results)

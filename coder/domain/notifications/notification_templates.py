@@ -1,6 +1,6 @@
-"""Templates of messages: ids, names, groups and links are upstream's, the words are ours.
+"""Templates of notifications: ids, names, groups and links are upstream's, the words are ours.
 
-An id is what clients know a template by (preferences, inbox). How words are filled in is `notification_texts.py`.
+Clients know a template by its id (preferences, inbox). `notification_texts.py` fills in the words.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ TEMPLATES: tuple[MessageTemplate, ...] = (
         name="Chats Auto-Archived",
         group="Chat Events",
         title="Chats were archived",
-        body="Chats nobody used for a while were archived.",
+        body="Chats without recent activity were archived.",
         actions='[{"url": "{{base_url}}/agents?archived=archived", "label": "View chats"}]',
     ),
     MessageTemplate(
@@ -231,7 +231,7 @@ TEMPLATES: tuple[MessageTemplate, ...] = (
         title='Template "{{.Labels.template}}" has been deprecated',
         body=(
             "The template **{{.Labels.template}}** has been deprecated:\n\n> {{.Labels.message}}\n\nNew workspaces "
-            "cannot be made of it; those that exist go on working."
+            "cannot use it; existing ones keep working."
         ),
         actions=(
             '[{"url": "{{base_url}}/workspaces?filter=owner%3Ame+template%3A{{.Labels.template}}", "label": "See '

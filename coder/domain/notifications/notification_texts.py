@@ -1,7 +1,7 @@
-"""Messages to people: a template filled in for one of them.
+"""Notification texts: a template rendered for one recipient.
 
-Words may hold `{{base_url}}`, `{{.UserName}}`, `{{.UserUsername}}`, `{{.UserEmail}}`, `{{.Labels.x}}`, each with
-`| urlquery`, and `{{if .Labels.x}} … {{end}}` without nesting: the part of Go's template language our templates use.
+Words may hold `{{base_url}}`, `{{.UserName}}`, `{{.UserUsername}}`, `{{.UserEmail}}`, `{{.Labels.x}}`, each with `|
+urlquery`, and `{{if .Labels.x}} … {{end}}` without nesting: the part of Go's template language our templates use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ICONS = {
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Whom a message is for."""
+    """Recipient of a message."""
 
     id: UUID
     name: str
@@ -39,7 +39,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """What one person is told."""
+    """Message rendered for one recipient."""
 
     title: str
     body: str
@@ -49,7 +49,7 @@ class RenderedMessage:
 
 
 def render(template: MessageTemplate, reader: Reader, labels: Mapping[str, str], base_url: str) -> RenderedMessage:
-    """The template's words with everything filled in; what is unknown is empty."""
+    """Render the template; unknown fields are empty."""
     values = {
         "base_url": base_url,
         ".UserName": reader.name,
@@ -67,7 +67,7 @@ def render(template: MessageTemplate, reader: Reader, labels: Mapping[str, str],
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """One text. A label's own braces are never read as a template: values go in last, in one pass."""
+    """Fill in a text. A label's own braces are never read as a template: values are inserted last, in one pass."""
     chosen = _CONDITION.sub(lambda found: found.group(2) if values.get(found.group(1)) else "", text)
 
     def value(found: re.Match[str]) -> str:
@@ -78,20 +78,20 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 METHODS = ("smtp", "webhook")
-"How a message goes out, besides the inbox."
+"""Delivery methods besides the inbox."""
 MAX_TITLE, MAX_TEXT = 120, 2000
-"Characters of a message somebody writes."
+"""Maximum characters of a custom message."""
 
 
 def explain_method(method: str) -> str:
-    """What is wrong with a template's method; empty when nothing is, and of no method, which is the deployment's."""
+    """Return why a template's method is invalid; empty when it is valid or empty, which means the deployment's."""
     if not method or method in METHODS:
         return ""
     return f'"{method}" is not a valid method; smtp, webhook, inbox are the available options'
 
 
 def explain_custom(title: str, message: str) -> str:
-    """What is wrong with a message somebody wrote; empty when nothing is."""
+    """Return why a custom message is refused; empty when it is valid."""
     if not title or not message:
         return "provide a non-empty 'content.title' and 'content.message'"
     for name, text, longest in (("title", title, MAX_TITLE), ("message", message, MAX_TEXT)):

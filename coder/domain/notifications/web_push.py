@@ -1,6 +1,6 @@
 """Web Push messages: encrypted for one browser (RFC 8291 over RFC 8188), signed for its push service (RFC 8292).
 
-Pure: the keys of the day and the salt come in as arguments. Sending is `coderd/services/notifications/web_push.py`.
+Pure: keys and salt come in as arguments. `coderd/services/notifications/web_push.py` sends them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SALT_BYTES = 16
 POINT_BYTES = 65
-"""Of an uncompressed point on P-256."""
+"""Bytes of an uncompressed point on P-256."""
 AUTH_BYTES = 16
 """RFC 8291 section 3.2."""
 MAX_PAYLOAD = 3000
@@ -27,7 +27,7 @@ _RECORD_SIZE = 4096
 
 
 def decode_key_untrusted(text: str, length: int) -> bytes:
-    """Base64 as browsers write it: either alphabet, padding or none. Raises ValueError."""
+    """Decode base64 as browsers write it: either alphabet, padding or none. Raises ValueError."""
     plain = text.strip().rstrip("=").replace("+", "-").replace("/", "_")
     try:
         data = base64.b64decode(plain + "=" * (-len(plain) % 4), altchars=b"-_", validate=True)
@@ -39,33 +39,33 @@ def decode_key_untrusted(text: str, length: int) -> bytes:
 
 
 def base64url(data: bytes) -> str:
-    """Without padding, as JWTs and push services want it."""
+    """Encode without padding, as JWTs and push services require."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def check_point_untrusted(point: bytes) -> None:
-    """Raises ValueError for bytes that are no point of P-256."""
+    """Raise ValueError for bytes that are not a point of P-256."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
     ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
 
 
 def public_point(key: EllipticCurvePrivateKey) -> bytes:
-    """The uncompressed point of a key."""
+    """Return the uncompressed point of a key."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 
 def private_key(scalar: bytes) -> EllipticCurvePrivateKey:
-    """The key of 32 bytes, big-endian."""
+    """Return the key of 32 bytes, big-endian."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.derive_private_key(int.from_bytes(scalar, "big"), ec.SECP256R1())
 
 
 def encrypt(text: bytes, reader: bytes, auth: bytes, sender: EllipticCurvePrivateKey, salt: bytes) -> bytes:
-    """The body of a push request: one record of `aes128gcm` (RFC 8291 section 4).
+    """Return the body of a push request: one record of `aes128gcm` (RFC 8291 section 4).
 
     `reader` and `auth` are the subscription's; `sender` must be a key of this message alone.
     """
@@ -87,7 +87,7 @@ def encrypt(text: bytes, reader: bytes, auth: bytes, sender: EllipticCurvePrivat
 
 
 def authorization(endpoint: str, contact: str, key: EllipticCurvePrivateKey, now: int) -> str:
-    """The Authorization header that tells a push service whose messages these are (RFC 8292 section 3)."""
+    """Return the Authorization header that identifies the sender to a push service (RFC 8292 section 3)."""
     import jwt
 
     parts = urlsplit(endpoint)

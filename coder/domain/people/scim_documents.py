@@ -1,9 +1,8 @@
-"""SCIM documents by the names we read, whatever way a provider writes them (RFC 7643 section 2.1, RFC 7644 3.10).
+"""SCIM documents with canonical names, in every form that providers write (RFC 7643 section 2.1, RFC 7644 3.10).
 
-Names of attributes are compared without regard to case, may be qualified by the schema's URN, or lie below it; booleans
-come as words from providers that know no others. What is read here is read once: whoever is told of a change was
-understood, and what concerns `active` and cannot be understood is refused. A provider must never be told that somebody
-is shut out who is not.
+Names of attributes are case-insensitive, may be qualified by the schema's URN, or be nested below it; booleans arrive
+as words from some providers. Each document is parsed once: a change is acknowledged only if it was understood, and an
+unclear value of `active` is refused. A provider must never receive a false confirmation that a user is locked out.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _PARTS = {
     "name": {name.lower(): name for name in ("givenName", "familyName")},
     "emails": {name.lower(): name for name in ("value", "primary", "type")},
 }
-"Of attributes that have parts of their own, those that are read."
+"""Attributes with sub-attributes, and the ones that are read."""
 _OPERATION = {name: name for name in ("op", "path", "value")}
 _SCHEMA = USER_SCHEMA.lower()
 _TRUTH = {"true": True, "false": False}
@@ -27,24 +26,24 @@ _PATH_END = re.compile(r"[.\[]")
 
 
 def canonical(document: Mapping[str, object]) -> dict[str, object]:
-    """A user, or a change of one, by the names of RFC 7643; `active` is a boolean or None. Raises ValueError for an
-    attribute that is there twice and differs, and for an `active` that is neither true nor false."""
+    """Return a user, or a change of a user, by the names of RFC 7643; `active` is a boolean or None. Raises ValueError
+    for a repeated attribute with different values, and for an `active` that is neither true nor false."""
     return _merged(_fields(document))
 
 
 def patched(document: Mapping[str, object]) -> dict[str, object]:
-    """What a canonical PATCH sets: its operations (RFC 7644 section 3.5.2) after the fields that providers send as they
-    are. Raises ValueError as `canonical`, and for an operation on `active` that is none."""
-    found = {name: value for name, value in document.items() if name != "Operations"}
+    """Return the fields a canonical PATCH sets: its operations (RFC 7644 section 3.5.2) after the fields that providers
+    send directly. Raises ValueError as `canonical` does, and for an unknown operation on `active`."""
+    result = {name: value for name, value in document.items() if name != "Operations"}
     operations = document.get("Operations")
     for item in operations if isinstance(operations, list) else ():
         if isinstance(item, Mapping):
-            found |= _set_by(_named(item, _OPERATION))
-    return found
+            result |= _set_by(_named(item, _OPERATION))
+    return result
 
 
 def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
-    """Each attribute with its plain name, those below the schema's URN too."""
+    """Return each attribute with its plain name, including those nested below the schema's URN."""
     for name, value in document.items():
         lowered = name.lower()
         if lowered == _SCHEMA:
@@ -58,12 +57,12 @@ def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
 
 
 def _merged(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    results: dict[str, object] = {}
     for name, value in fields:
-        if name in found and found[name] != value:
+        if name in results and results[name] != value:
             raise ValueError(f"{name} is there twice.")
-        found[name] = value
-    return found
+        results[name] = value
+    return results
 
 
 def _read(name: str, value: object) -> object:
@@ -87,14 +86,14 @@ def _email(item: dict[str, object]) -> dict[str, object]:
 
 
 def _truth(value: object) -> bool:
-    found = _TRUTH.get(value.lower()) if isinstance(value, str) else value
-    if not isinstance(found, bool):
+    result = _TRUTH.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(result, bool):
         raise ValueError("active must be true or false.")
-    return found
+    return result
 
 
 def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
-    """The fields an operation sets. Nothing for what concerns none that we keep."""
+    """Return the fields an operation sets. Empty for attributes that are not stored."""
     path, value = operation.get("path"), operation.get("value")
     kind = str(operation.get("op", "")).lower()
     if path is None or path == "":
@@ -112,7 +111,8 @@ def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
 
 
 def _at(path: str, value: object, *, is_removal: bool) -> dict[str, object]:
-    """What a path sets; of those with parts nothing is read. `active` has none: a path that goes on is a mistake."""
+    """Return the fields a path sets; sub-attributes of a path are not read. `active` has none: a longer path is an
+    error."""
     lowered = path.lower()
     if lowered == _SCHEMA:
         return {"active": None} if is_removal else canonical({path: value})
@@ -121,5 +121,5 @@ def _at(path: str, value: object, *, is_removal: bool) -> dict[str, object]:
         return {} if _PATH_END.search(plain) or is_removal else canonical({path: value})
     if plain != "active":
         raise ValueError("active has no parts.")
-    # What is removed has no value that could be misunderstood.
+    # A removal has no value that could be misunderstood.
     return {"active": None} if is_removal else canonical({path: value})

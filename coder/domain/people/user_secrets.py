@@ -1,6 +1,6 @@
-"""What a user's secret may be called, and where it may appear in a workspace.
+"""Rules for user secrets: names, and locations in a workspace.
 
-Sentences of upstream v2.34 where they were recorded.
+Texts of upstream v2.34 where they were recorded.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_VALUE = 32 << 10
-"""Bytes; ours, above any key or certificate chain."""
+"""Ours: bytes, above any key or certificate chain."""
 FORMATS = ("env", "json", "yaml")
-"""Of a file of secrets."""
+"""Formats of a file of secrets."""
 MAX_IMPORTED = 256 << 10
-"""Characters of such a file: as many secrets as may be imported, of a usual size."""
+"""Characters of such a file: the maximum number of imported secrets, of a usual size."""
 NO_TARGET = (
     "An enabled secret must have at least one of env_name or file_path set. To keep a secret without injecting it, set "
     "enabled to false instead of clearing both targets."
@@ -26,11 +26,11 @@ _RESERVED = frozenset(
         "SSH_AUTH_SOCK SSH_CLIENT SSH_CONNECTION SSH_TTY LD_PRELOAD LD_LIBRARY_PATH GIT_SSH_COMMAND"
     ).split()
 )
-"""What login shells and the agent itself decide."""
+"""Variables that login shells and the agent itself set."""
 
 
 def explain_env_name(name: str) -> str:
-    """Empty when the name may be a secret's environment variable, or is empty."""
+    """Return why a name cannot be a secret's environment variable; empty when it can, or is empty."""
     if not name:
         return ""
     if not _ENV.fullmatch(name):
@@ -44,7 +44,7 @@ def explain_env_name(name: str) -> str:
 
 
 def explain_file_path(path: str) -> str:
-    """Empty when the path may be a secret's file, or is empty."""
+    """Return why a path cannot be a secret's file; empty when it can, or is empty."""
     if not path:
         return ""
     if not path.startswith(("~/", "/")):
@@ -55,9 +55,9 @@ def explain_file_path(path: str) -> str:
 
 
 def read_pairs(format_name: str, document: Any) -> Mapping[str, str] | str:
-    """Names and values of an imported file, given as parsed JSON or YAML, or the text of an env file.
+    """Return names and values of an imported file: parsed JSON or YAML, or the text of an env file.
 
-    A text instead says what is wrong.
+    A text instead is the reason for refusal.
     """
     if format_name == "env":
         return _env_pairs(str(document))

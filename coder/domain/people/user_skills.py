@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MAX_CONTENT = 64 << 10
-"""Bytes of one skill; ours."""
+"""Ours: bytes of one skill."""
 MAX_DESCRIPTION = 1024
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME = 64
@@ -14,7 +14,7 @@ _MAX_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class SkillHead:
-    """What the head says, and what is wrong with it."""
+    """Head of a skill, with its error."""
 
     name: str = ""
     description: str = ""
@@ -22,7 +22,7 @@ class SkillHead:
 
 
 def read_head(content: str) -> SkillHead:
-    """The head of a skill's text; `fault` is empty when it is good."""
+    """Parse the head of a skill's text; `fault` is empty when it is valid."""
     if len(content.encode()) > MAX_CONTENT:
         return SkillHead(fault=f"must not exceed {MAX_CONTENT} bytes")
     lines = content.lstrip("\ufeff").splitlines()

@@ -1,8 +1,8 @@
-"""Provisioner jobs: the laws of their life.
+"""Provisioner jobs: the rules of their life cycle.
 
-A job's status is derived, never stored: it follows from when it started, completed and was canceled, and from its
-error. `store/provisioning/jobs.py` states the same rule as SQL; a test holds the two equal. What the log may hold and
-how an error gets its code are here too (docs/protocol/provisioners.md#failures).
+A job's status is derived, never stored: it follows from its start, completion and cancellation times, and its error.
+`store/provisioning/jobs.py` states the same rule as SQL; a test holds the two equal. Log limits and error codes are
+here too (docs/protocol/provisioners.md#failures).
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ LogSource = Literal["provisioner_daemon", "provisioner"]
 
 STATUSES: tuple[JobStatus, ...] = ("pending", "running", "succeeded", "canceling", "canceled", "failed")
 ACTIVE: frozenset[JobStatus] = frozenset({"pending", "running", "canceling"})
-"""States in which more may happen."""
+"""States that are not final."""
 
 MAX_LOG_BYTES = 1_048_576
 """Output bytes kept per job (upstream's limit)."""
 MIN_LINE_BYTES = 32
-"""Ours: what a line counts for at least; its row costs as much with nothing in it."""
+"""Ours: minimum bytes a line counts for; an empty line's row costs as much."""
 FREE_STAGE_BYTES = 64
-"""Ours: bytes of a line's stage that count for nothing; those of genuine daemons are names of a few words."""
+"""Ours: bytes of a line's stage that are free; genuine daemons send names of a few words."""
 OVERFLOW_LINE = (
     "Provisioner logs exceeded the max size of 1MB. Will not continue to write provisioner logs for workspace build."
 )
 
 MAX_ERROR = 16_384
-"""Ours: letters of why a job failed. Every list of workspaces, builds and jobs carries it; the log says the rest."""
+"""Ours: characters of a job's error. Every list of workspaces, builds and jobs carries it; the log has the rest."""
 HUNG_AFTER = timedelta(minutes=5)
-"""A running job whose daemon said nothing for this long is given up (upstream's reaper)."""
+"""Silence of a daemon after which its running job is reaped (upstream's reaper)."""
 PENDING_AFTER = timedelta(minutes=30)
-"""A job nobody took for this long is given up (upstream's reaper)."""
+"""Time a job may be pending before it is reaped (upstream's reaper)."""
 REAPED_PER_RUN = 10
 LOST_AFTER = timedelta(seconds=20)
-"""A daemon that asks for work while it holds a job it was silent about for this long has lost that job (ours: four
-heartbeats of 5 s, so that another daemon of the same name, which does work on it, is not mistaken)."""
+"""Silence about a held job after which a daemon that requests work has lost it. Ours: four heartbeats of 5 s, so that
+another daemon of the same name, working on the job, is not mistaken for it."""
 LOST_ERROR = "the provisioner no longer works on this job: it was restarted while the job ran"
 
 REVOKED_LINE = "The provisioner lost its right to run during this job (its key or its user's role): it ends."
 REVOKED_ERROR = "the provisioner lost its right to run while it ran the job"
 
 CANCELED_BY_BREAK = "connection to provisioner daemon broken"
-"""Error of a job that was locked for a daemon whose stream broke before it got it."""
+"""Error of a job acquired for a daemon whose stream broke before delivery."""
 
 
 def derive_status(
     *, started_at: datetime | None, completed_at: datetime | None, canceled_at: datetime | None, error: str
 ) -> JobStatus:
-    """The status. An error wins over a cancellation: a canceled run that failed says what failed."""
+    """Derive the status. An error wins over a cancellation: a canceled run that failed reports its error."""
     if error:
         return "failed"
     if completed_at is not None:
@@ -65,7 +65,7 @@ def derive_status(
 
 
 def error_code(text: str) -> JobErrorCode:
-    """The machine-readable code of an error text."""
+    """Return the machine-readable code of an error text."""
     lowered = text.lower()
     if "required template variables" in lowered:
         return "REQUIRED_TEMPLATE_VARIABLES"
@@ -87,16 +87,16 @@ class JobLogLine:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What of a batch goes to the database."""
+    """Part of a batch that goes to the database."""
 
     lines: list[JobLogLine]
     length: int
-    "Bytes the job's log counts afterwards."
+    """Bytes of the job's log afterwards."""
     overflowed: bool
 
 
 def cap_logs(lines: Iterable[JobLogLine], length: int, *, overflowed: bool) -> Kept:
-    """Keeps lines up to the job's limit; the first line beyond it becomes one warning, the rest is not looked at."""
+    """Keep lines up to the job's limit; the first line beyond it becomes one warning, the rest is dropped unread."""
     if overflowed:
         return Kept([], length, True)
     kept: list[JobLogLine] = []
@@ -114,12 +114,12 @@ def cap_logs(lines: Iterable[JobLogLine], length: int, *, overflowed: bool) -> K
 
 
 def clean_text(text: str) -> str:
-    """Without NUL, which Postgres refuses."""
+    """Remove NUL, which Postgres refuses."""
     return text.replace("\x00", "")
 
 
 def shortened_error(text: str) -> str:
-    """Why a job failed, as it is kept."""
+    """Return a job's error in the stored form."""
     kept = clean_text(text)
     if len(kept) <= MAX_ERROR:
         return kept
@@ -132,7 +132,7 @@ ReapKind = Literal["hung", "pending"]
 def reap_kind(
     *, started_at: datetime | None, completed_at: datetime | None, updated_at: datetime, now: datetime
 ) -> ReapKind | None:
-    """Why a job should be given up now, or None."""
+    """Return why a job should be reaped now, or None."""
     if completed_at is not None:
         return None
     silent = now - updated_at
@@ -146,7 +146,7 @@ def reap_minutes(kind: ReapKind) -> int:
 
 
 def reap_error(kind: ReapKind) -> str:
-    """The error of a job that was given up."""
+    """Return the error of a reaped job."""
     return (
         f"Coder: Build has been detected as {kind} for {reap_minutes(kind)} minutes "
         "and has been terminated by the reaper."
@@ -154,7 +154,7 @@ def reap_error(kind: ReapKind) -> str:
 
 
 def reap_log_outputs(kind: ReapKind) -> list[str]:
-    """What the log of a job that was given up says at its end."""
+    """Return the last lines in the log of a reaped job."""
     rule = "=" * 20
-    said = f"Coder: Build has been detected as {kind} for {reap_minutes(kind)} minutes and will be terminated."
-    return ["", rule, said, rule, ""]
+    message = f"Coder: Build has been detected as {kind} for {reap_minutes(kind)} minutes and will be terminated."
+    return ["", rule, message, rule, ""]

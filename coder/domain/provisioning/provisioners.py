@@ -1,4 +1,4 @@
-"""Provisioner daemons: their reserved keys, whether they are alive, and which of them speak our protocol."""
+"""Provisioner daemons: reserved keys, status, and protocol compatibility."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BUILT_IN_KEY = UUID(int=1)
 USER_AUTH_KEY = UUID(int=2)
 PSK_KEY = UUID(int=3)
 RESERVED_KEYS: dict[UUID, str] = {BUILT_IN_KEY: "built-in", USER_AUTH_KEY: "user-auth", PSK_KEY: "psk"}
-"""Pseudo keys of daemons that came without one; nobody may create or delete keys of these names."""
+"""Pseudo keys of daemons without a key; keys of these names cannot be created or deleted."""
 
 MAX_KEY_NAME = 64
 _KEY_NAME = re.compile(r"[a-zA-Z0-9]+(?:[-_][a-zA-Z0-9]+)*")
@@ -19,13 +19,13 @@ _KEY_NAME = re.compile(r"[a-zA-Z0-9]+(?:[-_][a-zA-Z0-9]+)*")
 PROVISIONERS: tuple[str, ...] = ("terraform", "echo")
 
 HEARTBEAT = timedelta(seconds=30)
-"""How often the server writes that a connected daemon is there."""
+"""Interval at which the server records a connected daemon."""
 STALE_AFTER = timedelta(seconds=90)
-"""Without news for this long a daemon is offline (upstream's value: three heartbeats)."""
+"""Silence after which a daemon is offline (upstream's value: three heartbeats)."""
 SILENT_AFTER = timedelta(seconds=45)
-"""A daemon that joined the mesh and does not answer there for this long is out of reach: more than one look."""
+"""Silence over the mesh after which a daemon that joined it is unreachable: more than one poll."""
 FORGET_AFTER = timedelta(days=7)
-"""Daemons that were not seen for this long disappear."""
+"""Time after which unseen daemons are deleted."""
 
 DaemonStatus = Literal["offline", "idle", "busy"]
 DAEMON_STATUSES: tuple[DaemonStatus, ...] = ("offline", "idle", "busy")
@@ -36,21 +36,22 @@ def is_stale(last_seen_at: datetime | None, now: datetime) -> bool:
 
 
 def is_unreachable(since: datetime | None, now: datetime) -> bool:
-    """`since`: when the first of its unanswered looks was made."""
+    """Return whether a daemon is unreachable. `since`: time of its first unanswered poll."""
     return since is not None and now - since >= SILENT_AFTER
 
 
 def daemon_status(last_seen_at: datetime | None, *, busy: bool, now: datetime) -> DaemonStatus:
-    """`busy` = it has a running job."""
+    """Return a daemon's status. `busy`: the daemon has a running job."""
     if is_stale(last_seen_at, now):
         return "offline"
     return "busy" if busy else "idle"
 
 
 def explain_incompatible(version: str, supported: str) -> str | None:
-    """Why a daemon that speaks `version` cannot talk to a server that speaks `supported`; None when it can.
+    """Return why a daemon that speaks `version` is incompatible with a server that speaks `supported`; None if
+    compatible.
 
-    Same major, and a minor that is not newer than ours (docs/protocol/rpc.md#endpoints).
+    Compatible: the same major, and a minor that is not newer than ours (docs/protocol/rpc.md#endpoints).
     """
     parsed, ours = _parse(version), _parse(supported)
     if parsed is None or ours is None:
@@ -74,5 +75,5 @@ def is_reserved_key(name: str) -> bool:
 
 
 def is_key_name(name: str) -> bool:
-    """Whether daemons' keys may be called so."""
+    """Return whether a daemon key may have this name."""
     return len(name) <= MAX_KEY_NAME and _KEY_NAME.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""The queue of provisioner jobs: which daemon may take which job, and who is next.
+"""The queue of provisioner jobs: eligible daemons and order.
 
 `explain_unfit` and `acquire_job` (coder/coderd/store/provisioning/jobs.py) must agree:
 tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds this file's `pick` equal to the dispatcher's choice.
@@ -16,7 +16,7 @@ from coder.domain.provisioning.tags import Mismatch, Tags, explain_mismatch
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a waiting job asks for."""
+    """Requirements of a pending job."""
 
     job_id: UUID
     organization_id: UUID
@@ -28,7 +28,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a daemon can do."""
+    """Capabilities of a daemon."""
 
     organization_id: UUID
     provisioners: frozenset[str]
@@ -44,15 +44,15 @@ class OtherOrganization:
 class OtherProvisioner:
     """The daemon cannot run this kind of template."""
 
-    wanted: str
-    found: tuple[str, ...]
+    required: str
+    supported: tuple[str, ...]
 
 
 Unfit = OtherOrganization | OtherProvisioner | Mismatch
 
 
 def explain_unfit(job: Wanted, daemon: Offer, *, strict: bool = False) -> list[Unfit]:
-    """Every reason why `daemon` will never take `job`; empty when it may."""
+    """Return every reason why `daemon` will never run `job`; empty when it may."""
     reasons: list[Unfit] = []
     if job.organization_id != daemon.organization_id:
         reasons.append(OtherOrganization())
@@ -67,42 +67,42 @@ def fits(job: Wanted, daemon: Offer, *, strict: bool = False) -> bool:
 
 
 def order(jobs: Iterable[Wanted]) -> list[Wanted]:
-    """First come, first served; people before work made ahead. `acquire_job` is tested against it."""
+    """Sort first come, first served; users' jobs before prebuilds. `acquire_job` is tested against it."""
     return sorted(jobs, key=lambda job: (job.priority, job.created_at, job.job_id))
 
 
 def pick(jobs: Sequence[Wanted], daemon: Offer, *, strict: bool = False) -> Wanted | None:
-    """The job `daemon` gets next: what `acquire_job` is tested against; the server itself asks the database."""
+    """Return the next job for `daemon`. Tests compare `acquire_job` with it; the server itself asks the database."""
     return next((job for job in order(jobs) if fits(job, daemon, strict=strict)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """Where a waiting job stands."""
+    """Queue position of a pending job."""
 
     position: int
-    "1 is next. 0: it does not wait."
+    """1 is next. 0: the job is not pending."""
     size: int
-    "Jobs waiting for the same daemons."
+    """Jobs pending for the same daemons."""
 
 
 NO_PLACE = QueuePlace(0, 0)
 
 
 def places(waiting: Iterable[Wanted], daemons: Iterable[Offer], *, strict: bool = False) -> dict[UUID, QueuePlace]:
-    """Where each waiting job stands among those that compete with it for a daemon.
+    """Return the position of each pending job among the jobs that compete with it for a daemon.
 
-    A job nobody may take stands nowhere (`NO_PLACE`): a number would promise that its turn comes.
+    A job without an eligible daemon has no position (`NO_PLACE`): a number would promise that it will run.
     """
     ordered = order(waiting)
     kinds = {(daemon.organization_id, daemon.provisioners, tuple(sorted(daemon.tags.items()))) for daemon in daemons}
     offers = [Offer(organization, types, dict(tags)) for organization, types, tags in kinds]
-    takers = [
+    eligible = [
         frozenset(number for number, offer in enumerate(offers) if fits(job, offer, strict=strict)) for job in ordered
     ]
-    found: dict[UUID, QueuePlace] = {}
+    results: dict[UUID, QueuePlace] = {}
     for index, job in enumerate(ordered):
-        mine = takers[index]
-        rivals = [other for other, others in enumerate(takers) if mine & others]
-        found[job.job_id] = QueuePlace(rivals.index(index) + 1, len(rivals)) if mine else NO_PLACE
-    return found
+        own_eligible = eligible[index]
+        rivals = [other for other, others in enumerate(eligible) if own_eligible & others]
+        results[job.job_id] = QueuePlace(rivals.index(index) + 1, len(rivals)) if own_eligible else NO_PLACE
+    return results

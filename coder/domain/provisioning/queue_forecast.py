@@ -1,7 +1,7 @@
-"""When a waiting job will start: a range, by playing the queue through twice with what jobs took lately.
+"""Forecast of a pending job's start: a range, from two simulations of the queue with recent durations.
 
-The quick play lets every job take as long as a quick one of its kind did (lower quartile), the slow play as long as a
-slow one (upper decile). With too little history there is no range but a reason.
+The fast simulation uses the lower quartile of each kind's durations, the slow one the upper decile. With too little
+history the result is a reason instead of a range.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from coder.domain.provisioning.queue import Wanted, fits, order
 from coder.domain.provisioning.queue_reasons import Daemon
 
 ENOUGH = 3
-"""Finished jobs below which no forecast is made."""
+"""Minimum of finished jobs for a forecast."""
 QUICK, SLOW = 0.25, 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When the job should start."""
+    """Range in which the job should start."""
 
     earliest: datetime
     latest: datetime
     samples: int
-    "Finished jobs it is based on."
+    """Number of finished jobs it is based on."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoForecast:
-    """Why nothing can be said."""
+    """Reason for the absence of a forecast."""
 
     reason: str
 
 
 def quantile(sorted_values: Sequence[float], share: float) -> float:
-    """By linear interpolation. `sorted_values` must not be empty."""
+    """Return a quantile by linear interpolation. `sorted_values` must not be empty."""
     at = share * (len(sorted_values) - 1)
     below = int(at)
     above = min(below + 1, len(sorted_values) - 1)
@@ -47,10 +47,10 @@ def quantile(sorted_values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How long finished jobs took, in seconds."""
+    """Durations of finished jobs in seconds."""
 
     by_job: Mapping[UUID, str]
-    "Kind of each waiting or running job."
+    """Kind of each pending or running job."""
     by_kind: Mapping[str, Sequence[float]]
 
     @property
@@ -59,7 +59,7 @@ class History:
 
     def duration(self, job_id: UUID | None, share: float) -> float:
         kind = self.by_job.get(job_id, "") if job_id is not None else ""
-        values = self.by_kind.get(kind) or [one for many in self.by_kind.values() for one in many]
+        values = self.by_kind.get(kind) or [item for many in self.by_kind.values() for item in many]
         return quantile(sorted(values), share) if values else 0.0
 
 
@@ -72,30 +72,30 @@ def forecast(
     *,
     strict: bool = False,
 ) -> Forecast | NoForecast:
-    """The range in which `job` (one of `waiting`) should start."""
-    here = [one for one in daemons if not one.key_revoked and not is_stale(one.last_seen_at, now)]
-    mine = [one for one in here if fits(job, one.offer, strict=strict)]
-    if not mine:
-        known = any(fits(job, one.offer, strict=strict) for one in daemons if not one.key_revoked)
+    """Return the range in which `job` (an item of `waiting`) should start."""
+    online = [daemon for daemon in daemons if not daemon.key_revoked and not is_stale(daemon.last_seen_at, now)]
+    eligible = [item for item in online if fits(job, item.offer, strict=strict)]
+    if not eligible:
+        known = any(fits(job, daemon.offer, strict=strict) for daemon in daemons if not daemon.key_revoked)
         return NoForecast(
             "every provisioner that may run it is offline" if known else "there is no provisioner that may ever run it"
         )
-    if starts_now(job, waiting, here, strict=strict):
+    if starts_now(job, waiting, online, strict=strict):
         return Forecast(now, now, history.samples)
     if history.samples < ENOUGH:
         return NoForecast(f"only {history.samples} jobs have finished lately; {ENOUGH} are needed for a forecast")
-    earliest = _play(job, waiting, here, history, QUICK, now, strict=strict)
-    latest = _play(job, waiting, here, history, SLOW, now, strict=strict)
+    earliest = _play(job, waiting, online, history, QUICK, now, strict=strict)
+    latest = _play(job, waiting, online, history, SLOW, now, strict=strict)
     return Forecast(earliest, max(earliest, latest), history.samples)
 
 
-def starts_now(job: Wanted, waiting: Sequence[Wanted], here: Sequence[Daemon], *, strict: bool = False) -> bool:
-    """Whether an idle daemon is left for the job, however those before it in the queue are shared out."""
-    mine = [one for one in here if one.job_id is None and fits(job, one.offer, strict=strict)]
+def starts_now(job: Wanted, waiting: Sequence[Wanted], online: Sequence[Daemon], *, strict: bool = False) -> bool:
+    """Return whether an idle daemon remains for the job, however the jobs before it are assigned."""
+    eligible = [item for item in online if item.job_id is None and fits(job, item.offer, strict=strict)]
     ranked = order(waiting)
-    before = ranked[: next((at for at, one in enumerate(ranked) if one.job_id == job.job_id), len(ranked))]
-    rivals = sum(1 for one in before if any(fits(one, daemon.offer, strict=strict) for daemon in mine))
-    return len(mine) > rivals
+    before = ranked[: next((at for at, item in enumerate(ranked) if item.job_id == job.job_id), len(ranked))]
+    rivals = sum(1 for item in before if any(fits(item, daemon.offer, strict=strict) for daemon in eligible))
+    return len(eligible) > rivals
 
 
 def _play(
@@ -108,17 +108,17 @@ def _play(
     *,
     strict: bool,
 ) -> datetime:
-    """The moment `job` is taken when every job takes its quantile."""
-    free = {one.id: now + _rest(one, history, share, now) for one in daemons}
-    for one in order(waiting):
-        takers = [daemon for daemon in daemons if fits(one, daemon.offer, strict=strict)]
-        if not takers:
+    """Simulate the queue with each job's quantile; return the time at which `job` is acquired."""
+    free = {daemon.id: now + _rest(daemon, history, share, now) for daemon in daemons}
+    for item in order(waiting):
+        eligible = [daemon for daemon in daemons if fits(item, daemon.offer, strict=strict)]
+        if not eligible:
             continue
-        taker = min(takers, key=lambda daemon: free[daemon.id])
-        if one.job_id == job.job_id:
-            return free[taker.id]
-        free[taker.id] += timedelta(seconds=history.duration(one.job_id, share))
-    return min((free[one.id] for one in daemons if fits(job, one.offer, strict=strict)), default=now)
+        chosen = min(eligible, key=lambda daemon: free[daemon.id])
+        if item.job_id == job.job_id:
+            return free[chosen.id]
+        free[chosen.id] += timedelta(seconds=history.duration(item.job_id, share))
+    return min((free[daemon.id] for daemon in daemons if fits(job, daemon.offer, strict=strict)), default=now)
 
 
 def _rest(daemon: Daemon, history: History, share: float, now: datetime) -> timedelta:

@@ -1,10 +1,10 @@
-"""Why a job waits: one reason for every daemon, the nearest miss first, and what would change it.
+"""Reasons why a job is pending: one for every daemon, the nearest miss first, and the change that would help.
 
-A daemon has many ways not to run a job; people need the one to fix first. The reason given is the one that would
-still hold if all lesser ones were gone (organization, then kind, scope, tags, key, then being offline, out of the
-mesh's reach, then busy). The dispatcher hands the job to a daemon that asks if and only if the reason is in
-`MAY_TAKE`: a property test holds this equal to the SQL of `acquire_job` (coder/coderd/store/provisioning/jobs.py).
-When it starts is `queue_forecast.py`.
+A daemon may be unfit in many ways; users need the first one to fix. The reported reason is the one that would remain if
+all lesser ones were fixed (organization, then kind, scope, tags, key, then being offline, unreachable over the mesh,
+busy). The dispatcher assigns the job to a daemon that requests work if and only if the reason is in `MAY_TAKE`: a
+property test holds this equal to the SQL of `acquire_job` (coder/coderd/store/provisioning/jobs.py).
+`queue_forecast.py` estimates the start.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ ReasonCode = Literal[
 ]
 
 MAY_TAKE: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline", "key_revoked"})
-"""Nothing about these daemons' settings keeps the job from them."""
+"""Reasons under which the daemon's settings allow the job."""
 COMES: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline"})
-"""These will take it, sooner or later; a daemon whose key was deleted will not be let in again."""
+"""Reasons under which the daemon will run the job eventually; a daemon whose key was deleted will not be readmitted."""
 
 _ORDER: tuple[ReasonCode, ...] = (
     "ready",
@@ -51,52 +51,52 @@ _ORDER: tuple[ReasonCode, ...] = (
     "other_provisioner",
     "other_organization",
 )
-# From the nearest miss to the farthest; daemons that miss the same way are told apart by how much they miss.
+# From the nearest miss to the farthest; daemons with the same reason are ordered by the number of misses.
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A daemon as far as waiting for it goes."""
+    """Daemon, with the fields that matter for pending jobs."""
 
     id: UUID
     name: str
     offer: Offer
     last_seen_at: datetime | None
     job_id: UUID | None = None
-    "What it works on."
+    """Id of its running job."""
     job_started_at: datetime | None = None
     key_revoked: bool = False
     unreachable_since: datetime | None = None
-    "Its link is open, but it does not answer over the mesh; None: it does, or is too old to join."
+    """Time since which its link is open without answers over the mesh; None if it answers, or is too old to join."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why one daemon does not run the job right now."""
+    """Reason why one daemon does not run the job right now."""
 
     daemon: Daemon
     code: ReasonCode
     key: str = ""
-    "The tag it is about."
+    """Tag that the reason is about."""
     wanted: str = ""
     found: str = ""
     misses: int = 0
-    "How many things would have to change for the daemon to be allowed the job."
+    """Number of changes needed before the daemon may run the job."""
 
     @property
     def may_take(self) -> bool:
-        """The dispatcher gives the job to this daemon when it asks."""
+        """Return whether the dispatcher assigns the job to this daemon on request."""
         return self.code in MAY_TAKE
 
 
 def explain_waiting(job: Wanted, daemons: Iterable[Daemon], now: datetime, *, strict: bool = False) -> list[Reason]:
-    """One reason for each daemon, the nearest miss first."""
+    """Return one reason for each daemon, the nearest miss first."""
     reasons = [explain_daemon(job, daemon, now, strict=strict) for daemon in daemons]
     return sorted(reasons, key=lambda one: (_ORDER.index(one.code), one.misses, one.daemon.name, one.daemon.id))
 
 
 def explain_daemon(job: Wanted, daemon: Daemon, now: datetime, *, strict: bool = False) -> Reason:
-    """The reason that counts for one daemon."""
+    """Return the decisive reason for one daemon."""
     unfit = explain_unfit(job, daemon.offer, strict=strict)
     if unfit:
         return _worst(daemon, unfit)
@@ -110,7 +110,7 @@ def explain_daemon(job: Wanted, daemon: Daemon, now: datetime, *, strict: bool =
 
 
 def _worst(daemon: Daemon, unfit: Sequence[Unfit]) -> Reason:
-    reasons = [_reason(daemon, one, len(unfit)) for one in unfit]
+    reasons = [_reason(daemon, item, len(unfit)) for item in unfit]
     return max(reasons, key=lambda one: _ORDER.index(one.code))
 
 
@@ -118,19 +118,19 @@ def _reason(daemon: Daemon, unfit: Unfit, misses: int) -> Reason:
     match unfit:
         case OtherOrganization():
             return Reason(daemon, "other_organization", misses=misses)
-        case OtherProvisioner(wanted, found):
-            return Reason(daemon, "other_provisioner", wanted=wanted, found=", ".join(found), misses=misses)
+        case OtherProvisioner(required, supported):
+            return Reason(daemon, "other_provisioner", wanted=required, found=", ".join(supported), misses=misses)
         case ExtraTags(keys):
             return Reason(daemon, "reserved", key=", ".join(keys), misses=misses)
-        case WrongTag(key, wanted, found):
+        case WrongTag(key, required, actual):
             code: ReasonCode = "scope" if key in {SCOPE, OWNER} else "wrong_tag"
-            return Reason(daemon, code, key, wanted, found, misses)
-        case MissingTag(key, wanted):
-            return Reason(daemon, "scope" if key in {SCOPE, OWNER} else "lacks_tag", key, wanted, misses=misses)
+            return Reason(daemon, code, key, required, actual, misses)
+        case MissingTag(key, required):
+            return Reason(daemon, "scope" if key in {SCOPE, OWNER} else "lacks_tag", key, required, misses=misses)
 
 
 def explain_text(reason: Reason) -> str:
-    """The reason as a sentence without its subject, e.g. "lacks tag gpu=yes"."""
+    """Return the reason as a sentence without its subject, e.g. "lacks tag gpu=yes"."""
     seen, job_id = reason.daemon.last_seen_at, reason.daemon.job_id
     match reason.code:
         case "ready":
@@ -143,13 +143,13 @@ def explain_text(reason: Reason) -> str:
             since = reason.daemon.unreachable_since
             return f"is unreachable over the mesh since {_when(since)}" if since else "is unreachable over the mesh"
         case "key_revoked":
-            return "fits, but its provisioner key was deleted"
+            return "matches, but its provisioner key was deleted"
         case "reserved":
             return f"is kept for jobs with tags, because it has {reason.key} (--provisioner-strict-tags)"
         case "lacks_tag":
             return f"lacks tag {reason.key}={reason.wanted}{_more(reason)}"
         case "wrong_tag":
-            return f"has {reason.key}={reason.found}, the job wants {reason.key}={reason.wanted}{_more(reason)}"
+            return f"has {reason.key}={reason.found}, the job requires {reason.key}={reason.wanted}{_more(reason)}"
         case "scope":
             return _scope_text(reason)
         case "other_provisioner":
@@ -159,10 +159,10 @@ def explain_text(reason: Reason) -> str:
 
 
 def _scope_text(reason: Reason) -> str:
-    theirs = reason.daemon.offer.tags
-    if theirs.get(SCOPE) == SCOPE_USER:
-        return f"runs jobs of the user {theirs.get(OWNER, '')} only (scope=user)"
-    return "runs jobs of the organization, this one wants a provisioner of its owner (scope=user)"
+    daemon_tags = reason.daemon.offer.tags
+    if daemon_tags.get(SCOPE) == SCOPE_USER:
+        return f"runs jobs of the user {daemon_tags.get(OWNER, '')} only (scope=user)"
+    return "runs jobs of the organization, this one requires a provisioner of its owner (scope=user)"
 
 
 def _more(reason: Reason) -> str:
@@ -178,19 +178,19 @@ Verdict = Literal["not_waiting", "starts_now", "queued", "all_offline", "nobody"
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What would let somebody run the job."""
+    """Change that would let a daemon run the job."""
 
     tags: Tags
-    "Tags of a daemon that may take it, beside what every daemon has."
+    """Tags of an eligible daemon, without the tags every daemon has."""
     command: str
-    "Starts such a daemon."
+    """Command that starts such a daemon."""
     nearest: str = ""
-    "The daemon that misses least, and what it misses."
+    """Daemon with the fewest misses, and what it lacks."""
     notes: tuple[str, ...] = field(default=())
 
 
 def judge(reasons: Sequence[Reason], *, starts_now: bool) -> Verdict:
-    """What a waiting job can hope for."""
+    """Return the prospects of a pending job."""
     if starts_now:
         return "starts_now"
     codes = {reason.code for reason in reasons}
@@ -200,13 +200,13 @@ def judge(reasons: Sequence[Reason], *, starts_now: bool) -> Verdict:
 
 
 def find_remedy(job: Wanted, reasons: Sequence[Reason]) -> Remedy:
-    """The tags of a daemon that could run the job, and how to start one."""
+    """Return the tags of a daemon that could run the job, and the command that starts one."""
     tags = {key: value for key, value in sorted(job.tags.items()) if key != OWNER and (key, value) != _EVERYBODY}
     words = ["coder provisioner start", *(f"--tag {key}={_quote(value)}" for key, value in tags.items())]
     notes = []
     if job.tags.get(SCOPE) == SCOPE_USER:
         notes.append(f"The provisioner must be started by the user {job.tags.get(OWNER, '')}.")
-    nearest = next((one for one in reasons if not one.may_take and one.code != "other_organization"), None)
+    nearest = next((reason for reason in reasons if not reason.may_take and reason.code != "other_organization"), None)
     text = f"{nearest.daemon.name} {explain_text(nearest)}" if nearest is not None else ""
     return Remedy(tags, " ".join(words), text, tuple(notes))
 

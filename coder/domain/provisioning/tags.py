@@ -1,12 +1,12 @@
-"""Provisioner tags: how a set of tags is made whole, and which daemon may run which job.
+"""Provisioner tags: normalization, and the match between daemons and jobs.
 
 Two rules exist. By default a job runs on any daemon whose tags include all of the job's own. The strict rule (today's
 upstream, `--provisioner-strict-tags`) adds that a plain organization job runs on untagged daemons only, so that a
 special machine never takes ordinary work. Reserved keys: `scope` (`organization` or `user`) and `owner` (user id, or
 empty for the organization).
 
-The queue decides by the same rule in SQL (`acquire_job`, coder/coderd/store/provisioning/jobs.py); this form wakes
-daemons and explains why a job waits. tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
+The queue uses the same rule in SQL (`acquire_job`, coder/coderd/store/provisioning/jobs.py); this form wakes daemons
+and explains why a job is pending. tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ SCOPE_ORGANIZATION = "organization"
 SCOPE_USER = "user"
 
 UNTAGGED: Tags = {SCOPE: SCOPE_ORGANIZATION, OWNER: ""}
-"""What no tags at all means."""
+"""Meaning of an empty set of tags."""
 
 NIL_OWNER = "00000000-0000-0000-0000-000000000000"
 """Owner of user-scoped daemons whose key names no user."""
 
 
 def normalize_tags(owner_id: str, *layers: Tags | None) -> dict[str, str]:
-    """Merges `layers` (later ones win, empty values are dropped) and settles scope and owner.
+    """Merge `layers` (later ones win, empty values are dropped) and normalize scope and owner.
 
-    A missing or unknown scope is `organization` with an empty owner; scope `user` belongs to `owner_id`, whatever
-    the layers say.
+    A missing or unknown scope is `organization` with an empty owner; scope `user` belongs to `owner_id`, whatever the
+    layers contain.
     """
     merged: dict[str, str] = {}
     for layer in layers:
@@ -47,10 +47,10 @@ def normalize_tags(owner_id: str, *layers: Tags | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MissingTag:
-    """The daemon says nothing about `key`."""
+    """The daemon has no tag `key`."""
 
     key: str
-    wanted: str
+    required: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class WrongTag:
     """The daemon has another value for `key`."""
 
     key: str
-    wanted: str
-    found: str
+    required: str
+    actual: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraTags:
-    """Strict rule only: the daemon is special, the job is not."""
+    """Strict rule only: the daemon has tags, the job has none."""
 
     keys: tuple[str, ...]
 
@@ -73,25 +73,25 @@ Mismatch = MissingTag | WrongTag | ExtraTags
 
 
 def explain_mismatch(job: Tags, daemon: Tags, *, strict: bool = False) -> list[Mismatch]:
-    """Every reason why a daemon with tags `daemon` must not run a job with tags `job`; empty when it may."""
+    """Return every reason why a daemon with tags `daemon` must not run a job with tags `job`; empty when it may."""
     reasons: list[Mismatch] = []
-    for key, wanted in sorted(job.items()):
+    for key, required in sorted(job.items()):
         if key not in daemon:
-            reasons.append(MissingTag(key, wanted))
-        elif daemon[key] != wanted:
-            reasons.append(WrongTag(key, wanted, daemon[key]))
+            reasons.append(MissingTag(key, required))
+        elif daemon[key] != required:
+            reasons.append(WrongTag(key, required, daemon[key]))
     if strict and dict(job) == dict(UNTAGGED) and (extra := sorted(set(daemon) - set(job))):
         reasons.append(ExtraTags(tuple(extra)))
     return reasons
 
 
 def tags_match(job: Tags, daemon: Tags, *, strict: bool = False) -> bool:
-    """Whether a daemon may run a job, by tags alone."""
+    """Return whether a daemon may run a job, by tags alone."""
     return not explain_mismatch(job, daemon, strict=strict)
 
 
 def parse_tag(text: str) -> tuple[str, str] | None:
-    """Reads `key=value`; None when there is no `=`."""
+    """Parse `key=value`; None when there is no `=`."""
     key, separator, value = text.partition("=")
     return (key, value) if separator else None
 
@@ -100,7 +100,7 @@ TagFault = Literal["empty key", "NUL byte"]
 
 
 def find_tag_fault(tags: Iterable[tuple[str, str]]) -> tuple[str, TagFault] | None:
-    """The first tag Postgres or people could not live with, and what is wrong with it."""
+    """Return the first tag that Postgres or users could not handle, and its fault."""
     for key, value in tags:
         if not key:
             return key, "empty key"
@@ -110,6 +110,6 @@ def find_tag_fault(tags: Iterable[tuple[str, str]]) -> tuple[str, TagFault] | No
 
 
 def explain_tags(tags: Mapping[str, str] | None) -> str:
-    """The same in a sentence; empty when there is nothing wrong."""
+    """Return the same as a sentence; empty without a fault."""
     fault = find_tag_fault((tags or {}).items())
     return "" if fault is None else f"tag {fault[0]!r}: {fault[1]}"

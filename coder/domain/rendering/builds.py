@@ -1,4 +1,4 @@
-"""Which parameter values a build gets: of earlier builds, of the request, of a preset, of defaults."""
+"""Parameter values of a build: from earlier builds, the request, a preset and defaults."""
 
 from __future__ import annotations
 
@@ -23,31 +23,39 @@ class GivenValues:
 
 
 def build_values(files: Files, request: RenderRequest, given: GivenValues) -> tuple[dict[str, str], Json | None]:
-    """(values to store, None), or ({}, the refusal)."""
+    """Return (values to store, None), or ({}, the refusal)."""
     chosen = {**given.build, **given.preset}
-    # An ephemeral value counts for one build only, so those of earlier ones are not carried over.
-    ephemeral = {one["name"] for one in render(files, replace(request, inputs=chosen)).parameters if one["ephemeral"]}
+    # An ephemeral value counts for one build only, so those of earlier builds are not carried over.
+    ephemeral = {
+        parameter["name"]
+        for parameter in render(files, replace(request, inputs=chosen)).parameters
+        if parameter["ephemeral"]
+    }
     carried = {name: value for name, value in given.previous.items() if name not in ephemeral}
     rendered = render(files, replace(request, inputs={**carried, **chosen}))
-    problems = [problem for one in rendered.parameters for problem in _problems(one, given)]
+    problems = [problem for parameter in rendered.parameters for problem in _problems(parameter, given)]
     refusal = refused("Unable to validate parameters", problems)
     return ({}, refusal) if refusal else (_values(rendered), None)
 
 
 def _values(rendered: Rendered) -> dict[str, str]:
-    return {one["name"]: one["value"]["value"] for one in rendered.parameters if one["value"]["valid"]}
+    return {
+        parameter["name"]: parameter["value"]["value"]
+        for parameter in rendered.parameters
+        if parameter["value"]["valid"]
+    }
 
 
 def _problems(parameter: Json, given: GivenValues) -> list[Json]:
     name, value = parameter["name"], parameter["value"]
-    found = [
-        {"field": name, "detail": f"{one['summary']}; {one['detail']}"}
-        for one in parameter["diagnostics"]
-        if one["severity"] == "error"
+    results = [
+        {"field": name, "detail": f"{item['summary']}; {item['detail']}"}
+        for item in parameter["diagnostics"]
+        if item["severity"] == "error"
     ]
     previous = None if given.first_build else given.previous.get(name)
-    if previous is None or found or not value["valid"]:
-        return found
+    if previous is None or results or not value["valid"]:
+        return results
     if not parameter["mutable"] and value["value"] != previous:
         detail = f'Parameter "{name}" is not mutable, so it can\'t be updated after creating a workspace.'
         return [{"field": name, "detail": f"Immutable parameter changed; {detail}"}]

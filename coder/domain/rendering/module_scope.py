@@ -1,6 +1,6 @@
-"""What names mean in one module of a template: variables, locals, data sources, resources, modules.
+"""Names in one module of a template: variables, locals, data sources, resources, modules.
 
-Evaluated when asked for and remembered; a value that would need itself is unknown.
+Values are evaluated on first use and cached; a value that depends on itself is unknown.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from coder.domain.rendering.sources import Files, Located, TemplateSource, modul
 
 @dataclass(frozen=True, slots=True)
 class RenderRequest:
-    """Everything a rendering depends on besides the files."""
+    """Inputs of a rendering besides the files."""
 
     inputs: Mapping[str, str] = field(default_factory=dict)
-    "Values given for parameters, by parameter name."
+    """Submitted parameter values, by parameter name."""
     owner: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     "Values stored with the template version."
@@ -40,7 +40,7 @@ class Instance:
     located: Located
     scope: EvaluationScope
     key: Value = None
-    "None, a number (count) or a text (for_each)."
+    """None, a number (count) or a string (for_each)."""
 
     @property
     def label(self) -> str:
@@ -48,7 +48,7 @@ class Instance:
 
     @property
     def reference(self) -> str:
-        """As messages name it, e.g. `data.coder_parameter.port.[web]`."""
+        """Return the name in messages, e.g. `data.coder_parameter.port.[web]`."""
         index = "" if self.key is None else f".[{self.key}]"
         return f"{self.world.address}data.{'.'.join(self.located.block.labels)}{index}"
 
@@ -57,7 +57,7 @@ class Instance:
 
 
 class _Namespace:
-    """Members computed by a function."""
+    """Namespace whose members a function computes."""
 
     def __init__(self, compute: Callable[[str], Value]) -> None:
         self._compute = compute
@@ -67,7 +67,7 @@ class _Namespace:
 
 
 class ModuleScope:
-    """A module. The root has no parent; parameters of all modules share the request."""
+    """Module of a template. The root has no parent; parameters of all modules share the request."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ModuleScope:
         if key in self._memory:
             return self._memory[key]
         if key in self._running:
-            return UNTYPED  # it needs itself
+            return UNTYPED  # depends on itself
         self._running.add(key)
         try:
             value = compute()
@@ -123,7 +123,7 @@ class ModuleScope:
         return value
 
     def evaluate(self, expression: tree.Expression | None, scope: EvaluationScope | None = None) -> Value:
-        """The value; UNTYPED for an expression that has none, None for no expression."""
+        """Return the value; UNTYPED for an expression without one, None for no expression."""
         if expression is None:
             return None
         try:
@@ -148,7 +148,7 @@ class ModuleScope:
             return UNTYPED
 
     def _given(self, name: str, kind: tree.Expression | None, default: Value) -> Value:
-        """What the caller, the request or the template's variable files say, in this order."""
+        """Return the value from the caller, the request or the template's variable files, in this order."""
         if self._arguments is not None:
             return self._arguments.get(name, default)
         if name in self.request.variables:
@@ -160,7 +160,7 @@ class ModuleScope:
         return value
 
     def _parsed(self, text: str, kind: tree.Expression | None) -> Value:
-        """A value given as text: an expression for a structural type, itself for any other."""
+        """Parse a text value: as an expression for a structural type, unchanged for any other."""
         if not isinstance(kind, tree.FunctionCall):
             return text
         from coder.domain.hcl.lexer import HclError
@@ -175,7 +175,7 @@ class ModuleScope:
         expression = self.source.locals().get(name)
         if expression is None:
             raise EvaluationError(f'no local value "{name}"')
-        # A for_each is expanded before local values that hang on parameters are known.
+        # A for_each is expanded before local values that depend on parameters are known.
         if self._expanding and self._hangs_on_parameters(expression, frozenset()):
             return UNTYPED
         return self._once(("local", name), lambda: evaluate(expression, self.scope))
@@ -198,16 +198,16 @@ class ModuleScope:
         children = self.children(name)
         if children is None:
             return UNTYPED
-        found = {key: _Namespace(child.output) for key, child in children.items()}
+        results = {key: _Namespace(child.output) for key, child in children.items()}
         attributes = located.block.body.attributes
         if "for_each" in attributes:
-            return {str(key): value for key, value in found.items()}
-        return list(found.values()) if "count" in attributes else found.get(None, UNTYPED)
+            return {str(key): value for key, value in results.items()}
+        return list(results.values()) if "count" in attributes else results.get(None, UNTYPED)
 
     def children(self, name: str) -> dict[Value, ModuleScope] | None:
-        """The instances of the module called `name` by their keys, None when its files are not there."""
+        """Return the instances of the module called `name` by their keys, None when its files are missing."""
         if name not in self._children:
-            self._children[name] = {}  # one that needs itself has none
+            self._children[name] = {}  # a module that depends on itself has none
             self._children[name] = self._load_children(name)
         return self._children[name]
 
@@ -223,7 +223,7 @@ class ModuleScope:
         if folder is None:
             return None
         source = read_source(self._files, folder)
-        found: dict[Value, ModuleScope] = {}
+        results: dict[Value, ModuleScope] = {}
         for instance in self.expand(located):
             try:
                 self.scope.budget.spend(_COST_OF_MODULE)
@@ -232,10 +232,10 @@ class ModuleScope:
             index = "" if instance.key is None else f"[{to_json(instance.key)}]"
             arguments = _LazyArguments(self, attributes, instance.scope)
             address = f"{self.address}module.{name}{index}."
-            found[instance.key] = ModuleScope(
+            results[instance.key] = ModuleScope(
                 self._files, source, self.request, address, arguments, self.scope.budget, path
             )
-        return found
+        return results
 
     def output(self, name: str) -> Value:
         located = next(self.source.of("output", name), None)
@@ -272,9 +272,9 @@ class ModuleScope:
         attributes = located.block.body.attributes
         instances = self.expand(located)
         if "for_each" in attributes:
-            return {str(one.key): compute(one) for one in instances}
+            return {str(instance.key): compute(instance) for instance in instances}
         if "count" in attributes:
-            return [compute(one) for one in instances]
+            return [compute(instance) for instance in instances]
         return compute(instances[0])
 
     def _parameter_object(self, instance: Instance) -> Value:
@@ -291,12 +291,12 @@ class ModuleScope:
         return _Namespace(member)
 
     def expand(self, located: Located) -> list[Instance]:
-        """The instances of a block: one, or as many as count and for_each say."""
+        """Return the instances of a block, as count and for_each define."""
         attributes = located.block.body.attributes
         if "count" in attributes:
             count = self.evaluate(attributes["count"])
             if v.is_unknown(count):
-                count = 1  # start_count, most of the time
+                count = 1  # usually start_count
             if not isinstance(count, int | float | bool | str):
                 return []
             try:
@@ -319,21 +319,21 @@ class ModuleScope:
         return [Instance(self, located, self.scope)]
 
     def walk(self) -> list[ModuleScope]:
-        """This module and all below it."""
-        names = [one.block.labels[0] for one in self.source.of("module") if one.block.labels]
+        """Return this module and all modules below it."""
+        names = [item.block.labels[0] for item in self.source.of("module") if item.block.labels]
         children = [child for name in names for child in (self.children(name) or {}).values()]
         return [self, *(inner for child in children for inner in child.walk())]
 
 
 _MAX_DEPTH = 20
 _COST_OF_MODULE = 1000
-"Ours, of the budget of a rendering: a thousand module instances are a mistake, or an attack."
+"""Ours, from the budget of a rendering: a thousand module instances are a mistake, or an attack."""
 _MAX_INSTANCES = 1000
 "Ours: a form with more fields is a mistake, or an attack."
 
 
 class _LazyArguments(Mapping[str, Value]):
-    """What a module is called with, evaluated in the caller when the module asks."""
+    """Arguments of a module call, evaluated in the caller on first use."""
 
     def __init__(self, world: ModuleScope, attributes: Mapping[str, tree.Expression], scope: EvaluationScope) -> None:
         self._world = world
@@ -362,18 +362,18 @@ def _children(expression: object) -> list[object]:
 
 
 def _by_path(files: Files) -> dict[str, bytes]:
-    """Files under the names expressions use: from the root, which is where terraform runs."""
+    """Return the files under the names expressions use: relative to the root, where terraform runs."""
     return {posixpath.normpath(name): data for name, data in files.items()}
 
 
 def parameter_value(instance: Instance) -> Value:
-    """What `data.coder_parameter.x.value` is: text, None, or unknown."""
+    """Return the value of `data.coder_parameter.x.value`: text, None, or unknown."""
     name = instance.world.evaluate(instance.attribute("name"), instance.scope)
     if isinstance(name, str) and name in instance.world.request.inputs:
         return instance.world.request.inputs[name]
     default = instance.world.evaluate(instance.attribute("default"), instance.scope)
     if default is None:
-        # Required and missing: what uses it has no value either.
+        # Required and missing: an expression that uses it has no value either.
         return UNTYPED
     return default if v.is_unknown(default) else as_text(default)
 

@@ -1,4 +1,4 @@
-"""Parameters as a form shows them: value, default, options, validation, and what is wrong.
+"""Parameters of a form: value, default, options, validation and diagnostics.
 
 Output is plain data in the shape of the client API (dynamic parameters).
 """
@@ -29,10 +29,10 @@ class Rendered:
     diagnostics: list[Json]
     world: ModuleScope
     labels: list[str]
-    "References of the parameters, in their order."
+    """References of the parameters, in order."""
 
     def response(self, number: int) -> Json:
-        """A message of the dynamic-parameters socket."""
+        """Return a message of the dynamic-parameters socket."""
         return {"id": number, "diagnostics": self.diagnostics, "parameters": self.parameters}
 
 
@@ -41,9 +41,9 @@ def diagnostic(summary: str, detail: str, code: str = "", severity: str = "error
 
 
 def render(files: Files, request: RenderRequest) -> Rendered:
-    """All parameters of a template. Never fails: what cannot be evaluated is told in diagnostics."""
+    """Render all parameters of a template. Never fails: evaluation errors become diagnostics."""
     world = ModuleScope(files, read_source(files), request)
-    found: list[tuple[Json, Instance]] = []
+    results: list[tuple[Json, Instance]] = []
     problems: list[Json] = []
     for inner in world.walk():
         problems.extend(_missing_modules(inner))
@@ -51,12 +51,12 @@ def render(files: Files, request: RenderRequest) -> Rendered:
             for instance in inner.expand(located) if len(located.block.labels) == 2 else ():
                 built = _build(instance)
                 if isinstance(built, dict):
-                    found.append((built, instance))
+                    results.append((built, instance))
                 else:
                     problems.extend(built)
-    found.sort(key=lambda one: (one[0]["order"], one[0]["name"].encode()))
-    problems.extend(_duplicates(found))
-    return Rendered([one for one, _ in found], problems, world, [instance.reference for _, instance in found])
+    results.sort(key=lambda one: (one[0]["order"], one[0]["name"].encode()))
+    problems.extend(_duplicates(results))
+    return Rendered([item for item, _ in results], problems, world, [instance.reference for _, instance in results])
 
 
 def _label(located: Located) -> tuple[str, ...]:
@@ -83,8 +83,8 @@ def _duplicates(found: list[tuple[Json, Instance]]) -> Iterator[Json]:
     for name, instances in by_name.items():
         if len(instances) > 1:
             places = "".join(
-                f'block "{one.reference}" at {one.located.file}:{one.located.block.span.line},1-5\n'
-                for one in instances
+                f'block "{instance.reference}" at {instance.located.file}:{instance.located.block.span.line},1-5\n'
+                for instance in instances
             )
             yield diagnostic(
                 f'Found {len(instances)} duplicate parameters with name "{name}", this is not allowed', places
@@ -95,7 +95,7 @@ def _duplicates(found: list[tuple[Json, Instance]]) -> Iterator[Json]:
 
 
 def _build(instance: Instance) -> Json | list[Json]:
-    """The parameter, or why there is none."""
+    """Return the parameter, or the diagnostics that prevent it."""
     block = f"coder_parameter.{instance.label}"
     name = instance.world.evaluate(instance.attribute("name"), instance.scope)
     if name is None:
@@ -147,8 +147,8 @@ class _Parameter:
             form_type = "error"
         validations = [self._validation(scope) for scope in self._blocks("validation")]
         default = instance.world.evaluate(instance.attribute("default"), instance.scope)
-        given = instance.world.request.inputs.get(self._name)
-        value = default if given is None else given
+        submitted = instance.world.request.inputs.get(self._name)
+        value = default if submitted is None else submitted
         required = "default" not in instance.located.block.body.attributes
         self._check(value, required, form_type, options, validations)
         return {
@@ -161,7 +161,7 @@ class _Parameter:
             "mutable": _flag(instance, "mutable"),
             "default_value": _wire_value(default, ""),
             "icon": _text(instance, "icon"),
-            "options": [{**one, "value": _wire_value(one["value"], "")} for one in options],
+            "options": [{**option, "value": _wire_value(option["value"], "")} for option in options],
             "validations": validations,
             "required": required,
             "order": _whole(instance, "order") or 0,
@@ -172,7 +172,7 @@ class _Parameter:
 
     # --- nested blocks
     def _blocks(self, kind: str) -> Iterator[Instance]:
-        """Nested blocks as instances with their own scope, `dynamic` ones expanded."""
+        """Return nested blocks as instances with their own scope, `dynamic` ones expanded."""
         instance = self._instance
         for inner in instance.located.block.body.blocks:
             if inner.type == kind:
@@ -185,7 +185,7 @@ class _Parameter:
         collection = instance.world.evaluate(block.body.attributes.get("for_each"), instance.scope)
         iterator = block.body.attributes.get("iterator")
         name = iterator.name if isinstance(iterator, tree.Variable) else kind
-        content = next((one for one in block.body.blocks if one.type == "content"), None)
+        content = next((item for item in block.body.blocks if item.type == "content"), None)
         if content is None or v.is_unknown(collection) or not isinstance(collection, dict | list):
             return
         for key, value in pairs(collection):
@@ -233,12 +233,12 @@ class _Parameter:
             detail = "Only one validation block is allowed"
             self._problems.append(diagnostic("Multiple 'validation' blocks found", detail))
             return
-        known = [one for one in options if isinstance(one["value"], str)]
+        known = [option for option in options if isinstance(option["value"], str)]
         body = {
             "type": self._kind,
             "form_type": form_type,
             "option": known,
-            "validation": [rule_body(one) for one in validations],
+            "validation": [rule_body(validation) for validation in validations],
         }
         if v.is_unknown(value):
             self._check_unknown(value)
@@ -246,19 +246,19 @@ class _Parameter:
             self._check_missing(body, required)
         else:
             text = as_text(value)
-            found = list(rules.check_options(body)) or list(rules.check_value(body, text, None, ()))
-            self._problems += [diagnostic(one.summary, one.detail) for one in found]
+            result = list(rules.check_options(body)) or list(rules.check_value(body, text, None, ()))
+            self._problems += [diagnostic(item.summary, item.detail) for item in result]
 
     def _check_unknown(self, value: Value) -> None:
-        # Only a value that came with for_each is complained about; any other may still arrive.
+        # Only a value from for_each is reported; any other may still arrive.
         default = self._instance.attribute("default")
         if isinstance(default, tree.HclAttribute) and default.of == tree.Variable(default.of.span, "each"):
             known_type = value is not UNTYPED
-            what = "unknown, it likely includes a reference without a value" if known_type else "not valid"
+            problem = "unknown, it likely includes a reference without a value" if known_type else "not valid"
             detail = (
                 "The value of a parameter is required to be sourced (default or input) for the parameter to function."
             )
-            self._problems.append(diagnostic(f"Parameter value is {what}", detail))
+            self._problems.append(diagnostic(f"Parameter value is {problem}", detail))
 
     def _check_missing(self, body: Json, required: bool) -> None:
         if not required:
@@ -272,7 +272,7 @@ class _Parameter:
 
 
 def rule_body(validation: Json) -> Json:
-    """A validation in the form the rules read."""
+    """Return a validation in the form the rules read."""
     low, high = validation["validation_min"], validation["validation_max"]
     return {
         "min": low or 0,

@@ -1,4 +1,4 @@
-"""Presets of a template, and whether workspaces could be kept ready for them."""
+"""Presets of a template, and validation of their prebuilds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from coder.domain.rendering.sources import Files
 
 
 def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> list[Json]:
-    """In the order of their labels. Those with prebuilds are tried out: nobody will be there to correct a value."""
+    """Render the presets in the order of their labels. Presets with prebuilds are validated: a prebuild has no user to
+    correct a value."""
     presets: list[Json] = []
     default_name = ""
     for world in rendered.world.walk():
-        found = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda one: one.block.labels)
-        for instance in (instance for located in found for instance in world.expand(located)):
+        result = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda one: one.block.labels)
+        for instance in (instance for located in result for instance in world.expand(located)):
             preset = _preset(instance)
             if preset["prebuilds"] is not None:
                 preset["diagnostics"] = _try_out(files, request, preset)
@@ -34,7 +35,7 @@ def _preset(instance: Instance) -> Json:
         return instance.world.evaluate(instance.attribute(name), instance.scope)
 
     parameters = value("parameters")
-    prebuilds = next((one for one in instance.located.block.body.blocks if one.type == "prebuilds"), None)
+    prebuilds = next((block for block in instance.located.block.body.blocks if block.type == "prebuilds"), None)
     instances = (
         None
         if prebuilds is None
@@ -44,9 +45,9 @@ def _preset(instance: Instance) -> Json:
         "name": value("name") if isinstance(value("name"), str) else "",
         "default": value("default") is True or value("default") == "true",
         "parameters": {
-            name: v.to_text(given)
-            for name, given in (parameters if isinstance(parameters, dict) else {}).items()
-            if isinstance(given, str | int | float)
+            name: v.to_text(setting)
+            for name, setting in (parameters if isinstance(parameters, dict) else {}).items()
+            if isinstance(setting, str | int | float)
         },
         "prebuilds": None if prebuilds is None else {"instances": instances if isinstance(instances, int) else 0},
         "diagnostics": [],
@@ -71,7 +72,7 @@ def _try_out(files: Files, request: RenderRequest, preset: Json) -> list[Json]:
 
 
 def refused(message: str, validations: list[Json]) -> Json | None:
-    """The 400 a request gets for these; None when there are none."""
+    """Return the 400 response for these validations; None when there are none."""
     if not validations:
         return None
     ordered = sorted(validations, key=lambda one: one["field"])
@@ -79,7 +80,7 @@ def refused(message: str, validations: list[Json]) -> Json | None:
 
 
 def check_presets(presets: list[Json]) -> Json | None:
-    """The refusal of a template version with these presets."""
+    """Return the refusal of a template version with these presets."""
     validations = [
         {"field": preset["name"], "detail": f"{problem['summary']}; {problem['detail']}"}
         for preset in presets

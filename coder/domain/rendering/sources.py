@@ -18,7 +18,7 @@ SUFFIXES = (".tf", ".tf.json")
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A block and the file it stands in."""
+    """Block and its file."""
 
     block: HclBlock
     file: str
@@ -26,31 +26,31 @@ class Located:
 
 @dataclass(slots=True)
 class TemplateSource:
-    """One module's blocks. Not changed once read: renderings share it."""
+    """Blocks of one module. Immutable after parsing: renderings share it."""
 
     folder: str
-    "Relative to the template's root; empty for the root."
+    """Path relative to the template's root; empty for the root."""
     blocks: list[Located] = field(default_factory=list)
 
     def of(self, kind: str, *labels: str) -> Iterator[Located]:
-        """Blocks of a kind whose first labels are these."""
+        """Return the blocks of a kind with these first labels."""
         for located in self.blocks:
             if located.block.type == kind and located.block.labels[: len(labels)] == labels:
                 yield located
 
     def locals(self) -> dict[str, Expression]:
-        return {name: value for one in self.of("locals") for name, value in one.block.body.attributes.items()}
+        return {name: value for item in self.of("locals") for name, value in item.block.body.attributes.items()}
 
 
 class ParsedFiles(Mapping[str, bytes]):
-    """A template's files that remember what parsing them gave, for renderings that follow one another."""
+    """A template's files with a cache of their parsed form, for successive renderings."""
 
     def __init__(self, files: Files) -> None:
         self._files = dict(files)
         self._sources: dict[str, TemplateSource] = {}
 
     def source(self, folder: str) -> TemplateSource:
-        """The module in a directory, parsed once."""
+        """Return the module in a directory, parsed once."""
         if folder not in self._sources:
             self._sources[folder] = _read_source(self._files, folder)
         return self._sources[folder]
@@ -66,7 +66,7 @@ class ParsedFiles(Mapping[str, bytes]):
 
 
 def read_source(files: Files, folder: str = "") -> TemplateSource:
-    """Parses a directory's *.tf and *.tf.json files. A file that does not parse is skipped."""
+    """Parse a directory's *.tf and *.tf.json files. A file that does not parse is skipped."""
     return files.source(folder) if isinstance(files, ParsedFiles) else _read_source(files, folder)
 
 
@@ -90,7 +90,7 @@ def _read_source(files: Files, folder: str) -> TemplateSource:
 
 
 def _parse_untrusted(data: bytes, name: str) -> File:
-    """A file of either syntax, by its name. Raises HclError."""
+    """Parse a file of either syntax, by its name. Raises HclError."""
     text = data.decode("utf-8-sig", "replace")
     if name.endswith(".tf.json"):
         text = native_syntax_untrusted(text, name)
@@ -110,7 +110,7 @@ def _overridden(located: Located, override: HclBlock) -> Located:
 
 
 def variable_files(files: Files) -> Iterable[dict[str, Expression]]:
-    """Contents of terraform.tfvars and *.auto.tfvars in the root, in JSON too, later ones winning."""
+    """Return the contents of terraform.tfvars and *.auto.tfvars in the root, in JSON too, later ones winning."""
     names = [name for name in ("terraform.tfvars", "terraform.tfvars.json") if name in files]
     names += sorted(name for name in files if name.endswith((".auto.tfvars", ".auto.tfvars.json")) and "/" not in name)
     for name in names:
@@ -121,7 +121,8 @@ def variable_files(files: Files) -> Iterable[dict[str, Expression]]:
 
 
 def module_folder(files: Files, parent: str, source: str, key: str) -> str | None:
-    """Where a module's files are: beside its caller, or where `terraform init` has put them. None: nowhere."""
+    """Return the folder of a module's files: relative to its caller, or the location of `terraform init`. None if
+    missing."""
     if source.startswith(("./", "../")):
         folder = posixpath.normpath(posixpath.join(parent, source))
         folder = "" if folder == "." else folder
@@ -134,6 +135,6 @@ def module_folder(files: Files, parent: str, source: str, key: str) -> str | Non
 def _installed(files: Files) -> dict[str, str]:
     try:
         modules = json.loads(files[".terraform/modules/modules.json"])["Modules"]
-        return {one["Key"]: posixpath.normpath(one["Dir"]) for one in modules}
+        return {module["Key"]: posixpath.normpath(module["Dir"]) for module in modules}
     except (KeyError, TypeError, ValueError):
         return {}

@@ -1,6 +1,6 @@
-"""Parameters of a version whose files cannot be rendered: what its import recorded, with the values given.
+"""Parameters of a version whose files cannot be rendered: the import's records with the submitted values.
 
-For versions imported by old daemons, or whose import failed: the form works, nothing in it depends on anything.
+For versions imported by old daemons, or whose import failed: the form works, without dependencies between parameters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DETAIL = "To restore full functionality, please re-import the terraform as a ne
 
 
 class Recorded(Definition, Protocol):
-    """A parameter as an import recorded it, with what a form shows besides (a row of the store fits)."""
+    """Parameter as an import recorded it, with the fields of a form (a row of the store matches)."""
 
     @property
     def display_name(self) -> str: ...
@@ -30,36 +30,36 @@ class Recorded(Definition, Protocol):
 
 
 def render_static(recorded: Iterable[Recorded], inputs: Mapping[str, str]) -> Json:
-    """Diagnostics and parameters of a response, without its number."""
-    parameters = [_parameter(one, inputs.get(one.name)) for one in recorded]
+    """Return diagnostics and parameters of a response, without its number."""
+    parameters = [_parameter(item, inputs.get(item.name)) for item in recorded]
     parameters.sort(key=lambda one: (one["order"], one["name"].encode()))
     return {"diagnostics": [diagnostic(_SUMMARY, _DETAIL, severity="warning")], "parameters": parameters}
 
 
-def _parameter(row: Recorded, given: str | None) -> Json:
+def _parameter(row: Recorded, submitted: str | None) -> Json:
     options = [
         {
-            "name": one.get("name", ""),
-            "description": one.get("description", ""),
-            "value": {"value": one.get("value", ""), "valid": True},
-            "icon": one.get("icon", ""),
+            "name": option.get("name", ""),
+            "description": option.get("description", ""),
+            "value": {"value": option.get("value", ""), "valid": True},
+            "icon": option.get("icon", ""),
         }
-        for one in row.options
+        for option in row.options
     ]
     kind = row.type if row.type in rules.TYPES else "string"
     form_type, complaint = rules.choose_form_type(kind, bool(options), row.form_type)
     validations = _validations(row)
-    value = row.default_value if given is None else given
+    value = row.default_value if submitted is None else submitted
     body = {
         "type": kind,
         "form_type": form_type,
-        "option": [{"name": one["name"], "value": one["value"]["value"]} for one in options],
-        "validation": [rule_body(one) for one in validations],
+        "option": [{"name": option["name"], "value": option["value"]["value"]} for option in options],
+        "validation": [rule_body(validation) for validation in validations],
     }
-    if given is None and row.required:
+    if submitted is None and row.required:
         problems = [diagnostic("Required parameter not provided", "parameter value is null", "required")]
     else:
-        problems = [diagnostic(one.summary, one.detail) for one in rules.check_value(body, value, None, ())]
+        problems = [diagnostic(item.summary, item.detail) for item in rules.check_value(body, value, None, ())]
     return {
         "name": row.name,
         "display_name": row.display_name,
@@ -75,7 +75,7 @@ def _parameter(row: Recorded, given: str | None) -> Json:
         "required": row.required,
         "order": row.display_order,
         "ephemeral": row.ephemeral,
-        "value": {"value": value, "valid": given is not None or not row.required},
+        "value": {"value": value, "valid": submitted is not None or not row.required},
         "diagnostics": problems,
     }
 

@@ -1,4 +1,4 @@
-"""coder_workspace_tags: which provisioners may run a job, by the values of its parameters."""
+"""Evaluation of coder_workspace_tags, which select the provisioners of a job by parameter values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INVALID = "Tag value is not valid, it must be a non-null string value.; "
 
 
 def _pairs(instance: Instance) -> list[tuple[v.Value, v.Value]]:
-    """Names and values. Those of an object written out are looked at one by one: one may be unknown, others not."""
+    """Return names and values. Items of an object literal are evaluated separately: some may be unknown."""
     world, expression = instance.world, instance.attribute("tags")
     if not isinstance(expression, tree.Object):
         whole = world.evaluate(expression, instance.scope)
@@ -28,7 +28,7 @@ def _pairs(instance: Instance) -> list[tuple[v.Value, v.Value]]:
 
 
 def render_tags(rendered: Rendered) -> tuple[dict[str, str], Json | None]:
-    """The tags that have a value, and the refusal for those that have none they may have."""
+    """Return the tags with a value, and the refusal for tags whose value is missing or invalid."""
     tags: dict[str, str] = {}
     problems: list[Json] = []
     for world in rendered.world.walk():

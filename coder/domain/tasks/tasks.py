@@ -1,7 +1,7 @@
-"""Laws of tasks: what state one is in, what it says of itself before its app speaks, and how it is called.
+"""Rules of tasks: state, startup message and names.
 
-A task has no status of its own: it follows from its workspace's latest build, the agent that build made, and the app
-that speaks for the task, in this order; the first that is not well decides (recorded exchanges of area `tasks`).
+A task has no status of its own: it follows from its workspace's latest build, that build's agent, and the task's app,
+in this order; the first that is not healthy decides (recorded exchanges of area `tasks`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from coder.domain.foundation.names import MAX_DISPLAY_NAME, MAX_NAME
 STATUSES = ("pending", "initializing", "active", "paused", "error", "unknown")
 
 MAX_SNAPSHOT = 64 << 10
-"""Bytes of a conversation that an agent may leave behind."""
+"""Maximum bytes of an agent's snapshot of a conversation."""
 
 APP_STATES = {"working": "working", "idle": "idle", "complete": "complete", "failure": "failed"}
-"""What an app reports -> what the task says."""
+"""States an app reports -> states of the task."""
 
 _SUFFIX = 4
-# Characters that keep generated names apart: 1.7 million of them.
+# Characters that distinguish generated names: 1.7 million combinations.
 _WORKING_AGENTS = frozenset({"ready", "start_timeout", "start_error"})
 _APP_HEALTH = {"disabled": "active", "healthy": "active", "initializing": "initializing", "unhealthy": "error"}
 
@@ -31,19 +31,19 @@ class Build:
 
     transition: str
     status: str
-    "The workspace status it stands for (`build_status`, coder/domain/workspaces/builds.py)."
+    """Workspace status of the build (`build_status`, coder/domain/workspaces/builds.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskAgent:
-    """The agent the task's app belongs to."""
+    """Agent that the task's app belongs to."""
 
     status: str
     lifecycle: str
 
 
 def task_status(build: Build | None, agent: TaskAgent | None, app_health: str | None) -> str:
-    """One of STATUSES."""
+    """Return the task's status, an item of STATUSES."""
     if build is None:
         return "pending"
     if build.status == "failed":
@@ -62,7 +62,7 @@ def task_status(build: Build | None, agent: TaskAgent | None, app_health: str | 
 
 
 def startup_message(build: Build | None, agent: TaskAgent | None, app_health: str | None) -> str:
-    """What a task that comes up is doing; empty when it does not come up."""
+    """Return the startup message of a task; empty when the task is not starting."""
     if build is None or task_status(build, agent, app_health) != "initializing":
         return ""
     if build.status != "running":
@@ -73,7 +73,7 @@ def startup_message(build: Build | None, agent: TaskAgent | None, app_health: st
 
 
 def explain_name(name: str) -> str:
-    """Why a task (and its workspace) cannot be called so; empty when it can."""
+    """Return why a task (and its workspace) cannot have this name; empty when it can."""
     if len(name) > MAX_NAME:
         return f"must be <= {MAX_NAME} characters"
     if not name:
@@ -84,12 +84,12 @@ def explain_name(name: str) -> str:
 
 
 def explain_display_name(name: str) -> str:
-    """Why a display name cannot stand; empty when it can."""
+    """Return why a display name is invalid; empty when it is valid."""
     return f"must be 0 <= x <= {MAX_DISPLAY_NAME} characters" if len(name) > MAX_DISPLAY_NAME else ""
 
 
 def name_from_prompt(prompt: str, suffix: str) -> str:
-    """A name that can stand in addresses: the prompt's first words and `suffix` (4 letters or digits)."""
+    """Return a name for use in addresses: the prompt's first words and `suffix` (4 letters or digits)."""
     words = re.findall(r"[a-z0-9]+", prompt.lower().replace("'", ""))
     room = MAX_NAME - _SUFFIX - 1
     kept = ""
@@ -102,7 +102,7 @@ def name_from_prompt(prompt: str, suffix: str) -> str:
 
 
 def display_name_from_prompt(prompt: str) -> str:
-    """The prompt's first line, cut at a word where it is too long for a title."""
+    """Return the prompt's first line, cut at a word if too long for a title."""
     line = next((" ".join(part.split()) for part in prompt.splitlines() if part.strip()), "")
     if len(line) <= MAX_DISPLAY_NAME:
         return line

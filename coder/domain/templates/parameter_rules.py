@@ -1,7 +1,7 @@
-"""Which parameter values are acceptable, in the sentences templates are used to: one set of rules for the Terraform
-provider and for forms that are rendered without Terraform. Pure.
+"""Validation of parameter values, with the texts templates expect: one set of rules for the Terraform provider and for
+forms that are rendered without Terraform. Pure.
 
-Regular expressions are RE2, as the provider this imitates uses Go's; `re` accepts things Go refuses.
+Regular expressions are RE2, as the imitated provider uses Go's; `re` accepts patterns Go refuses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coder.domain.foundation.go_url import go_quote
 
 Path = tuple[str, ...]
 Body = Mapping[str, Any]
-"""A parameter as the provider holds it: type, form_type, option [{name, value}], validation [{min, max, min_disabled,
+"""Parameter in the provider's form: type, form_type, option [{name, value}], validation [{min, max, min_disabled,
 max_disabled, monotonic, regex, error}]."""
 
 
@@ -25,7 +25,7 @@ class Complaint:
     summary: str
     detail: str
     path: Path = ()
-    "The attribute at fault; empty for the parameter as a whole."
+    """Attribute at fault; empty for the parameter as a whole."""
 
 
 TYPES = ("string", "number", "bool", "list(string)")
@@ -60,19 +60,20 @@ _GO_FLOAT = re.compile(
     r"|0x[0-9a-f]*+(?:\.[0-9a-f]*+)?p[+-]?\d++)",
     re.IGNORECASE,
 )
-"Nothing is tried twice: people's values come here, and four thousand digits took a third of a second."
+"""Possessive quantifiers prevent backtracking: with them off, four thousand digits from a user took a third of a
+second."""
 _GO_INT = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 
 def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Complaint | None]:
-    """The form type to use, and an error when the given one does not fit."""
+    """Return the form type to use, and an error when the requested one is not allowed."""
     allowed = ALLOWED_FORM_TYPES[kind, has_options]
     if not given:
         return allowed[0], None
     if given in allowed:
         return given, None
-    elsewhere = given in ALLOWED_FORM_TYPES[kind, not has_options]
-    when = f" when options {'exist' if has_options else 'do not exist'}" if elsewhere else ""
+    allowed_otherwise = given in ALLOWED_FORM_TYPES[kind, not has_options]
+    when = f" when options {'exist' if has_options else 'do not exist'}" if allowed_otherwise else ""
     detail = (
         f'"form_type" attribute="{given}" is not supported for "type"="{kind}"{when}, '
         f"choose one of [{' '.join(allowed)}]"
@@ -81,10 +82,10 @@ def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Com
 
 
 def check_options(parameter: Body) -> Iterator[Complaint]:
-    """Names and values unique, values of the parameter's type."""
+    """Check that names and values are unique, and that values have the parameter's type."""
     names: set[str] = set()
     values: set[str] = set()
-    # Each option of a multi-select is one element of the list the value will be.
+    # Each option of a multi-select is one element of the resulting list.
     kind = "string" if parameter["form_type"] == "multi-select" else parameter["type"]
     for option in parameter["option"] or []:
         name, value = option["name"], option["value"]
@@ -108,7 +109,7 @@ def check_options(parameter: Body) -> Iterator[Complaint]:
 
 
 def type_problem(kind: str, value: str) -> str:
-    """Why a text is not of a parameter type; "" when it is."""
+    """Return why a text does not have a parameter type; "" when it has."""
     if kind == "number" and not _GO_FLOAT.fullmatch(value):
         return f"{go_quote(value)} is not a number"
     if kind == "bool" and value not in _GO_BOOLS:
@@ -119,7 +120,7 @@ def type_problem(kind: str, value: str) -> str:
 
 
 def string_list(value: str) -> list[str] | None:
-    """The strings of a JSON list (null counts as empty), or None for anything else."""
+    """Return the strings of a JSON list (null counts as empty), or None for anything else."""
     try:
         decoded = json.loads(value)
     except ValueError:
@@ -132,7 +133,7 @@ def string_list(value: str) -> list[str] | None:
 
 
 def check_value(parameter: Body, value: str, previous: str | None, path: Path) -> Iterator[Complaint]:
-    """Options, then the validation block, then the type; the first thing wrong ends it."""
+    """Check options, then the validation block, then the type; stop at the first error."""
     name = "Default value" if path else "Value"
     yield from _first(
         _check_membership(parameter, value, name, path),
@@ -143,9 +144,9 @@ def check_value(parameter: Body, value: str, previous: str | None, path: Path) -
 
 def _first(*checks: Iterator[Complaint]) -> Iterator[Complaint]:
     for check in checks:
-        found = list(check)
-        if found:
-            yield from found
+        results = list(check)
+        if results:
+            yield from results
             return
 
 
@@ -186,7 +187,7 @@ def _check_type(kind: str, value: str) -> Iterator[Complaint]:
 
 
 def validation_problem(validation: Body, kind: str, value: str, previous: str | None) -> str:
-    """What a validation block has against a value; "" when nothing."""
+    """Return why a validation block rejects a value; "" when it accepts it."""
     if kind != "number":
         for bound in ("min", "max"):
             if not validation[f"{bound}_disabled"]:
@@ -236,9 +237,9 @@ _GO_SENTENCES = {
 
 
 def _go_regexp_sentence(problem: str) -> str:
-    """The library names the same mistakes as Go in other words: `word: place` -> "Go's words: `place`"."""
-    word, _, place = problem.partition(": ")
-    return f"{_GO_SENTENCES.get(word, word)}: `{place}`"
+    """Translate the library's error into Go's words: `word: location` -> "Go's words: `location`"."""
+    word, _, location = problem.partition(": ")
+    return f"{_GO_SENTENCES.get(word, word)}: `{location}`"
 
 
 def _number_problem(validation: Body, value: str, previous: str | None) -> str:

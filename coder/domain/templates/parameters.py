@@ -1,8 +1,8 @@
-"""Rich parameters of a build: which value each one gets, and whether the values obey the template.
+"""Rich parameters of a build: resolution of values, and validation against the template.
 
-Precedence, later wins: the template's default, the previous build's value (ephemeral parameters forget it), the
-caller's value, the preset's value. Values for parameters the template does not define are dropped without a word.
-The words of the refusals are the API's (recorded: areas workspaces and builds).
+Precedence, later wins: the template's default, the previous build's value (except for ephemeral parameters), the
+caller's value, the preset's value. Values for undefined parameters are silently dropped. The words of the refusals are
+the API's (recorded: areas workspaces and builds).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INVALID = "Invalid parameter value according to 'validation' block"
 
 
 class Definition(Protocol):
-    """What an import recorded about a parameter (a row of the store fits)."""
+    """Parameter definition recorded by an import (a row of the store matches)."""
 
     @property
     def name(self) -> str: ...
@@ -52,7 +52,7 @@ class Definition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Values by name, and why they may not be used (empty: they may)."""
+    """Values by name, and the reasons for refusal (empty when valid)."""
 
     values: dict[str, str]
     refusals: list[FieldRefusal] = field(default_factory=list)
@@ -66,7 +66,7 @@ def resolve_parameters(
     preset: Mapping[str, str],
     first_build: bool,
 ) -> Resolution:
-    """The parameters of a start build."""
+    """Resolve the parameters of a start build."""
     values: dict[str, str] = {}
     refusals: list[FieldRefusal] = []
     for definition in definitions:
@@ -86,9 +86,10 @@ def resolve_parameters(
 
 
 def keep_parameters(definitions: Iterable[Definition], previous: Mapping[str, str]) -> dict[str, str]:
-    """The parameters of a stop or delete build: what the last build had, defaults for what came since.
+    """Return the parameters of a stop or delete build: the last build's values, and defaults for newer parameters.
 
-    Ephemeral ones were for that build alone. Nothing is validated: a workspace must always be stoppable.
+    Ephemeral values are left out, since they were for that build alone. Values are not validated: stopping must always
+    be possible.
     """
     return {
         definition.name: previous.get(definition.name, definition.default_value)
@@ -98,7 +99,7 @@ def keep_parameters(definitions: Iterable[Definition], previous: Mapping[str, st
 
 
 def explain_value(definition: Definition, value: str) -> str | None:
-    """Why a value does not fit a parameter; None when it does."""
+    """Return why a value is invalid for a parameter; None when it is valid."""
     kind = definition.type
     if kind == "list(string)":
         items = _string_list(value)
@@ -151,14 +152,14 @@ def _explain_regex(definition: Definition, value: str) -> str | None:
     if not pattern:
         return None
     try:
-        # RE2, as Terraform's provider uses: linear time whatever the template's author wrote.
+        # RE2, as Terraform's provider uses: linear time for any pattern of a template's author.
         matches = re2.search(pattern, value) is not None
     except re2.error:
         return f'{_INVALID}; the pattern "{pattern}" is not a regular expression'
     if matches:
         return None
-    said = _custom(definition, value) or "the value does not match"
-    return f'{_INVALID}; {said} (value "{value}" does not match "{pattern}")'
+    message = _custom(definition, value) or "the value does not match"
+    return f'{_INVALID}; {message} (value "{value}" does not match "{pattern}")'
 
 
 def _explain_change(definition: Definition, before: str, value: str) -> str | None:

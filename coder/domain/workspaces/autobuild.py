@@ -1,8 +1,8 @@
-"""What the server does with a workspace by itself: stop, start, put to sleep, delete. One table-like function.
+"""Automatic actions on workspaces: stop, start, make dormant, delete. One table-like function.
 
 Order and conditions are upstream's (docs/protocol/rest.md#rules-people-meet): autostop, autostart, stop after a failed
-start, dormancy, deletion; the first that applies is the step. `now` is the turn's time, cut down to the full minute.
-What ends at a moment is over then: deadlines, waits for sleep and for deletion alike.
+start, dormancy, deletion; the first that applies is the step. `now` is the turn's time, truncated to the full minute. A
+deadline has passed when `now` equals it: deadlines of builds, dormancy and deletion alike.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from coder.domain.workspaces.builds import is_active
 from coder.domain.workspaces.workspaces import next_start
 
 DELETE_RETRY = timedelta(hours=24)
-"""How long a deletion that failed is left alone."""
+"""Delay before a failed deletion is retried."""
 
 Reason = Literal["autostop", "autostart", "dormancy", "autodelete"]
 
 
 @dataclass(frozen=True, slots=True)
 class AutobuildCandidate:
-    """Everything the decision depends on."""
+    """Inputs of the decision."""
 
     transition: str
-    "Of the latest build, like the following three."
+    """Transition of the latest build, which the following three fields describe as well."""
     job_status: str
     job_completed_at: datetime | None
     build_created_at: datetime
     deadline: datetime | None
     owner_status: str
     prebuilt: bool
-    "Nobody has claimed it yet: only the deadline concerns it."
+    """Whether the workspace is an unclaimed prebuild: only the deadline applies to it."""
     autostart_schedule: str | None
     last_used_at: datetime
     dormant_at: datetime | None
@@ -47,7 +47,7 @@ class AutobuildCandidate:
 
 @dataclass(frozen=True, slots=True)
 class AutobuildStep:
-    """`transition` None: nothing is built, the workspace only falls asleep."""
+    """Automatic step. `transition` None: no build, the workspace only becomes dormant."""
 
     transition: Literal["start", "stop", "delete"] | None
     reason: Reason
@@ -55,7 +55,7 @@ class AutobuildStep:
 
 
 def next_step(candidate: AutobuildCandidate, now: datetime) -> AutobuildStep | None:
-    """The step due at `now`, if any."""
+    """Return the step due at `now`, if any."""
     if is_active(candidate.job_status):
         return None
     for due, step in _RULES:
@@ -113,6 +113,6 @@ _RULES: tuple[tuple[Callable[[AutobuildCandidate, datetime], bool], AutobuildSte
 
 
 def in_words(milliseconds: int) -> str:
-    """A long time for people: `3 days`, `36 hours`."""
+    """Return a long time for users: `3 days`, `36 hours`."""
     days, hours = divmod(milliseconds // 3_600_000, 24)
     return f"{days} days" if days > 1 and not hours else f"{milliseconds // 3_600_000} hours"

@@ -1,7 +1,7 @@
-"""When a running workspace stops: time to live, the template's autostop requirement, activity.
+"""Deadlines of running workspaces: time to live, the template's autostop requirement, activity.
 
 Upstream's rules (tests/data/api/recorded/timing-semantics.md, "Schedule" and "Activity"). A requirement names days of
-the week, and every how many weeks; on those days the workspace stops at its owner's quiet hours. Weeks count from
+the week, and an interval in weeks; on those days the workspace stops at its owner's quiet hours. Weeks count from
 Monday, 2 January 2023. Times are aware; days are bit masks, Monday = 1 … Sunday = 64.
 """
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     pass
 
 LEEWAY = timedelta(hours=1)
-"""A workspace started so shortly before its quiet hours is left alone until the next time."""
+"""A workspace started this shortly before its quiet hours is left running until the next ones."""
 BUFFER = timedelta(minutes=15)
-"""Looked back from midnight, so that quiet hours at midnight count for the day that begins then."""
+"""Offset before midnight, so that quiet hours at midnight count for the day that begins then."""
 EPOCH = date(2023, 1, 2)
 MAX_WEEKS = 16
 BUMP_SHARE = 0.05
-"""A deadline moves only when it gains this share of the bump: otherwise every report would write a row."""
+"""Minimum gain, as a share of the bump, for a deadline to move: otherwise every report would write a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """When a template makes workspaces stop. `days` 0 asks for nothing."""
+    """A template's autostop requirement. `days` 0 means none."""
 
     days: int
     weeks: int = 1
@@ -38,15 +38,15 @@ class Requirement:
 @dataclass(frozen=True, slots=True)
 class Deadlines:
     deadline: datetime | None
-    "When it stops unless somebody works in it or moves it."
+    """Time of the stop, unless activity or a user moves it."""
     maximum: datetime | None
-    "Beyond this nothing moves it."
+    """Latest time a deadline can be moved to."""
 
 
 def deadlines(
     now: datetime, ttl_ms: int | None, requirement: Requirement, quiet_hours: WeeklySchedule | None
 ) -> Deadlines:
-    """The deadlines of a start build that ended at `now`."""
+    """Return the deadlines of a start build that ended at `now`."""
     deadline = now + timedelta(milliseconds=ttl_ms) if ttl_ms else None
     maximum = required_stop(now, requirement, quiet_hours) if quiet_hours is not None else None
     if maximum is not None and (deadline is None or maximum < deadline):
@@ -55,7 +55,7 @@ def deadlines(
 
 
 def required_stop(now: datetime, requirement: Requirement, quiet_hours: WeeklySchedule) -> datetime | None:
-    """The next quiet hours on a day the template requires; None without a requirement."""
+    """Return the next quiet hours on a day the template requires; None without a requirement."""
     if not requirement.days & 127:
         return None
     zone = ZoneInfo(quiet_hours.zone)
@@ -83,31 +83,31 @@ def bumped_deadline(
     next_autostart: datetime | None = None,
     ttl_ms: int | None = None,
 ) -> datetime | None:
-    """Where activity moves a deadline; None when it stays.
+    """Return the deadline after activity; None when it stays.
 
-    When the workspace would be started by itself before then, it lives on as if it had been: until that start plus its
-    time to live. It never moves back, nor beyond the maximum.
+    If autostart is due before the new deadline, the deadline is computed as if it had already run: its time plus the
+    time to live. A deadline never moves back, nor beyond the maximum.
     """
     if deadline is None or bump_ms <= 0:
         return None
     bump = timedelta(milliseconds=bump_ms)
-    wanted = now + bump
-    if next_autostart is not None and now < next_autostart <= wanted and ttl_ms:
-        wanted = next_autostart + timedelta(milliseconds=ttl_ms)
+    target = now + bump
+    if next_autostart is not None and now < next_autostart <= target and ttl_ms:
+        target = next_autostart + timedelta(milliseconds=ttl_ms)
     if maximum is not None:
-        wanted = min(wanted, maximum)
-    return wanted if wanted - deadline >= bump * BUMP_SHARE else None
+        target = min(target, maximum)
+    return target if target - deadline >= bump * BUMP_SHARE else None
 
 
 DEFAULT_QUIET_HOURS = "CRON_TZ=UTC 0 0 * * *"
 
 
 def quiet_hours(chosen: str, default: str) -> WeeklySchedule:
-    """A user's quiet hours, or the deployment's."""
+    """Return a user's quiet hours, or the deployment's."""
     for text in (chosen, default, DEFAULT_QUIET_HOURS):
         if text:
             try:
                 return parse_daily(text, stored=True)
-            except ScheduleError:  # a zone this machine no longer knows: the next best counts
+            except ScheduleError:  # a zone this machine no longer knows: use the next schedule
                 continue
     raise ScheduleError("there are no quiet hours")

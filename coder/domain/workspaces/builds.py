@@ -1,6 +1,6 @@
-"""Laws of builds: what state a workspace is in, and when a new build may begin.
+"""Rules of builds: the workspace status, and when a new build may begin.
 
-A build has no status of its own: it is its job's status seen through the transition
+A build has no status of its own: it is its job's status combined with the transition
 (docs/protocol/rest.md#rules-people-meet).
 """
 
@@ -17,7 +17,7 @@ REASONS_FOR_CLIENTS = (
     "task_manual_pause",
     "task_resume",
 )
-"""What a caller may give as the reason of a build; every other reason is the server's own."""
+"""Build reasons that a caller may send; every other reason is the server's own."""
 
 ACTIVE_JOB_STATUSES = frozenset({"pending", "running", "canceling"})
 
@@ -45,10 +45,10 @@ WORKSPACE_STATUSES = (
 
 
 def build_status(transition: str, job_status: str) -> str:
-    """The workspace status a build stands for. Pending, failed, canceling and canceled come from the job alone."""
+    """Return the workspace status of a build. Pending, failed, canceling and canceled come from the job alone."""
     return _STATUS.get((transition, job_status), job_status)
 
 
 def is_active(job_status: str) -> bool:
-    """Whether a further build has to wait."""
+    """Return whether a further build has to wait."""
     return job_status in ACTIVE_JOB_STATUSES

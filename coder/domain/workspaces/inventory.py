@@ -1,6 +1,6 @@
-"""What may remain when a workspace is given up without destroying it: the resources its Terraform state knows.
+"""Resources that may remain when a workspace is abandoned: those in its Terraform state.
 
-Only what helps somebody to find them: address, type and id. Attributes stay where they are, for a state holds secrets.
+Only the fields that help to locate them: address, type and id. Attributes are left out, since a state contains secrets.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 _PROVIDER = re.compile(r'"([^"]*)"')
 _BOOKKEEPING = "coder_"
-"Types that exist in the server only."
+"""Prefix of types that exist in the server only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """One thing that may be left somewhere."""
+    """Resource that may be left behind."""
 
     address: str
     type: str
@@ -28,16 +28,16 @@ class Remainder:
 
 
 def read_inventory(state: bytes) -> list[Remainder] | None:
-    """The managed resources of a state in its order; None when the state cannot be read."""
+    """Return the managed resources of a state in its order; None when the state cannot be parsed."""
     if not state:
         return []
     try:
         resources = json.loads(state)["resources"]
         return [
-            found
+            item
             for resource in resources
             if resource.get("mode") == "managed" and not resource["type"].startswith(_BOOKKEEPING)
-            for found in (_remainder(resource, instance) for instance in resource.get("instances") or [])
+            for item in (_remainder(resource, instance) for instance in resource.get("instances") or [])
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

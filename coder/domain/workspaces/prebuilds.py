@@ -1,8 +1,8 @@
-"""How many prebuilt workspaces a preset should have, and what brings it there.
+"""Reconciliation of prebuilt workspaces: the desired number for a preset, and the builds to reach it.
 
-A preset names a number, and perhaps times with another: cron lines whose minute is `*` stand for stretches of time
-(`* 8-18 * * 1-5`), in the preset's own zone. What is too old is replaced; what keeps failing is left alone until the
-template has a new version.
+A preset has a number, and optional schedules with other numbers: cron lines whose minute is `*` denote time ranges (`*
+8-18 * * 1-5`), in the preset's own zone. Expired prebuilds are replaced; a preset whose builds keep failing is paused
+until the template has a new version.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ AT_ONCE = 5
 
 @dataclass(frozen=True, slots=True)
 class Prebuilt:
-    """One unclaimed workspace."""
+    """Unclaimed prebuilt workspace."""
 
     id: UUID
     created_at: datetime
     is_running: bool
-    "Its start ended well."
+    """Whether its start succeeded."""
     is_busy: bool
-    "A build waits or runs."
+    """Whether a build is pending or running."""
     has_failed: bool
     is_outdated: bool = False
-    "An administrator asked for new ones since it was made."
+    """Whether an administrator requested new ones since its creation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How builds of a preset failed last, in a row, and what that keeps from being built."""
+    """Consecutive failed builds of a preset, and the resulting limits."""
 
     count: int = 0
     last_at: datetime | None = None
     limit: int = 3
-    "So many in a row, and nothing more is built until there is a new version; 0 for no limit."
+    """Consecutive failures after which builds stop until there is a new version; 0 for no limit."""
     backoff: timedelta = timedelta()
-    "What each of them adds to the wait before the next build."
+    """Wait before the next build, added per failure."""
     lookback: timedelta = timedelta(hours=1)
-    "Failures longer ago keep nobody waiting."
+    """Age after which a failure is ignored."""
 
     @property
     def at_limit(self) -> bool:
         return 0 < self.limit <= self.count
 
     def waits(self, now: datetime) -> bool:
-        """Whether it is too early for another try."""
+        """Return whether it is too early for a retry."""
         if self.last_at is None or not self.count or now - self.last_at > self.lookback:
             return False
         return now < self.last_at + self.count * self.backoff
@@ -69,7 +69,7 @@ class Plan:
 
 
 def desired_instances(base: int | None, schedules: Sequence[dict[str, Any]], zone: str, now: datetime) -> int:
-    """The number of the first schedule that `now` falls into, else the preset's own."""
+    """Return the number of the first schedule that matches `now`, else the preset's own."""
     if not schedules:
         return base or 0
     try:
@@ -90,19 +90,19 @@ def plan(
     expire_after_seconds: int = 0,
     failures: Failures = NO_FAILURES,
 ) -> Plan:
-    """What to do in this turn."""
+    """Return the plan for this turn."""
     lifetime = timedelta(seconds=expire_after_seconds)
     expired = [
-        one
-        for one in existing
-        if one.is_running and (one.is_outdated or (lifetime and now - one.created_at > lifetime))
+        item
+        for item in existing
+        if item.is_running and (item.is_outdated or (lifetime and now - item.created_at > lifetime))
     ]
-    gone = {one.id for one in expired}
-    living = [one for one in existing if one.id not in gone and not one.has_failed]
-    surplus = sorted((one for one in living if one.is_running), key=lambda one: one.created_at)
+    expired_ids = {item.id for item in expired}
+    living = [item for item in existing if item.id not in expired_ids and not item.has_failed]
+    surplus = sorted((item for item in living if item.is_running), key=lambda one: one.created_at)
     too_many = max(len(living) - desired, 0)
     delete = [*expired, *surplus[:too_many]]
     missing = max(desired - len(living), 0)
     if failures.at_limit or failures.waits(now):
         missing = 0
-    return Plan(min(missing, AT_ONCE), tuple(one.id for one in delete if not one.is_busy))
+    return Plan(min(missing, AT_ONCE), tuple(item.id for item in delete if not item.is_busy))

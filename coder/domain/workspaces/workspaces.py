@@ -1,4 +1,4 @@
-"""Laws of workspaces: time to live, extending, autostart, shared ports, order of the list.
+"""Rules of workspaces: time to live, extending, autostart, shared ports, order of the list.
 
 Names are in `foundation/names.py`, build states in `builds.py`. Refusals are values with the API's own words
 (recorded).
@@ -13,26 +13,26 @@ from coder.domain.foundation.search import FieldRefusal
 
 MIN_TTL_MS = 60_000
 MAX_TTL_MS = 100 * 365 * 24 * 3600 * 1000
-"""A century. Upstream has no limit; beyond this a deadline would leave the calendar."""
+"""A century. Upstream has no limit; beyond this a deadline would overflow the calendar."""
 MIN_EXTEND = timedelta(minutes=30)
 AUTOMATIC_UPDATES = ("always", "never")
-"""From narrow to wide."""
+"""Accepted values."""
 SHARE_PROTOCOLS = ("http", "https")
 LEVEL_REFUSED = "Port sharing level not allowed."
 MIN_SHARED_PORT, MAX_SHARED_PORT = 9, 65535
 MOST_SHARED_PORTS = 256
-"Of one workspace, ours."
+"""Ours: maximum shared ports of one workspace."""
 _USE = frozenset({"read", "ssh", "application_connect", "start", "stop"})
 WORKSPACE_ROLES: dict[str, frozenset[str]] = {
-    # Nobody may delete what they could not make again.
+    # Delete is left out: these users could not recreate the workspace.
     "admin": _USE | {"create", "update", "share", "create_agent", "update_agent", "delete_agent"},
     "use": _USE,
 }
-"""What a workspace may be shared for, and the actions that stands for."""
+"""Roles for sharing a workspace, and the actions each grants."""
 
 
 def explain_ttl(ttl_ms: int | None) -> FieldRefusal | None:
-    """Why a time to live is not acceptable. None and 0 both mean that the workspace never stops by itself."""
+    """Return why a time to live is not acceptable; None when it is. None and 0 both disable autostop."""
     if ttl_ms is None or ttl_ms == 0 or MIN_TTL_MS <= ttl_ms <= MAX_TTL_MS:
         return None
     if ttl_ms > MAX_TTL_MS:
@@ -41,7 +41,7 @@ def explain_ttl(ttl_ms: int | None) -> FieldRefusal | None:
 
 
 def explain_deadline(now: datetime, deadline: datetime, max_deadline: datetime | None) -> str | None:
-    """Why a running workspace's deadline cannot be moved there; None when it can."""
+    """Return why a running workspace's deadline cannot be moved there; None when it can."""
     if deadline < now + MIN_EXTEND:
         return "Cannot extend workspace: new deadline must be at least 30 minutes in the future"
     if max_deadline is not None and deadline > max_deadline:
@@ -50,7 +50,7 @@ def explain_deadline(now: datetime, deadline: datetime, max_deadline: datetime |
 
 
 def parse_autostart(text: str) -> WeeklySchedule | FieldRefusal:
-    """A schedule, or why the text is none."""
+    """Return a schedule, or why the text is not one."""
     try:
         return parse_weekly(text)
     except ScheduleError as error:
@@ -58,7 +58,7 @@ def parse_autostart(text: str) -> WeeklySchedule | FieldRefusal:
 
 
 def next_start(schedule: str | None, now: datetime, *, allowed_days: int = 127) -> datetime | None:
-    """When autostart will act next; None without a (readable) schedule or without an allowed day."""
+    """Return the next autostart; None without a (readable) schedule or without an allowed day."""
     if not schedule:
         return None
     try:
@@ -68,5 +68,5 @@ def next_start(schedule: str | None, now: datetime, *, allowed_days: int = 127) 
 
 
 def subdomain_app_name(slug: str, workspace: str, owner: str) -> str:
-    """The part of an app's host name before the wildcard domain."""
+    """Return the part of an app's host name before the wildcard domain."""
     return f"{slug}--{workspace}--{owner}"

@@ -42,7 +42,8 @@ async def get_scopes() -> Response:
     audit=Audited("api_key", "create", "body:key"),
 )
 async def post_key(user: str) -> Response:
-    """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest."""
+    """Create a key that a browser hands to a CLI: like a session, with the default lifetime of a token, or the
+    longest."""
     row = await _owner(user)
     token = await api_tokens.create_session_key(context(), subject(), row, remote_ip())
     return reply(GenerateAPIKeyResponse(key=token), 201)
@@ -60,7 +61,7 @@ async def post_key(user: str) -> Response:
     audit=Audited("api_key", "create", "body:key"),
 )
 async def post_token(user: str) -> Response:
-    """A long-lived token."""
+    """Create a long-lived token."""
     row = await _owner(user)
     body = await read_body(CreateTokenRequest)
     token = await api_tokens.create_token(context(), subject(), row, body, remote_ip())
@@ -76,30 +77,30 @@ async def post_token(user: str) -> Response:
     answers=list[APIKeyWithOwner] | None,
 )
 async def get_tokens(user: str) -> Response:
-    """Tokens and their owners' names, as far as the caller may see them."""
+    """Return tokens and their owners' names, as far as the caller may see them."""
     row = await _owner(user)
     query = Query()
-    found = await api_tokens.list_tokens(
+    result = await api_tokens.list_tokens(
         context(),
         subject(),
         row,
         everybody=query.boolean("include_all"),
         with_expired=query.boolean("include_expired"),
     )
-    # Upstream answers null for nothing.
-    return reply([keys.key_with_owner_view(key, name) for key, name in found] or None)
+    # Upstream answers null for an empty list.
+    return reply([keys.key_with_owner_view(key, name) for key, name in result] or None)
 
 
 @route(blueprint, "GET", "/users/<user>/sessions", scope="api_key:read", answers=list[UserSession])
 async def get_sessions(user: str) -> Response:
-    """Browsers and command lines that are signed in; each is ended as any key is."""
+    """Return signed-in browsers and command lines; each can be revoked like any key."""
     row = await _owner(user)
     return reply(await keys.list_sessions(context(), subject(), row))
 
 
 @route(blueprint, "GET", "/users/<user>/keys/tokens/tokenconfig", scope="api_key:read", answers=TokenConfig)
 async def get_token_config(user: str) -> Response:
-    """Owners' tokens live shorter: losing one loses the site."""
+    """Return the token limits. Owners' tokens expire sooner: a leaked one compromises the site."""
     row = await _owner(user)
     longest = api_tokens.max_lifetime(context(), row)
     return reply(TokenConfig(max_token_lifetime=int(longest.total_seconds()) * 10**9))

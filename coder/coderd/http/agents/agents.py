@@ -1,4 +1,4 @@
-"""Agents: /api/v2/workspaceagents, for people by session and for agents (`me`) by their token."""
+"""Agents: /api/v2/workspaceagents, for users by session and for agents (`me`) by their token."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ class _AppStatus(ApiStruct):
 
 
 def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Lets only requests with a current agent's token through; `place()` is that agent."""
+    """Let only requests with a current agent's token through; `current_agent()` returns that agent."""
 
     @wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        shown = agent_access.authenticate_agent(context(), credentials())
-        g.place = await counted(shown, lambda found: f"agent {found.agent.id}", count_request)
-        # Not the owner's own account: a workspace that sends too much must not stop whoever would mend it.
+        authentication = agent_access.authenticate_agent(context(), credentials())
+        g.place = await counted(authentication, lambda found: f"agent {found.agent.id}", count_request)
+        # Not the owner's own account: a workspace that sends too much must not block the owner, who can repair it.
         known_as(f"agents of {g.place.owner_id}")
         return await view(*args, **kwargs)
 
@@ -110,8 +110,8 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
 
 def place() -> AgentPlace:
-    found: AgentPlace = g.place
-    return found
+    result: AgentPlace = g.place
+    return result
 
 
 def _nothing() -> Response:
@@ -121,7 +121,7 @@ def _nothing() -> Response:
 
 @route(blueprint, "GET", "/connection", scope=OPTIONAL, answers=AgentConnectionInfo, refuses=(401,))
 async def get_generic_connection() -> Response:
-    """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
+    """Return the connection information of `/workspaceagents/{id}/connection`, which a client needs before it dials."""
     proxy_token = request.headers.get(TOKEN_HEADER, "")
     if proxy_token:
         await authenticate_proxy(context(), proxy_token)
@@ -133,7 +133,7 @@ async def get_generic_connection() -> Response:
 @route(blueprint, "PATCH", "/me/logs", scope=AGENT, body=_Logs)
 @by_agent
 async def patch_logs() -> Response:
-    """Stores lines and wakes followers."""
+    """Store lines and wake followers."""
     body = await read_body(_Logs)
     now = context().clock.now()
     lines = [AgentLogLine(parse_rfc3339(line.created_at) or now, line.output, line.level) for line in body.logs]
@@ -144,16 +144,16 @@ async def patch_logs() -> Response:
 @route(blueprint, "POST", "/me/log-source", scope=AGENT, body=_Source, answers=WorkspaceAgentLogSource, status=201)
 @by_agent
 async def post_log_source() -> Response:
-    """Makes a source of logs; giving it again changes nothing."""
+    """Create a log source; repeating the request changes nothing."""
     body = await read_body(_Source)
-    made = await agent_logs.add_log_source(context(), place(), body.id, body.display_name, body.icon)
-    return reply(made, 201)
+    source = await agent_logs.add_log_source(context(), place(), body.id, body.display_name, body.icon)
+    return reply(source, 201)
 
 
 @route(blueprint, "GET", "/me/gitsshkey", scope=AGENT, answers=AgentGitSSHKey, refuses=(403, 404))
 @by_agent
 async def get_git_ssh_key() -> Response:
-    """The owner's key pair, private half included: it is used inside their own workspace."""
+    """Return the owner's key pair, private half included: it is used inside the owner's own workspace."""
     return reply(await agents.get_git_ssh_key(context(), place()))
 
 
@@ -177,7 +177,8 @@ async def patch_app_status() -> Response:
 )
 @by_agent
 async def get_external_auth() -> Response:
-    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one."""
+    """Return the owner's token; without one the address to get it, or, if the agent waits, only the token once it
+    exists."""
     match, provider = request.args.get("match", ""), request.args.get("id", "")
     if bool(match) == bool(provider):
         raise Invalid("'url' or 'id' must be provided as a query parameter, and only one of them.")
@@ -185,9 +186,9 @@ async def get_external_auth() -> Response:
 
 
 async def _external_auth(ident: str, match: str) -> Response:
-    """The owner's token, or where the owner gets one; with `listen` the answer waits for it."""
-    found = provider_tokens.provider(context(), ident, match)
-    if found is None:
+    """Return the owner's token, or the address to get it; with `listen` the response waits for the token."""
+    result = provider_tokens.provider(context(), ident, match)
+    if result is None:
         raise agents.external_auth_unknown(match)
     await agent_access.require_user_data(context(), place())
     waiter = None
@@ -195,7 +196,7 @@ async def _external_auth(ident: str, match: str) -> Response:
         waiter = provider_tokens.Waiter(
             place().agent.id, partial(agent_access.require_user_data_again, context(), place())
         )
-    return reply(await provider_tokens.for_agent(context(), found, place().owner_id, waiter))
+    return reply(await provider_tokens.for_agent(context(), result, place().owner_id, waiter))
 
 
 @route(
@@ -209,14 +210,14 @@ async def _external_auth(ident: str, match: str) -> Response:
 )
 @by_agent
 async def get_git_auth() -> Response:
-    """The older name of `external-auth`, whose programs ask with `url`."""
+    """Return the same as `external-auth` under its older name, for programs that send `url`."""
     return await _external_auth(request.args.get("id", ""), request.args.get("match") or request.args.get("url", ""))
 
 
 @route(blueprint, "GET", "/me/reinit", scope=AGENT, query={"wait": str}, answers=EVENTS, refuses=(409,))
 @by_agent
 async def get_reinit() -> Response:
-    """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew."""
+    """Report when a prebuilt workspace has been claimed, so that its agent restarts."""
     waits = request.args.get("wait", "") in {"1", "t", "T", "true", "TRUE", "True"}
     waiter = prebuild_claims.ClaimWaiter(place().workspace_id, place().rotated_token or place().agent.auth_token)
     return await sse(prebuild_claims.watch_claim(context(), waiter, only_prebuilt=waits))
@@ -232,7 +233,7 @@ async def get_reinit() -> Response:
     refuses=(401, 404, 409),
 )
 async def post_aws_instance_identity() -> Response:
-    """The instance an identity document is about."""
+    """Authenticate the instance of an identity document."""
     body = await read_body(_AwsIdentity)
     clouds: Clouds = context().part(Clouds)
     return await _token_of(clouds.aws(body.document, body.signature), body.agent_name)
@@ -248,7 +249,7 @@ async def post_aws_instance_identity() -> Response:
     refuses=(401, 404, 409),
 )
 async def post_azure_instance_identity() -> Response:
-    """The machine an attested document is about."""
+    """Authenticate the machine of an attested document."""
     body = await read_body(_AzureIdentity)
     clouds: Clouds = context().part(Clouds)
     return await _token_of(await clouds.azure(body.signature), body.agent_name)
@@ -264,7 +265,7 @@ async def post_azure_instance_identity() -> Response:
     refuses=(401, 404, 409),
 )
 async def post_google_instance_identity() -> Response:
-    """The instance a token of Compute Engine is about."""
+    """Authenticate the instance of a Compute Engine token."""
     body = await read_body(_GoogleIdentity)
     clouds: Clouds = context().part(Clouds)
     return await _token_of(await clouds.google(body.json_web_token), body.agent_name)
@@ -281,7 +282,7 @@ async def get_agent(agent: str) -> Response:
 
 @route(blueprint, "GET", "/<id:agent>/connection", scope="workspace:read", answers=AgentConnectionInfo)
 async def get_connection(agent: str) -> Response:
-    """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
+    """Return the connection information that a client needs before it dials."""
     await agent_access.load_agent(context(), subject(), path_uuid(agent))
     return reply(connection_info(context()))
 
@@ -313,7 +314,7 @@ async def get_logs(agent: str) -> Response:
     blueprint, WEBSOCKET, ("/<id:agent>/logs", "/<id:agent>/startup-logs"), scope="workspace:read", query={"after": str}
 )
 async def follow_logs(agent: str) -> None:
-    """Every stored line, then new ones as they come, in lists; ends when a newer build takes over."""
+    """Send every stored line, then new ones as they arrive, in lists; ends when a newer build replaces the agent."""
     after = read_after(websocket.args)
     wants_text(websocket.args, follow=True)
     await over_websocket(agent_streams.follow_logs(context(), subject(), path_uuid(agent), after))
@@ -321,7 +322,7 @@ async def follow_logs(agent: str) -> None:
 
 @route(blueprint, "GET", "/<id:agent>/watch-metadata", scope="workspace:read", answers=EVENTS)
 async def watch_metadata(agent: str) -> Response:
-    """The whole set at once, then after every report."""
+    """Send the whole set immediately, then after every report."""
     return await sse(agent_streams.watch_metadata(context(), subject(), path_uuid(agent)))
 
 
@@ -333,7 +334,7 @@ async def watch_metadata_without_upgrade(agent: str) -> Response:
 
 @route(blueprint, WEBSOCKET, "/<id:agent>/watch-metadata-ws", scope="workspace:read")
 async def watch_metadata_ws(agent: str) -> None:
-    """The whole set at once, then after every report."""
+    """Send the whole set immediately, then after every report."""
     agent_id = path_uuid(agent)
     source = agent_streams.watch_metadata(context(), subject(), agent_id)
     ask = partial(agent_streams.require_sight, context(), subject(), agent_id)
@@ -349,15 +350,15 @@ async def watch_metadata_ws(agent: str) -> None:
     refuses=(502,),
 )
 async def get_listening_ports(agent: str) -> Response:
-    """TCP ports open in the workspace, without the agent's own, well-known non-HTTP ones, and those of apps."""
+    """Return TCP ports open in the workspace, without the agent's own, well-known non-HTTP ones, and those of apps."""
     return reply(await agent_http.listening_ports(context(), subject(), path_uuid(agent)))
 
 
-def _as_agent_said(found: AgentAnswer) -> Response:
-    if not found.kind.startswith("application/json"):
-        said = found.body[:4096].decode(errors="replace")
-        return reply({"message": f'unexpected non-JSON response "{found.kind}"', "detail": said}, found.status)
-    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+def _agent_response(result: AgentAnswer) -> Response:
+    if not result.kind.startswith("application/json"):
+        text = result.body[:4096].decode(errors="replace")
+        return reply({"message": f'unexpected non-JSON response "{result.kind}"', "detail": text}, result.status)
+    return Response(result.body, result.status, content_type="application/json; charset=utf-8")
 
 
 @route(blueprint, "GET", "/<id:agent>/containers/watch", scope="workspace:read", others={426: TEXT})
@@ -368,7 +369,7 @@ async def watch_containers_without_upgrade(agent: str) -> Response:
 
 @route(blueprint, WEBSOCKET, "/<id:agent>/containers/watch", scope="workspace:read", refuses=(502,))
 async def watch_containers(agent: str) -> None:
-    """Each list the agent sends."""
+    """Send each list that the agent sends."""
     agent_id = path_uuid(agent)
     source = agent_containers.watch_containers(context(), subject(), agent_id)
     ask = partial(agent_streams.require_sight, context(), subject(), agent_id)
@@ -377,9 +378,9 @@ async def watch_containers(agent: str) -> None:
 
 @route(blueprint, "GET", "/<id:agent>/containers", scope="workspace:read", refuses=(502,))
 async def get_containers(agent: str) -> Response:
-    """What the agent answers to `path`, as it is."""
-    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "GET", "/api/v0/containers")
-    return _as_agent_said(found)
+    """Return the agent's response to `path`, unchanged."""
+    result = await agent_http.pass_through(context(), subject(), path_uuid(agent), "GET", "/api/v0/containers")
+    return _agent_response(result)
 
 
 @route(
@@ -390,17 +391,17 @@ async def get_containers(agent: str) -> Response:
     refuses=(502,),
 )
 async def recreate_container(agent: str, container: str) -> Response:
-    """What the agent answers to `path`, as it is."""
+    """Return the agent's response to `path`, unchanged."""
     path = f"/api/v0/containers/devcontainers/{path_uuid(container)}/recreate"
-    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "POST", path)
-    return _as_agent_said(found)
+    result = await agent_http.pass_through(context(), subject(), path_uuid(agent), "POST", path)
+    return _agent_response(result)
 
 
 @route(
     blueprint, "DELETE", "/<id:agent>/containers/devcontainers/<id:container>", scope="workspace:update", refuses=(502,)
 )
 async def delete_container(agent: str, container: str) -> Response:
-    """What the agent answers to `path`, as it is."""
+    """Return the agent's response to `path`, unchanged."""
     path = f"/api/v0/containers/devcontainers/{path_uuid(container)}"
-    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "DELETE", path)
-    return _as_agent_said(found)
+    result = await agent_http.pass_through(context(), subject(), path_uuid(agent), "DELETE", path)
+    return _agent_response(result)

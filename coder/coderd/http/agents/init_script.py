@@ -1,4 +1,4 @@
-"""Scripts that attach a machine: /api/v2/init-script/{os}/{arch}. Public: they hold no secret."""
+"""Scripts that attach a machine: /api/v2/init-script/{os}/{arch}. Public: they contain no secret."""
 
 from __future__ import annotations
 

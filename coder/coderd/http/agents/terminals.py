@@ -1,7 +1,7 @@
-"""The web terminal: /api/v2/workspaceagents/{agent}/pty, a WebSocket whose bytes are the agent's, both ways.
+"""The web terminal: /api/v2/workspaceagents/{agent}/pty, a WebSocket that carries the agent's bytes both ways.
 
-Reached by page address as well as by script, so who may not see the workspace gets the page "not found" instead of
-JSON (recorded).
+Browsers open it by address as well as by script, so a caller without access to the workspace gets the page "not found"
+instead of JSON (recorded).
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ async def _may_open(agent_id: UUID) -> AgentPlace | None:
 async def without_upgrade(agent: str) -> Response:
     place = await _may_open(path_uuid(agent))
     caller = await optional_caller()
-    # Recorded: a plain request tells nobody but the workspace's owner that there is something.
-    mine = place is not None and caller is not None and place.owner_id == caller.user.id
-    return needs_upgrade() if mine else _page()
+    # Recorded: a plain request reveals the terminal to the workspace's owner only.
+    is_own = place is not None and caller is not None and place.owner_id == caller.user.id
+    return needs_upgrade() if is_own else _page()
 
 
 @route(
@@ -70,16 +70,18 @@ async def without_upgrade(agent: str) -> Response:
     limit=LIMIT,
 )
 async def terminal(agent: str) -> Response | None:
-    """Copies until the terminal ends or the caller is cancelled (the browser went away)."""
+    """Copy bytes until the terminal ends or the caller is cancelled (the browser disconnected)."""
     agent_id = path_uuid(agent)
     ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
     holder = await session_handover.opens_terminal(context(), ticket, agent_id) if ticket else None
     if holder is not None:
         return await _attach(agent_id, Visitor(Credentials(), holder))
-    who = await optional_caller()
-    if who is None or await _may_open(agent_id) is None:
+    visitor = await optional_caller()
+    if visitor is None or await _may_open(agent_id) is None:
         return _page()
-    return await while_signed_in(who, functools.partial(_attach, agent_id, Visitor(who.credentials, who.user.id)))
+    return await while_signed_in(
+        visitor, functools.partial(_attach, agent_id, Visitor(visitor.credentials, visitor.user.id))
+    )
 
 
 async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:

@@ -1,4 +1,4 @@
-"""How agents' machines are: readings from agents, lights and disconnects for people. Ours, not upstream's."""
+"""Health of agents' machines: readings from agents, indicators and disconnects for users. Ours, not upstream's."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ blueprint = Blueprint("agent_health", __name__, url_prefix="/api/v2/workspaceage
 @route(blueprint, "POST", "/me/vitals", scope=AGENT, body=AgentVitals, status=204, limit=256 << 10)
 @by_agent
 async def post_vitals() -> Response:
-    """Stores one reading and the events since the last."""
+    """Store one reading and the events since the last."""
     await vitals.report(context(), place(), await read_body(AgentVitals))
     return no_content()
 
 
 @route(blueprint, "GET", "/<id:agent>/lights", scope="workspace:read", answers=AgentLights)
 async def get_lights(agent: str) -> Response:
-    """Host, agent and path, each with the values it is made of and their ages."""
+    """Return host, agent and path, each with its values and their ages."""
     return reply(await vitals.get_lights(context(), subject(), path_uuid(agent)))
 
 
 @route(blueprint, "GET", "/<id:agent>/disconnects", scope="workspace:read", answers=list[AgentDisconnect])
 async def get_disconnects(agent: str) -> Response:
-    """When the agent was away and why, newest first."""
+    """Return the agent's disconnects and their causes, newest first."""
     return reply(await disconnects.list_disconnects(context(), subject(), path_uuid(agent)))

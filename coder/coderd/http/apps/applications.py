@@ -1,4 +1,4 @@
-"""Applications, as far as the API goes: their host, signing in to one, tickets for terminals."""
+"""Applications in the API: their host, sign-in to one, tickets for terminals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def get_host() -> Response:
     others={307: NOTHING},
 )
 async def get_auth_redirect() -> Response:
-    """For browsers: whoever is signed out signs in first and comes back."""
+    """Redirect a browser; a signed-out user signs in first and returns."""
     caller = await optional_caller()
     if caller is None:
         query = request.query_string.decode("latin-1")
@@ -52,7 +52,7 @@ async def get_auth_redirect() -> Response:
 def _redirect(status: int, location: str) -> Response:
     response = Response(b"", status, {"Location": location}, content_type="text/html; charset=utf-8")
     response.headers["Cache-Control"] = "no-store"
-    response.headers["Referrer-Policy"] = "no-referrer"  # the address holds a key
+    response.headers["Referrer-Policy"] = "no-referrer"  # the address contains a key
     return response
 
 
@@ -65,7 +65,7 @@ def _redirect(status: int, location: str) -> Response:
     answers=IssueReconnectingPTYSignedTokenResponse,
 )
 async def post_terminal_token() -> Response:
-    """A ticket for one agent's terminal, for a place that has no session (a proxy)."""
+    """Issue a ticket for one agent's terminal, for a host without a session (a proxy)."""
     body = await read_body(IssueReconnectingPTYSignedTokenRequest)
     agent_id = path_uuid(body.agentID)
     token = await session_handover.issue_terminal_token(context(), subject(), body.url, agent_id)

@@ -1,4 +1,4 @@
-"""What happened: the audit log and the connection log."""
+"""The audit log and the connection log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ blueprint = Blueprint("audit", __name__, url_prefix="/api/v2")
     answers=AuditLogResponse,
 )
 async def get_audit() -> Response:
-    """Newest first."""
+    """Return audit entries, newest first."""
     query = Query()
     page = query.page()
     query.check()
@@ -43,7 +43,7 @@ async def get_audit() -> Response:
 
 @route(blueprint, "POST", "/audit/testgenerate", scope="audit_log:create", body=CreateTestAuditLogRequest, status=204)
 async def post_test_entry() -> Response:
-    """An entry made up by its caller."""
+    """Insert an entry composed by the caller."""
     body = await read_body(CreateTestAuditLogRequest)
     await audit.generate_test(context(), subject(), origin(), body)
     return no_content()
@@ -65,7 +65,7 @@ async def post_test_entry() -> Response:
     answers=ConnectionLogResponse,
 )
 async def get_connection_log() -> Response:
-    """Newest first."""
+    """Return connections, newest first."""
     query = Query()
     page = query.page()
     query.check()

@@ -1,4 +1,4 @@
-"""External authentication: links of the caller to providers, the browser's way there and back, the device flow."""
+"""External authentication: the caller's links to providers, the redirect there and back, the device flow."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _API = "/api/v2/external-auth"
 
 @route(blueprint, "GET", _API, scope="user:read_personal", answers=ListUserExternalAuthResponse)
 async def get_all() -> Response:
-    """All providers, and the user's links to them with their state now."""
+    """Return all providers, and the user's links to them with their current state."""
     return reply(await external_auth.list_mine(context(), _me("read_personal")))
 
 
@@ -71,7 +71,8 @@ async def get_one(provider: str) -> Response:
     audit=Audited("user", "write", "caller"),
 )
 async def delete_one(provider: str) -> Response:
-    """(was the token revoked at the provider, why not); the link is gone either way."""
+    """Delete a link; return whether the token was revoked at the provider, and why not. The link is deleted either
+    way."""
     revoked, problem = await external_auth.unlink(context(), _me("update_personal"), provider)
     return reply(DeleteExternalAuthByIDResponse(token_revoked=revoked, token_revocation_error=problem or UNSET))
 
@@ -101,7 +102,7 @@ async def get_device(provider: str) -> Response:
     refuses=(502,),
 )
 async def post_device(provider: str) -> Response:
-    """Links once the person has agreed."""
+    """Create the link once the user has consented."""
     user_id = _me("update_personal")
     body = await read_body(ExternalAuthDeviceExchange)
     await external_auth_device.finish_device(context(), user_id, provider, body.device_code)
@@ -121,28 +122,28 @@ async def post_device(provider: str) -> Response:
     refuses=(500,),
 )
 async def callback(provider: str) -> Response:
-    """To the provider, or back from it with a code."""
+    """Redirect to the provider, or handle its redirect back with a code."""
     ctx = context()
-    who = await optional_caller()
-    if who is None:
-        there = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
-        return moved("/login?" + urlencode({"message": SIGNED_OUT, "redirect": there}), 303)
+    requester = await optional_caller()
+    if requester is None:
+        target = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
+        return moved("/login?" + urlencode({"message": SIGNED_OUT, "redirect": target}), 303)
     try:
-        found = external_auth.find_provider(ctx, provider)
+        result = external_auth.find_provider(ctx, provider)
     except NotFound:
-        return await page(f"external-auth/{provider}")  # the page says that it does not exist
-    if found.device_flow:
-        return await page(f"external-auth/{provider}")  # the dashboard shows the code to type there
-    require(who.subject, "update_personal", user_resource(who.user.id))
+        return await page(f"external-auth/{provider}")  # the page reports that the provider does not exist
+    if result.device_flow:
+        return await page(f"external-auth/{provider}")  # the dashboard shows the code to enter there
+    require(requester.subject, "update_personal", user_resource(requester.user.id))
     check_provider_error("oidc")
-    endpoint = external_auth.endpoint_of(ctx, found)
+    endpoint = external_auth.endpoint_of(ctx, result)
     code = request.args.get("code", "")
     if not code:
-        return to_endpoint(endpoint, new_state(_purpose(found)))
-    check_state(_purpose(found))
-    await external_auth.link(ctx, found, who.user.id, code, verifier_of(endpoint))
+        return to_endpoint(endpoint, new_state(_purpose(result)))
+    check_state(_purpose(result))
+    await external_auth.link(ctx, result, requester.user.id, code, verifier_of(endpoint))
     wanted = request.cookies.get(REDIRECT_COOKIE, "")
-    response = moved(local_path(wanted) if wanted not in {"", "/"} else f"/external-auth/{found.id}")
+    response = moved(local_path(wanted) if wanted not in {"", "/"} else f"/external-auth/{result.id}")
     forget(response, STATE_COOKIE, REDIRECT_COOKIE, VERIFIER_COOKIE)
     return response
 
@@ -152,7 +153,7 @@ def _purpose(provider: ExternalProvider) -> str:
 
 
 def _me(action: str) -> UUID:
-    """The caller, whose key must allow that with what is personal."""
-    who = caller()
-    require(who.subject, action, user_resource(who.user.id))
-    return who.user.id
+    """Return the caller, whose key must allow the action on personal objects."""
+    requester = caller()
+    require(requester.subject, action, user_resource(requester.user.id))
+    return requester.user.id

@@ -1,6 +1,6 @@
-"""The OAuth2 provider for its clients: what they read first, consent, tokens.
+"""The OAuth2 provider for its clients: metadata, consent, tokens.
 
-Obeys RFC 8414, RFC 9728, RFC 6749 and RFC 7009. Applications are oauth2_apps.py, clients that register themselves
+Obeys RFC 8414, RFC 9728, RFC 6749 and RFC 7009. Applications are in oauth2_apps.py, clients that register themselves in
 oauth2_registration.py.
 """
 
@@ -58,13 +58,13 @@ from coder.domain.access.route_scopes import APPLICATION, OPTIONAL, PUBLIC
 blueprint = Blueprint("oauth2", __name__)
 
 _WRONG = {400: OAuth2Error, 401: OAuth2Error}
-"""What RFC 6749 section 5.2 says of a refusal."""
+"""Refusals of RFC 6749 section 5.2."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _SHOWN = {"authorization_code": "code", "refresh_token": "refresh_token"}
-"The field that says what is to be exchanged, by grant type."
+"""Name of the field with the exchanged credential, by grant type."""
 
 
-# ---- what a client reads first (RFC 8414, RFC 9728)
+# ---- metadata (RFC 8414, RFC 9728)
 
 
 @route(
@@ -78,7 +78,7 @@ _SHOWN = {"authorization_code": "code", "refresh_token": "refresh_token"}
 )
 @experimental
 async def server_metadata(_rest: str = "") -> Response:
-    """May clients register themselves (RFC 7591)? Off until an administrator allows it."""
+    """Return the metadata, with a registration endpoint (RFC 7591) once an administrator has enabled it."""
     base = context().access_url
     registration: Any = UNSET
     if await oauth2_settings.dynamic_registration(context()):
@@ -146,7 +146,8 @@ async def resource_metadata(_rest: str = "") -> Response:
 @experimental
 @refusing
 async def get_authorize() -> Response:
-    """The scopes of ours among those an application asks for; none of ours means full access, as with upstream."""
+    """Show the consent page with our scopes among the requested ones; without any of ours it means full access, as with
+    upstream."""
     caller = await optional_caller()
     if caller is None:
         return _to_login()
@@ -194,7 +195,7 @@ async def get_authorize() -> Response:
 @experimental
 @refusing
 async def post_authorize() -> Response:
-    """The user consents: a code for the application's redirect address."""
+    """Record the user's consent: redirect with a code to the application."""
     caller = await optional_caller()
     if caller is None:
         return _to_login()
@@ -227,16 +228,16 @@ def _acting(caller: Caller) -> Any:
 
 def _problems(app: OAuth2AppRow) -> list[str]:
     args = request.args
-    found = [f"{name}: is required" for name in ("client_id", "response_type") if not args.get(name)]
+    results = [f"{name}: is required" for name in ("client_id", "response_type") if not args.get(name)]
     if _redirect_uri(app) not in app.allowed_redirects:
-        found.append("redirect_uri: is not one of the application's")
+        results.append("redirect_uri: is not one of the application's")
     if app.legacy and not args.get("code_challenge") and not args.get("code_challenge_method"):
-        return found
+        return results
     if args.get("code_challenge_method", "S256") not in {"", "S256"}:
-        found.append("code_challenge_method: only S256 is supported")
+        results.append("code_challenge_method: only S256 is supported")
     if not _CHALLENGE.fullmatch(args.get("code_challenge", "")):
-        found.append("code_challenge: is required, 43 characters by S256 (RFC 7636)")
-    return found
+        results.append("code_challenge: is required, 43 characters by S256 (RFC 7636)")
+    return results
 
 
 def _redirect_uri(app: OAuth2AppRow) -> str:
@@ -250,8 +251,8 @@ def _with_query(uri: str, values: Mapping[str, str]) -> str:
 
 
 def _to_login() -> Response:
-    there = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
-    target = "/login?" + urlencode({"message": SIGNED_OUT, "redirect": there})
+    location = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
+    target = "/login?" + urlencode({"message": SIGNED_OUT, "redirect": location})
     response = Response(f'<a href="{quote(target, safe="/?&=%+")}">See Other</a>.\n\n', 303)
     response.headers["Content-Type"] = "text/html; charset=utf-8"
     response.headers["Location"] = target
@@ -259,7 +260,7 @@ def _to_login() -> Response:
 
 
 async def _check_form_csrf() -> None:
-    """The page's form carries the token as a field; a program may use the header. Raises CsrfMismatch."""
+    """Check the CSRF token: a field of the page's form, or a program's header. Raises CsrfMismatch."""
     if not credentials().from_cookie:
         return
     check_origin()
@@ -298,19 +299,19 @@ async def post_tokens() -> Response:
         verifier=form.get("code_verifier", ""),
         ip=remote_ip(),
     )
-    # What is refreshed later only goes on.
+    # A later refresh continues this session.
     await about(tokens.access.partition("-")[0], by=tokens.user_id, new=True)
     return _granted(tokens)
 
 
 def _shown_for_tokens(form: Mapping[str, str]) -> str:
-    wanted = _SHOWN.get(form.get("grant_type", ""))
-    if wanted is None:
+    field = _SHOWN.get(form.get("grant_type", ""))
+    if field is None:
         raise GrantError("unsupported_grant_type", "The grant type is missing or not supported")
     client_id, _ = named_client(form)
-    if not form.get(wanted) or not client_id:
+    if not form.get(field) or not client_id:
         raise GrantError("invalid_request", MALFORMED)
-    return form[wanted]
+    return form[field]
 
 
 def _granted(tokens: Tokens) -> Response:
@@ -343,9 +344,9 @@ def _granted(tokens: Tokens) -> Response:
 @experimental
 @refusing
 async def delete_tokens() -> Response:
-    """Ends all a user has given an application."""
+    """Revoke everything the user has given an application."""
     app = await oauth2_client_authentication.find_app(context(), request.args.get("client_id", ""))
-    await about(subject().user_id, name=app.name)  # all its tokens, which are called after the application
+    await about(subject().user_id, name=app.name)  # all its tokens, which have the application's name
     await oauth2_revocation.revoke_all(context(), subject(), app)
     return no_content()
 
@@ -364,7 +365,7 @@ async def delete_tokens() -> Response:
 @experimental
 @refusing
 async def post_revoke() -> Response:
-    """Ends an access or refresh token of the application."""
+    """Revoke an access or refresh token of the application."""
     form, client = await by_client(_shown_for_revocation)
     await about(client.app.id, name=client.app.name)
     await oauth2_revocation.revoke(context(), client, form["token"])

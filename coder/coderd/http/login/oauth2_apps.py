@@ -1,4 +1,4 @@
-"""Applications of the OAuth2 provider, and its switch: for administrators, and for who has let one in."""
+"""Applications of the OAuth2 provider, and its setting: for administrators, and for users with a consent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _API = "/api/v2/oauth2-provider"
 )
 @experimental
 async def get_apps() -> Response:
-    """All, or those a user has let in (one's own list, for everybody but an administrator)."""
+    """Return all applications, or those a user consented to (only its own list, except for administrators)."""
     query = Query()
     user = query.uuid("user_id")
     query.check()
@@ -131,7 +131,7 @@ async def get_secrets(app: str) -> Response:
 )
 @experimental
 async def post_secret(app: str) -> Response:
-    """(id, the secret, shown only now)."""
+    """Create a secret; return its id and the secret, which is never shown again."""
     secret_id, secret = await oauth2_apps.create_secret(context(), subject(), path_uuid(app))
     return reply(OAuth2ProviderAppSecretFull(id=secret_id, client_secret_full=secret), 201)
 
@@ -153,7 +153,7 @@ async def delete_secret(app: str, secret: str) -> Response:
 @route(blueprint, "GET", f"{_API}/apps/<id:app>/legacy", scope="oauth2_app:read", answers=OAuth2LegacyClient)
 @experimental
 async def get_legacy(app: str) -> Response:
-    """Whether an application may sign people in without PKCE (ours)."""
+    """Return whether an application may sign users in without PKCE (ours)."""
     return reply(OAuth2LegacyClient((await oauth2_apps.get_app(context(), subject(), path_uuid(app))).legacy))
 
 
@@ -191,10 +191,10 @@ async def get_settings() -> Response:
 )
 @experimental
 async def put_settings() -> Response:
-    """None leaves the setting as it is."""
+    """Change the settings; None keeps a setting."""
     body = await read_body(OAuth2ProviderSettings)
-    wanted = body.dynamic_client_registration_enabled
-    allowed = await oauth2_settings.change_settings(context(), subject(), None if wanted is UNSET else bool(wanted))
+    enabled = body.dynamic_client_registration_enabled
+    allowed = await oauth2_settings.change_settings(context(), subject(), None if enabled is UNSET else bool(enabled))
     return reply(OAuth2ProviderSettings(dynamic_client_registration_enabled=allowed))
 
 

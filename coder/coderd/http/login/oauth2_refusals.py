@@ -1,4 +1,4 @@
-"""How the OAuth2 provider refuses: off without its experiment, else in the words of the RFCs."""
+"""Refusals of the OAuth2 provider: disabled without its experiment, else in the words of the RFCs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ View = Callable[P, Awaitable[Response]]
 
 
 def experimental(view: View[P]) -> View[P]:
-    """Only where the experiment is on."""
+    """Wrap a view that exists only while the experiment is enabled."""
 
     @functools.wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> Response:
         try:
             oauth2_apps.require_experiment(context())
         except Forbidden:
-            if declared().scope is APPLICATION:  # counted by the view, which is not asked
+            if declared().scope is APPLICATION:  # counted by the view, which does not run
                 await count_request(None)
             raise
         return await view(*args, **kwargs)
@@ -37,7 +37,7 @@ def experimental(view: View[P]) -> View[P]:
 
 
 def refusing(view: View[P]) -> View[P]:
-    """Answers a GrantError as the RFCs want it."""
+    """Wrap a view: respond to a GrantError as the RFCs require."""
 
     @functools.wraps(view)
     async def answered(*args: P.args, **kwargs: P.kwargs) -> Response:

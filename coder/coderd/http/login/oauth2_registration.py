@@ -1,4 +1,4 @@
-"""Clients of the OAuth2 provider that register and look after themselves (RFC 7591, RFC 7592)."""
+"""Clients of the OAuth2 provider that register and manage themselves (RFC 7591, RFC 7592)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from coder.domain.access.route_scopes import APPLICATION, PUBLIC
 blueprint = Blueprint("oauth2_registration", __name__)
 
 _WRONG = {400: OAuth2Error, 401: OAuth2Error}
-"""What RFC 6749 section 5.2 says of a refusal."""
+"""Refusals of RFC 6749 section 5.2."""
 
 
 def plainly_refusing(view: View[P]) -> View[P]:
-    """As `refusing`, with the content type upstream gives these answers."""
+    """Refuse like `refusing`, with the content type upstream gives these responses."""
 
     @functools.wraps(view)
     async def answered(*args: P.args, **kwargs: P.kwargs) -> Response:
@@ -58,7 +58,8 @@ def plainly_refusing(view: View[P]) -> View[P]:
 @experimental
 @plainly_refusing
 async def post_register() -> Response:
-    """(application, client secret, registration token); both secrets are shown only now."""
+    """Register a client; return application, client secret and registration token, whose secrets are never shown
+    again."""
     row, secret, token = await oauth2_clients.register(context(), await _metadata())
     await about(row.id, name=row.name, new=True)
     answer = OAuth2ClientRegistrationResponse(
@@ -83,7 +84,7 @@ async def post_register() -> Response:
 )
 @experimental
 async def get_nothing() -> Response:
-    """Not a page of the dashboard, which any other address below the root is."""
+    """Return 404: unlike other addresses below the root, this is not a page of the dashboard."""
     return Response(b"", 405, {"Allow": "DELETE, POST" if request.path.endswith("/tokens") else "POST"})
 
 
@@ -100,7 +101,7 @@ async def get_nothing() -> Response:
 @experimental
 @plainly_refusing
 async def get_client(client: str) -> Response:
-    """The client the registration token belongs to."""
+    """Return the client of the registration token."""
     return _configuration(await _own(client))
 
 
@@ -119,7 +120,7 @@ async def get_client(client: str) -> Response:
 @experimental
 @plainly_refusing
 async def put_client(client: str) -> Response:
-    """Replaces the client's metadata."""
+    """Replace the client's metadata."""
     row = await _own(client)
     await about(row.id, name=row.name)
     return _configuration(await oauth2_clients.change(context(), row, await _metadata()))
@@ -139,7 +140,7 @@ async def put_client(client: str) -> Response:
 @experimental
 @plainly_refusing
 async def delete_client(client: str) -> Response:
-    """The client the registration token belongs to."""
+    """Delete the client of the registration token."""
     row = await _own(client)
     await about(row.id, name=row.name)
     await oauth2_clients.remove(context(), row)
@@ -147,14 +148,16 @@ async def delete_client(client: str) -> Response:
 
 
 async def _own(client: str) -> OAuth2AppRow:
-    """The client whose registration token is shown, counted. Raises GrantError, RateLimited."""
+    """Return the client of the registration token, counted. Raises GrantError, RateLimited."""
     try:
-        found = await oauth2_clients.find_client(context(), path_uuid(client), request.headers.get("Authorization", ""))
+        result = await oauth2_clients.find_client(
+            context(), path_uuid(client), request.headers.get("Authorization", "")
+        )
     except (GrantError, Refusal):
         await count_request(None)
         raise
-    await count_request(oauth2_client_authentication.application_account(found.id))
-    return found
+    await count_request(oauth2_client_authentication.application_account(result.id))
+    return result
 
 
 async def _metadata() -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""What an application sends to the OAuth2 provider for tokens: a form, and by what it proves itself.
+"""Token requests of applications to the OAuth2 provider: a form, and the client's credentials.
 
-It is counted as whom that names (`rate_limits.counted` says why): the application that has a secret, else the person
-whose consent a code or a token stands for. Whoever shows nothing right is counted by the address.
+A request is counted under the identity it proves (`rate_limits.counted` has the reason): the application that has a
+secret, else the user whose consent a code or a token stands for. Requests without valid credentials are counted by
+address.
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ Form = dict[str, str]
 
 
 async def by_client(check: Callable[[Form], str]) -> tuple[Form, Client]:
-    """The form and who has sent it. `check` names what is shown: a code, or a token. Raises GrantError, RateLimited."""
+    """Return the form and its sender. `check` returns the credential: a code, or a token. Raises GrantError,
+    RateLimited."""
     try:
         form = await read_form()
-        shown = check(form)
+        credential = check(form)
         client = await oauth2_client_authentication.prove_client(context(), *named_client(form))
     except (GrantError, Refusal):
         await count_request(None)
         raise
-    await count_request(await oauth2_client_authentication.account_of(context(), client, shown))
+    await count_request(await oauth2_client_authentication.account_of(context(), client, credential))
     await oauth2_client_authentication.note_use(context(), client)
     return form, client
 
 
 async def read_form() -> Form:
-    """The form's fields, each once. Raises GrantError invalid_request."""
+    """Return the form's fields, each once. Raises GrantError invalid_request."""
     try:
         text = (await read_bytes(_MAX_FORM)).decode()
     except UnicodeDecodeError:
@@ -55,7 +57,7 @@ async def read_form() -> Form:
 
 
 def named_client(form: Mapping[str, str]) -> tuple[str, str]:
-    """(client id, secret) from HTTP Basic (RFC 6749 section 2.3.1) or the form."""
+    """Return (client id, secret) from HTTP Basic (RFC 6749 section 2.3.1) or the form."""
     kind, _, value = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "basic":
         try:

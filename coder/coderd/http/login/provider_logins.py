@@ -1,4 +1,4 @@
-"""Logging in through identity providers: to the provider and back, and changing from a password to that."""
+"""Logins through identity providers: the redirect there and back, and the conversion from a password to a provider."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ async def oidc_callback() -> Response:
     state = check_state("oidc")
     convert = await _conversion(state, "oidc")
     granted = await exchange(ctx, endpoint, code, verifier_of(endpoint))
-    told = await provider.told(granted, oidc.nonce_of(state) if endpoint.nonce else "")
+    claims = await provider.told(granted, oidc.nonce_of(state) if endpoint.nonce else "")
     config = ctx.config
     try:
         person = person_of(
-            told.merged,
+            claims.merged,
             ClaimFields(config.oidc_email_field, config.oidc_username_field, config.oidc_name_field),
             domains=config.oidc_email_domain,
             ignore_verified=config.oidc_ignore_email_verified,
@@ -87,7 +87,7 @@ async def oidc_callback() -> Response:
             "oidc",
             person,
             granted,
-            {"id_token_claims": told.id_token, "user_info_claims": told.user_info, "merged_claims": told.merged},
+            {"id_token_claims": claims.id_token, "user_info_claims": claims.user_info, "merged_claims": claims.merged},
             allow_signups=config.oidc_allow_signups,
             signups_disabled=config.oidc_signups_disabled_text,
             ip=remote_ip(),
@@ -117,7 +117,7 @@ async def github_callback() -> Response:
     if not code:
         state = await _begin_state("github")
         if by_device:
-            # The dashboard shows the code to type at GitHub, then comes back here with the device's code.
+            # The dashboard shows the code to enter at GitHub, then returns here with the device's code.
             return to_provider(f"/login/device?state={quote(state)}", state)
         return to_endpoint(github_login.endpoint(ctx), state)
     convert = await _conversion(check_state("github"), "github")
@@ -152,11 +152,11 @@ async def github_device() -> Response:
 
 
 async def _begin_state(login_type: str) -> str:
-    """A new state, or that of the conversion this browser has begun. Raises Unauthenticated for any other."""
+    """Return a new state, or that of the conversion this browser has begun. Raises Unauthenticated for any other."""
     state = request.args.get("oidc_merge_state", "")
     if not state:
         return new_state(login_type)
-    # A state that somebody else chose would let them finish this login, or have it end in their account.
+    # A state chosen by an attacker would let the attacker finish this login, or make it end in the attacker's account.
     await login_conversion.begun_conversion(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
     return state
 
@@ -168,7 +168,7 @@ async def _conversion(state: str, login_type: str) -> login_conversion.Conversio
 
 
 async def enter(attempt: Attempt) -> Response:
-    """A session in a cookie and the page the person wanted, or a page that says why not."""
+    """Set a session cookie and redirect to the requested page, or show the reason for refusal."""
     try:
         token = await provider_login.sign_in(context(), attempt)
     except LoginRefused as error:
@@ -186,14 +186,15 @@ async def enter(attempt: Attempt) -> Response:
 
 
 def check_provider_error(name: str) -> None:
-    """Raises Invalid with what the provider says went wrong there."""
+    """Raise Invalid with the provider's error."""
     error = request.args.get("error", "")
     if error:
         raise Invalid(f"Encountered error in {name} process: {error}", request.args.get("error_description", ""))
 
 
 def to_endpoint(endpoint: ProviderEndpoint, state: str, nonce: str = "") -> Response:
-    """`to_provider` for a new conversation with an authorization server, by PKCE where it knows that."""
+    """Redirect as `to_provider` does, starting a new conversation with an authorization server, by PKCE where
+    supported."""
     verifier = endpoint.new_verifier()
     response = to_provider(authorize_url(endpoint, state, verifier, nonce), state)
     if verifier:
@@ -202,7 +203,8 @@ def to_endpoint(endpoint: ProviderEndpoint, state: str, nonce: str = "") -> Resp
 
 
 def verifier_of(endpoint: ProviderEndpoint) -> str:
-    """What this browser's conversation began with. Raises Unauthenticated when it must have one and has none."""
+    """Return the PKCE verifier of this browser's conversation. Raises Unauthenticated when it is required and
+    missing."""
     verifier = request.cookies.get(VERIFIER_COOKIE, "")
     if endpoint.pkce and not verifier:
         raise Unauthenticated(f'Cookie "{VERIFIER_COOKIE}" must be provided.')
@@ -210,7 +212,7 @@ def verifier_of(endpoint: ProviderEndpoint) -> str:
 
 
 def to_provider(url: str, state: str) -> Response:
-    """Sends the person there, remembering in cookies what to compare and where to go afterwards."""
+    """Redirect to the provider, with cookies for the comparison and the final page."""
     response = moved(url)
     for name, value in ((STATE_COOKIE, state), (REDIRECT_COOKIE, local_path(request.args.get("redirect", "")))):
         response.headers.add("Set-Cookie", cookie(name, value))
@@ -218,23 +220,24 @@ def to_provider(url: str, state: str) -> Response:
 
 
 def cookie(name: str, value: str) -> str:
-    """A cookie of the way to a provider and back; it lives as long as the browser's session."""
+    """Return a cookie of the login flow; it lives as long as the browser's session."""
     return f"{name}={value}; Path=/; HttpOnly{_secure()}; SameSite=Lax"
 
 
 def forget(response: Response, *names: str) -> None:
-    """Ends cookies of the way: they have served."""
+    """Delete the cookies of the login flow."""
     for name in names:
         response.headers.add("Set-Cookie", f"{name}=; Path=/; Max-Age=0; HttpOnly{_secure()}; SameSite=Lax")
 
 
 def new_state(purpose: str) -> str:
-    """A state to send along; `purpose` says what it may end in, as one cookie serves all ways to providers."""
+    """Return a new state; `purpose` restricts its use, as one cookie serves the flows of all providers."""
     return f"{purpose}.{secrets.token_urlsafe(32)}"
 
 
 def check_state(purpose: str) -> str:
-    """The state, equal in query and cookie: only what began in this browser, for that purpose, ends in it.
+    """Return the state, equal in query and cookie: only a flow that began in this browser, for that purpose, may end in
+    it.
 
     Raises Invalid, Unauthenticated.
     """
@@ -247,12 +250,12 @@ def check_state(purpose: str) -> str:
     if not hmac.compare_digest(cookie.encode(), state.encode()):
         raise Unauthenticated("State mismatched.")
     if state.rpartition(".")[0].removeprefix(login_conversion.CONVERT) != purpose:
-        raise Unauthenticated("State mismatched.", "What was begun in this browser last is something else. Begin anew.")
+        raise Unauthenticated("State mismatched.", "This browser has started another login since. Start again.")
     return state
 
 
 def local_path(text: str) -> str:
-    """A path on this site, whatever address was asked for: a login must not send people elsewhere."""
+    """Return a path on this site for any requested address: a login must not redirect users elsewhere."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -263,7 +266,7 @@ def local_path(text: str) -> str:
 
 
 def moved(url: str, status: int = 307) -> Response:
-    """A redirect with the body browsers of old want."""
+    """Return a redirect with the body that old browsers need."""
     response = Response(f'<a href="{escape(url)}">See there</a>.\n\n', status)
     response.headers["Content-Type"] = "text/html; charset=utf-8"
     response.headers["Location"] = url
@@ -277,7 +280,7 @@ def _secure() -> str:
 
 @route(blueprint, "GET", "/oidc-claims", scope="user:read_personal", answers=OIDCClaimsResponse)
 async def get_claims() -> Response:
-    """What the OpenID provider said of the user at the last login; empty before the first."""
+    """Return the OpenID provider's claims of the user from the last login; empty before the first."""
     user = caller().user
     require(subject(), "read_personal", user_resource(user.id))
     if user.login_type != "oidc":
@@ -298,7 +301,7 @@ async def get_claims() -> Response:
     audit=Audited("convert_login", "create", "view"),
 )
 async def post_convert_login(user: str) -> Response:
-    """(state, cookie, expiry): proof for the provider's callback that the user asked."""
+    """Return (state, cookie, expiry): proof for the provider's callback that the user started the conversion."""
     row = await users.resolve_user(context(), subject(), user)
     require(subject(), "update_personal", user_resource(row.id))
     body = await read_body(ConvertLoginRequest)

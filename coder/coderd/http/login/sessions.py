@@ -33,7 +33,7 @@ from coder.domain.access.session_cookies import session_cookie_line
 blueprint = Blueprint("sessions", __name__, url_prefix="/api/v2/users")
 
 COOKIE_AGE = 365 * 24 * 3600
-"""Seconds a browser keeps the session cookie; the key behind it ends much earlier."""
+"""Seconds a browser keeps the session cookie; the key behind it expires much earlier."""
 
 
 @route(blueprint, "GET", "/first", scope=PUBLIC, answers=Envelope, refuses=(404,))
@@ -55,7 +55,7 @@ async def get_first_user() -> Response:
     refuses=(404, 409),
 )
 async def post_first_user() -> Response:
-    """The owner of an empty site: (user id, default organization id)."""
+    """Create the owner of an empty site; return user id and default organization id."""
     body = await read_body(CreateFirstUserRequest)
     user_id, organization_id = await sessions.create_first_user(
         context(), body.email, body.username, body.name, body.password
@@ -103,7 +103,7 @@ async def post_login() -> Response:
 
 @route(blueprint, "GET", "/login", scope=ANY_KEY, refuses=(404,))
 async def get_login() -> Response:
-    # Upstream's router sees a user called "login" here.
+    # Upstream's router reads a user called "login" here.
     from coder.api.base.refusals import NotFound
 
     raise NotFound
@@ -111,7 +111,7 @@ async def get_login() -> Response:
 
 @route(blueprint, "POST", "/logout", scope=ANY_KEY, answers=Envelope, audit=Audited("api_key", "logout", "me"))
 async def post_logout() -> Response:
-    """Ends this session and the keys applications were opened with."""
+    """Revoke this session and the keys applications were opened with."""
     await sessions.logout(context(), caller())
     response = message("Logged out!")
     response.headers.add("Set-Cookie", _cookie("", 0, "Lax"))
@@ -130,7 +130,7 @@ async def post_logout() -> Response:
     audit=Audited("user", "request_password_reset", "view"),
 )
 async def post_passcode_request() -> Response:
-    """Makes a passcode for a user who may reset a password; the caller never learns whether there is one."""
+    """Create a passcode for a user who may reset a password; the response does not reveal whether the user exists."""
     body = await read_body(RequestOneTimePasscodeRequest)
     if "\0" not in body.email:
         await do_afterwards(body.email, partial(passcodes.request_passcode, context(), body.email))
@@ -156,7 +156,7 @@ async def post_passcode_change() -> Response:
 
 
 async def _about_person(email: str) -> None:
-    """Nobody signs in for it; who is meant may be nobody, for whom as much is asked."""
+    """Look up the user by email for the audit entry, without a session; an unknown address costs the same queries."""
     if "\0" not in email:
         await about(await user_with_email(context(), email) or NIL)
 
@@ -178,7 +178,7 @@ async def post_validate_password() -> Response:
 
 
 def set_session_cookie(response: Response, token: str) -> None:
-    """The cookie a browser is logged in by."""
+    """Set the cookie that signs a browser in."""
     same_site = "None" if context().config.samesite_auth_cookie == "none" else "Lax"
     response.headers.add("Set-Cookie", _cookie(token, COOKIE_AGE, same_site))
 

@@ -1,4 +1,4 @@
-"""The requests that feed carried streams. The id is the right to use one: its opener passed the link's checks."""
+"""The requests that feed carried streams. The id grants the use of a stream: its opener passed the link's checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BYTES = "application/octet-stream"
     blueprint, "GET", _PATH, scope=STREAM, budget=CARRIED, answers=BYTES, others={410: NOTHING}, refuses=(400, 404, 409)
 )
 async def down(secret: str) -> Response:
-    """Bytes from the server: `stream` for as long as they come, or one `poll`. 410 when all have been said."""
+    """Send bytes from the server: `stream` for as long as they arrive, or one `poll`. 410 after the last bytes."""
     stream = await _find(secret)
     offset, wait = _number(OFFSET), _seconds()
     if stream.has_ended(offset):
@@ -39,7 +39,7 @@ async def down(secret: str) -> Response:
     blueprint, "POST", _PATH, scope=STREAM, budget=CARRIED, takes=OCTETS, limit=WINDOW, status=204, refuses=(404, 409)
 )
 async def up(secret: str) -> Response:
-    """Bytes from the client; an empty body only acknowledges."""
+    """Receive bytes from the client; an empty body only acknowledges."""
     stream = await _find(secret)
     with stream.receiving() as coming:
         body = await read_for(coming, WINDOW)
@@ -49,7 +49,7 @@ async def up(secret: str) -> Response:
 
 @route(blueprint, "DELETE", _PATH, scope=STREAM, budget=CARRIED, status=204, refuses=(404,))
 async def end(secret: str) -> Response:
-    """The client has left."""
+    """End the stream: the client disconnects."""
     (await _find(secret)).abort()
     return Response(b"", 204, _HEADERS)
 

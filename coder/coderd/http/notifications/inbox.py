@@ -37,12 +37,12 @@ class ReadStatus(msgspec.Struct):
 async def get_inbox() -> Response:
     query = Query()
     before = query.uuid("starting_before")
-    wanted = _selection(query, "starting_before")
-    return reply(await inbox.list_inbox(context(), subject().user_id, wanted, before=before))
+    selection = _selection(query, "starting_before")
+    return reply(await inbox.list_inbox(context(), subject().user_id, selection, before=before))
 
 
 def _selection(query: Query, *others: str) -> InboxSelection:
-    """What the query asks for, in which nothing may stand but that and `others`. Raises Invalid."""
+    """Return the query's filter; only its parameters and `others` are allowed. Raises Invalid."""
     targets, templates = query.uuids("targets"), query.uuids("templates")
     query.only("targets", "templates", "read_status", *others)
     status = query.one("read_status")
@@ -81,18 +81,18 @@ async def put_read_status(notification: str) -> Response:
     query={"format": str, "read_status": str, "targets": list[UUID], "templates": list[UUID]},
 )
 async def watch_inbox() -> None:
-    """New notifications as they come; the connection stays open until either side leaves. `format` is `markdown`, which
-    they are kept in, or `plaintext`."""
+    """Send new notifications as they arrive; the connection stays open until either side disconnects. `format` is
+    `markdown`, the stored form, or `plaintext`."""
     ctx, query = context(), Query(arguments=websocket.args.to_dict(flat=False))
-    wanted, plain = _selection(query, "format"), query.text("format") == "plaintext"
+    selection, plain = _selection(query, "format"), query.text("format") == "plaintext"
 
     async def show(answer: GetInboxNotificationResponse) -> None:
-        shown = inbox.in_plain_text(answer) if plain else answer
-        await websocket.send(msgspec.json.encode(shown).decode())
+        converted = inbox.in_plain_text(answer) if plain else answer
+        await websocket.send(msgspec.json.encode(converted).decode())
 
     async with trio.open_nursery() as nursery:
-        # Listening first: who sees the stream open may count on every message from then on.
-        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, wanted, show)
+        # Subscribes first: a client with an open stream receives every message from then on.
+        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, selection, show)
         await websocket.accept()
         await ctx.stopping.wait()
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Notifications: what administrators set, what people want to hear of, messages on request. The inbox is `inbox.py`."""
+"""Notifications: settings of administrators, preferences of users, messages on request. The inbox is `inbox.py`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def put_settings() -> Response:
 
 @route(blueprint, "GET", "/notifications/passcodes", scope=PUBLIC, answers=PasscodeDelivery)
 async def get_passcode_delivery() -> Response:
-    """For the page of those who forgot their password: without a way to them no code would ever come."""
+    """Return whether passcodes can be delivered, for the page about forgotten passwords."""
     return reply(PasscodeDelivery(available=await passcodes.can_be_sent(context())))
 
 
@@ -116,13 +116,13 @@ async def get_dispatch_methods() -> Response:
 
 @route(blueprint, "GET", "/notifications/delivery", scope="notification_template:read", answers=NotificationDelivery)
 async def get_delivery() -> Response:
-    """So that nobody waits for a mail where no mail server is set up."""
+    """Return the active delivery methods, so that users do not wait for mail without a mail server."""
     return reply(notification_settings.delivery(context()))
 
 
 @route(blueprint, "POST", "/notifications/test", scope="deployment_config:update", status=204)
 async def post_test() -> Response:
-    """To the caller."""
+    """Send a test message to the caller."""
     await notifications.send_test(context(), subject())
     return no_content()
 
@@ -137,7 +137,7 @@ async def post_test() -> Response:
     status=204,
 )
 async def post_custom() -> Response:
-    """To the caller, who writes it."""
+    """Send a custom message to its author."""
     body = await read_body(CustomNotificationRequest)
     await notifications.send_custom(context(), subject(), body)
     return no_content()
@@ -151,7 +151,7 @@ async def post_custom() -> Response:
     answers=list[NotificationPreference] | None,
 )
 async def get_preferences(user: str) -> Response:
-    """None when nothing was ever set (upstream's null)."""
+    """Return preferences; None when none was ever set (upstream's null)."""
     row = await users.resolve_user(context(), subject(), user)
     require(subject(), "read_personal", user_resource(row.id))
     return reply(await notification_preferences.preferences(context(), row.id))
@@ -168,7 +168,7 @@ async def get_preferences(user: str) -> Response:
 )
 async def put_preferences(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
-    # Of others, only site owners: user administrators change people, not what they hear of (recorded).
+    # Only site owners may change those of others: user administrators change users, not their preferences (recorded).
     require(subject(), "update", Resource("notification_preference", owner_id=row.id), hidden=False)
     body = await read_body(UpdateUserNotificationPreferences)
     return reply(await notification_preferences.set_preferences(context(), row.id, body.template_disabled_map))

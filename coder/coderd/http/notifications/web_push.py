@@ -1,4 +1,4 @@
-"""Browsers of a user that want to be told: /api/v2/users/{user}/webpush."""
+"""Web Push subscriptions of a user's browsers: /api/v2/users/{user}/webpush."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ blueprint = Blueprint("web_push", __name__, url_prefix="/api/v2/users/<user>/web
     audit=Audited("user", "write"),
 )
 async def post_subscription(user: str) -> Response:
-    """Stores the browser once its push service took a first message."""
+    """Store the browser once its push service accepted a first message."""
     row = await users.resolve_user(context(), subject(), user)
     await web_push_subscriptions.subscribe(context(), subject(), row.id, await read_body(WebpushSubscription))
     return no_content()
@@ -49,7 +49,7 @@ async def delete_subscription(user: str) -> Response:
 
 @route(blueprint, "POST", "/test", scope="webpush_subscription:create", status=204, refuses=(502,))
 async def post_test(user: str) -> Response:
-    """To all browsers of a user."""
+    """Send a test message to all browsers of a user."""
     row = await users.resolve_user(context(), subject(), user)
     await web_push_subscriptions.send_test(context(), subject(), row.id)
     return no_content()

@@ -30,7 +30,7 @@ blueprint = Blueprint("groups", __name__, url_prefix="/api/v2")
     answers=list[Group],
 )
 async def get_groups() -> Response:
-    """Those the caller may read, with their members."""
+    """Return the groups the caller may read, with their members."""
     query = Query()
     ids = query.uuids("group_ids")
     organization, has_member = query.one("organization"), query.one("has_member")
@@ -50,7 +50,7 @@ async def get_groups() -> Response:
 @route(blueprint, "GET", "/groups/<id:group>", scope="group:read", query={"exclude_members": bool}, answers=Group)
 async def get_group(group: str) -> Response:
     row = await groups.load_group(context(), subject(), path_uuid(group))
-    return await _shown(row)
+    return await _group_response(row)
 
 
 @route(
@@ -64,7 +64,7 @@ async def get_group(group: str) -> Response:
     audit=Audited("group", "write"),
 )
 async def patch_group(group: str) -> Response:
-    """Empty and absent fields stay as they are."""
+    """Change a group. Empty and absent fields are kept."""
     group_id = path_uuid(group)
     await groups.load_group(context(), subject(), group_id, "update")
     body = await read_body(PatchGroupRequest)
@@ -93,7 +93,7 @@ async def get_members(group: str) -> Response:
 
 @route(blueprint, "GET", "/organizations/<organization>/groups", scope="group:read", answers=list[Group])
 async def get_organization_groups(organization: str) -> Response:
-    """Those the caller may read, with their members."""
+    """Return the groups the caller may read, with their members."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await groups.list_groups(context(), subject(), organization=str(row.id)))
 
@@ -125,7 +125,7 @@ async def post_group(organization: str) -> Response:
 )
 async def get_organization_group(organization: str, name: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
-    return await _shown(await groups.load_group_by_name(context(), subject(), row, name))
+    return await _group_response(await groups.load_group_by_name(context(), subject(), row, name))
 
 
 @route(
@@ -137,16 +137,16 @@ async def get_organization_group(organization: str, name: str) -> Response:
     answers=GroupMembersResponse,
 )
 async def get_organization_group_members(organization: str, name: str) -> Response:
-    """One page of the members the caller may see: all of them, or oneself."""
+    """Return one page of the members the caller may see: all of them, or only the caller."""
     row = await resolve_organization(context(), subject(), organization)
     return await _members(await groups.load_group_by_name(context(), subject(), row, name))
 
 
-async def _shown(row: GroupRow) -> Response:
+async def _group_response(row: GroupRow) -> Response:
     with_members = not Query().boolean("exclude_members")
     return reply(await groups.show(context(), subject(), row, with_members=with_members))
 
 
 async def _members(row: GroupRow) -> Response:
-    wanted = asked_page("Invalid member search query.")
-    return reply(await groups.members_page(context(), subject(), row, wanted))
+    page = asked_page("Invalid member search query.")
+    return reply(await groups.members_page(context(), subject(), row, page))

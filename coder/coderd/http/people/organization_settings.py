@@ -1,4 +1,4 @@
-"""How identity providers fill organizations, groups and roles; whether workspaces may be shared."""
+"""Sync of organizations, groups and roles from identity providers; sharing of workspaces."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ORGANIZATION = "/organizations/<organization>/settings"
 
 
 async def _writable(organization: str) -> OrganizationRow:
-    """The organization, its sync settings open to the caller: asked before the body is looked at."""
+    """Return the organization if the caller may change its sync settings: checked before the body is read."""
     row = await resolve_organization(context(), subject(), organization)
     settings.require_sync(subject(), "update", row)
     return row
@@ -119,7 +119,7 @@ async def patch_group_sync_config(organization: str) -> Response:
     audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", _group_sync),
 )
 async def patch_group_sync_mapping(organization: str) -> Response:
-    """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""
+    """Add and remove pairs of `mapping`; a name without targets is dropped."""
     row = await _writable(organization)
     body = await read_body(MappingChange)
 
@@ -191,7 +191,7 @@ async def patch_role_sync_config(organization: str) -> Response:
     audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", _role_sync),
 )
 async def patch_role_sync_mapping(organization: str) -> Response:
-    """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""
+    """Add and remove pairs of `mapping`; a name without targets is dropped."""
     row = await _writable(organization)
     body = await read_body(MappingChange)
 
@@ -262,7 +262,7 @@ async def patch_organization_sync_config() -> Response:
     audit=Audited("idp_sync_settings_organization", "write", "", "Organization Sync", settings.organization_sync),
 )
 async def patch_organization_sync_mapping() -> Response:
-    """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""
+    """Add and remove pairs of `mapping`; a name without targets is dropped."""
     settings.require_sync(subject(), "update")
     body = await read_body(MappingChange)
 
@@ -276,12 +276,12 @@ async def patch_organization_sync_mapping() -> Response:
     return reply(await settings.change_organization_sync(context(), subject(), change))
 
 
-# ---- what providers said
+# ---- claims of providers
 
 
 @route(blueprint, "GET", "/settings/idpsync/available-fields", scope="idpsync_settings:read", answers=list[str] | None)
 async def get_available_fields() -> Response:
-    """Names of the claims identity providers have sent; None when there are none."""
+    """Return the names of the claims identity providers have sent; None when there are none."""
     return reply(await settings.claim_fields(context(), subject(), None))
 
 
@@ -294,7 +294,7 @@ async def get_available_fields() -> Response:
     answers=list[str] | None,
 )
 async def get_field_values() -> Response:
-    """Values that were seen of one claim."""
+    """Return the recorded values of a claim."""
     return reply(await settings.claim_values(context(), subject(), None, Query().text("claimField")))
 
 
@@ -306,7 +306,7 @@ async def get_field_values() -> Response:
     answers=list[str] | None,
 )
 async def get_organization_available_fields(organization: str) -> Response:
-    """Names of the claims identity providers have sent; None when there are none."""
+    """Return the names of the claims identity providers have sent; None when there are none."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await settings.claim_fields(context(), subject(), row))
 
@@ -320,7 +320,7 @@ async def get_organization_available_fields(organization: str) -> Response:
     answers=list[str] | None,
 )
 async def get_organization_field_values(organization: str) -> Response:
-    """Values that were seen of one claim."""
+    """Return the recorded values of a claim."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await settings.claim_values(context(), subject(), row, Query().text("claimField")))
 
@@ -346,7 +346,7 @@ async def get_workspace_sharing(organization: str) -> Response:
     audit=Audited("organization", "write"),
 )
 async def patch_workspace_sharing(organization: str) -> Response:
-    """Turning sharing off takes back what was shared."""
+    """Change the setting. Disabling sharing revokes all shares."""
     row = await resolve_organization(context(), subject(), organization)
     require(subject(), "update", organization_resource(row.id))
     body = await read_body(UpdateWorkspaceSharingSettingsRequest)

@@ -36,9 +36,9 @@ blueprint = Blueprint("organizations", __name__, url_prefix="/api/v2/organizatio
 
 @route(blueprint, "GET", "", scope=ANY_KEY, answers=list[Organization])
 async def get_organizations() -> Response:
-    """Those the caller may read: with a narrow key, those it reaches."""
-    found = await organizations.list_organizations(context(), subject())
-    return reply([organizations.organization_view(row) for row in found])
+    """Return the organizations the caller may read: with a narrow key, those it reaches."""
+    result = await organizations.list_organizations(context(), subject())
+    return reply([organizations.organization_view(row) for row in result])
 
 
 @route(
@@ -53,7 +53,7 @@ async def get_organizations() -> Response:
     audit=Audited("organization", "create", "body:id"),
 )
 async def post_organization() -> Response:
-    """With its Everyone group; its maker becomes its administrator."""
+    """Create an organization with its Everyone group; the creator becomes its administrator."""
     body = await read_body(CreateOrganizationRequest)
     row = await organizations.create_organization(context(), subject(), body)
     return reply(organizations.organization_view(row), 201)
@@ -75,7 +75,7 @@ async def get_organization(organization: str) -> Response:
     audit=Audited("organization", "write"),
 )
 async def patch_organization(organization: str) -> Response:
-    """Absent fields stay."""
+    """Change an organization. Absent fields are kept."""
     row = await _organization(organization)
     body = await read_body(UpdateOrganizationRequest)
     changed = await organizations.update_organization(context(), subject(), row, body)
@@ -105,8 +105,8 @@ async def delete_organization(organization: str) -> Response:
 )
 async def get_members(organization: str) -> Response:
     row = await _organization(organization)
-    wanted = _member_query(Query().text("q"))
-    rows, _ = await members.list_members(context(), subject(), row, wanted)
+    page = _member_query(Query().text("q"))
+    rows, _ = await members.list_members(context(), subject(), row, page)
     titles = await members.role_titles(context(), row.id, rows)
     return reply([members.member_with_user_view(member, titles) for member in rows])
 
@@ -121,8 +121,8 @@ async def get_members(organization: str) -> Response:
 )
 async def get_paginated_members(organization: str) -> Response:
     row = await _organization(organization)
-    wanted = asked_page("Invalid member search query.")
-    rows, count = await members.list_members(context(), subject(), row, wanted)
+    page = asked_page("Invalid member search query.")
+    rows, count = await members.list_members(context(), subject(), row, page)
     titles = await members.role_titles(context(), row.id, rows)
     return reply(
         PaginatedMembersResponse(
@@ -133,13 +133,13 @@ async def get_paginated_members(organization: str) -> Response:
 
 def _member_query(text: str) -> UserFilter:
     terms = parse_query(text, "user_id")
-    wanted = UserFilter(
+    page = UserFilter(
         only_id=terms.uuid("user_id"),
         include_system=bool(terms.boolean("include_system")),
         github_com_user_id=terms.int64("github_user_id") or None,
     )
     check_terms(terms, "Invalid organization member search query.")
-    return wanted
+    return page
 
 
 @route(
@@ -180,7 +180,7 @@ async def post_member(organization: str, user: str) -> Response:
     audit=Audited("organization_member", "delete", "path:1"),
 )
 async def delete_member(organization: str, user: str) -> Response:
-    """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
+    """Delete a membership with its dependents: groups, and objects shared with the user."""
     row = await _organization(organization)
     person = await users.find_account(context(), subject(), user)
     await member_changes.remove_member(context(), subject(), row, person)
@@ -212,13 +212,13 @@ async def put_member_roles(organization: str, user: str) -> Response:
     answers=list[MinimalUser],
 )
 async def get_available_users(organization: str, user: str) -> Response:
-    """Everybody for those who may read users; just themselves for the others."""
+    """Return all users for callers that may read them; only the caller for the others."""
     row = await _organization(organization)
     await users.find_person(context(), subject(), user)
     if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
         raise Forbidden
-    found, _ = await users.list_users(context(), subject(), asked_page())
-    return reply([user_views.minimal_user(one) for one in found if row.id in one.organization_ids])
+    rows, _ = await users.list_users(context(), subject(), asked_page())
+    return reply([user_views.minimal_user(item) for item in rows if row.id in item.organization_ids])
 
 
 async def _organization(reference: str) -> OrganizationRow:

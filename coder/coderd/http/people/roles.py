@@ -32,7 +32,7 @@ blueprint = Blueprint("roles", __name__, url_prefix="/api/v2")
 
 
 class Check(msgspec.Struct):
-    """One question: may the caller do `action` to `object`?"""
+    """Permission check: may the caller do `action` to `object`?"""
 
     object: dict[str, Any] = msgspec.field(default_factory=dict)
     action: str = ""
@@ -40,7 +40,7 @@ class Check(msgspec.Struct):
 
 @route(blueprint, "GET", "/users/roles", scope="assign_role:read", answers=list[AssignableRoles])
 async def get_site_roles() -> Response:
-    """Site roles are the owners' to give; `member` is everybody's anyway."""
+    """Return site roles. Only owners may assign them; `member` is implicit."""
     asker = subject()
     require(asker, "read", Resource("assign_role"), hidden=False)
     return reply(roles.assignable_site_roles(lambda name: user_changes.may_assign(asker, name)))
@@ -54,7 +54,7 @@ async def get_site_roles() -> Response:
     answers=list[AssignableRoles],
 )
 async def get_organization_roles(organization: str) -> Response:
-    """Owners and organization admins give every role; others only what is harmless."""
+    """Return roles. Owners and organization admins may assign every role; others only harmless ones."""
     asker = subject()
     row = await organizations.resolve_organization(context(), asker, organization)
     require(asker, "read", Resource("assign_org_role", organization_id=row.id))
@@ -89,7 +89,7 @@ async def post_custom_role(organization: str) -> Response:
     audit=Audited("custom_role", "write", "sent:name"),
 )
 async def put_custom_role(organization: str) -> Response:
-    """Replaces what the role of that name may do."""
+    """Replace the permissions of the role of that name."""
     row = await organizations.resolve_organization(context(), subject(), organization)
     body = await read_body(RoleSpec)
     return reply(await custom_roles.update_role(context(), subject(), row, body))
@@ -104,7 +104,7 @@ async def put_custom_role(organization: str) -> Response:
     audit=Audited("custom_role", "delete", "path:1"),
 )
 async def delete_custom_role(organization: str, name: str) -> Response:
-    """Members who have it lose it."""
+    """Delete a role, and its assignments."""
     row = await organizations.resolve_organization(context(), subject(), organization)
     await custom_roles.delete_role(context(), subject(), row, name)
     return no_content()

@@ -33,18 +33,18 @@ _ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
 def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Response]]:
-    """Lets only the provider through, and answers refusals as RFC 7644 section 3.12 wants them."""
+    """Let only the provider through, and respond to refusals as RFC 7644 section 3.12 requires."""
 
     @functools.wraps(view)
     async def answered(*args: P.args, **kwargs: P.kwargs) -> Response:
         key = context().config.scim_auth_header
         if not key:
             return _disabled()
-        shown = request.headers.get("Authorization", "")
-        if not (key.equals(shown) or key.equals(shown.removeprefix("Bearer ").strip())):
+        header = request.headers.get("Authorization", "")
+        if not (key.equals(header) or key.equals(header.removeprefix("Bearer ").strip())):
             return _error(401, "invalidAuthorization")
         known_as("scim")
-        let_in()  # users are many, and each takes a while
+        let_in()  # providers send many users, and each takes a while
         try:
             return await view(*args, **kwargs)
         except Refusal as error:
@@ -84,17 +84,17 @@ def _error(status: int, detail: str) -> Response:
 async def get_config() -> Response:
     if not context().config.scim_auth_header:
         return _disabled()
-    no = {"supported": False}
+    unsupported = {"supported": False}
     return _scim(
         {
             "schemas": ["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"],
             "documentationUri": f"{context().config.docs_url}/admin/users/oidc-auth#scim",
             "patch": {"supported": True},
-            "bulk": {**no, "maxOperations": 0, "maxPayloadSize": 0},
-            "filter": {**no, "maxResults": 0},
-            "changePassword": no,
-            "sort": no,
-            "etag": no,
+            "bulk": {**unsupported, "maxOperations": 0, "maxPayloadSize": 0},
+            "filter": {**unsupported, "maxResults": 0},
+            "changePassword": unsupported,
+            "sort": unsupported,
+            "etag": unsupported,
             "authenticationSchemes": [
                 {
                     "type": "oauthbearertoken",
@@ -122,7 +122,7 @@ async def get_config() -> Response:
 )
 @guarded
 async def get_users() -> Response:
-    """Always empty: providers then send their users instead of comparing."""
+    """Return an empty list: providers then send their users instead of comparing."""
     return _scim(
         {
             "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
@@ -155,7 +155,7 @@ async def get_users() -> Response:
 )
 @guarded
 async def post_user() -> Response:
-    """The user for a SCIM document: made, or the one with that address."""
+    """Create the user of a SCIM document, or return the existing one with that address."""
     document = await _document()
     email = scim.describe(document).email
     known = await user_with_email(context(), email) if "\0" not in email else None
@@ -178,7 +178,7 @@ async def post_user() -> Response:
 )
 @guarded
 async def get_user(ident: str) -> Response:
-    """By the id `provision` gave."""
+    """Return the user by the id from `provision`."""
     return _scim(_described(await scim.find(context(), ident)))
 
 
@@ -202,15 +202,15 @@ async def get_user(ident: str) -> Response:
 )
 @guarded
 async def change_user(ident: str) -> Response:
-    """Suspends or wakes; nothing for None or where it is so already."""
+    """Suspend or activate a user; nothing changes for None or an equal state."""
     document = await _document()
     row = await scim.find(context(), ident)
-    wanted = scim.describe(scim.patched(document))
+    change = scim.describe(scim.patched(document))
     # userName is compared without regard to case (RFC 7643 section 4.1.1)
-    if request.method == "PUT" and wanted.username and wanted.username.lower() != row.username.lower():
+    if request.method == "PUT" and change.username and change.username.lower() != row.username.lower():
         return _error(400, "immutable: userName cannot be changed")
     await about(row.id)
-    changed = await scim.set_active(context(), row, wanted.active)
+    changed = await scim.set_active(context(), row, change.active)
     return reply(user_views.user_view(changed))
 
 
@@ -228,11 +228,11 @@ def _described(row: UserRow) -> dict[str, Any]:
 
 
 async def _document() -> dict[str, object]:
-    """The body by the names we read. Raises Invalid."""
+    """Return the body by the canonical names. Raises Invalid."""
     try:
-        found = await read_document()
+        document = await read_document()
     except (ValueError, RecursionError):
         raise Invalid("The body is not JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise Invalid("The body is not a JSON object.")
-    return scim.canonical(found)
+    return scim.canonical(document)

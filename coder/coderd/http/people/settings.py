@@ -1,4 +1,4 @@
-"""What a user chose for itself: appearance, preferences, quiet hours."""
+"""Users' own settings: appearance, preferences, quiet hours."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def put_preferences(user: str) -> Response:
 
 @route(blueprint, "GET", "/<user>/quiet-hours", scope="user:read_personal", answers=UserQuietHoursScheduleResponse)
 async def get_quiet_hours(user: str) -> Response:
-    """A user's quiet hours and when they begin next."""
+    """Return a user's quiet hours and their next start."""
     row = await users.resolve_user(context(), subject(), user)
     return reply(quiet_hours.show_quiet_hours(context(), subject(), row))
 
@@ -87,7 +87,7 @@ async def get_quiet_hours(user: str) -> Response:
     audit=Audited("user", "write"),
 )
 async def put_quiet_hours(user: str) -> Response:
-    """Empty text: the deployment's again. Counts from the next start on."""
+    """Change the quiet hours. An empty text restores the deployment's. Applies from the next start on."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateUserQuietHoursScheduleRequest)
     return reply(await quiet_hours.set_quiet_hours(context(), subject(), row, body))

@@ -1,4 +1,4 @@
-"""`q=` and the page of every list of people: users, members of organizations and groups, who could be given access."""
+"""`q=` and the page of every list of users: users, members of organizations and groups, candidates for access."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ USER_SEARCH = search(
     "login_type name role search service_account status"
 )
 USER_PAGE: dict[str, Any] = {"after_id": UUID, "limit": int, "offset": int, "q": USER_SEARCH}
-"""Query parameters of lists that are read page by page."""
+"""Query parameters of paginated lists."""
 
 _STATUSES = ("active", "dormant", "suspended")
 _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
 
 
-def asked_page(said: str = "Invalid user search query.") -> UserFilter:
-    """What the current request asks a list of people for. Raises Invalid, for a wrong search with the words `said`."""
+def asked_page(message: str = "Invalid user search query.") -> UserFilter:
+    """Return the current request's filter of a list of users. Raises Invalid, for a wrong search with the words
+    `message`."""
     query = Query()
     page = query.page()
     query.check()
-    return search_filter(query.text("q"), said, **page._asdict())
+    return search_filter(query.text("q"), message, **page._asdict())
 
 
-def search_filter(text: str, said: str = "Invalid user search query.", **page: Any) -> UserFilter:
-    """Reads the `q=` of lists of people. Raises Invalid."""
+def search_filter(text: str, message: str = "Invalid user search query.", **page: Any) -> UserFilter:
+    """Parse the `q=` of lists of users. Raises Invalid."""
     terms = parse_query(text, "search")
-    wanted = UserFilter(
+    search = UserFilter(
         search=terms.one("search"),
         name=terms.one("name"),
         statuses=terms.choices("status", _STATUSES),
@@ -47,12 +48,12 @@ def search_filter(text: str, said: str = "Invalid user search query.", **page: A
         service_account=terms.boolean("service_account"),
         **page,
     )
-    check_terms(terms, said)
-    return wanted
+    check_terms(terms, message)
+    return search
 
 
-def check_terms(terms: Terms, said: str) -> None:
-    """Raises Invalid with every mistake of the query."""
+def check_terms(terms: Terms, message: str) -> None:
+    """Raise Invalid with every mistake of the query."""
     wrong = terms.refusals()
     if wrong:
-        raise Invalid(said, validations=[(item.field, item.detail) for item in wrong])
+        raise Invalid(message, validations=[(item.field, item.detail) for item in wrong])

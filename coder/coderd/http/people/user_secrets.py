@@ -1,4 +1,4 @@
-"""Secrets users keep for their workspaces."""
+"""Users' secrets for their workspaces."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ async def post_secret(user: str) -> Response:
     audit=Audited("user_secret", "create", "body:id"),
 )
 async def post_secrets(user: str) -> Response:
-    """One secret for each name of a file, an environment variable of the same name; all of them or none."""
+    """Create one secret for each name of a file, with an environment variable of the same name; all of them or none."""
     row = await _owner(user)
     body = await read_body(ImportUserSecretsRequest)
-    made = await user_secrets.import_secrets(context(), subject(), row, body)
-    return reply(made, 201)
+    created = await user_secrets.import_secrets(context(), subject(), row, body)
+    return reply(created, 201)
 
 
 @route(blueprint, "GET", "/<name>", scope="user_secret:read", answers=UserSecret)
@@ -77,7 +77,7 @@ async def get_secret(user: str, name: str) -> Response:
     audit=Audited("user_secret", "write", "path:1"),
 )
 async def patch_secret(user: str, name: str) -> Response:
-    """Absent fields stay."""
+    """Change a secret. Absent fields are kept."""
     row = await _owner(user)
     body = await read_body(UpdateUserSecretRequest)
     return reply(await user_secrets.update_secret(context(), subject(), row, name, body))

@@ -1,4 +1,4 @@
-"""Skills users keep for their coding agents."""
+"""Users' skills for their coding agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def get_skills(user: str) -> Response:
     audit=Audited("user_skill", "create", "body:id"),
 )
 async def post_skill(user: str) -> Response:
-    """Named by its head."""
+    """Create a skill; its head contains the name."""
     row = await _owner(user)
     body = await read_body(CreateUserSkillRequest)
     return reply(await user_skills.create_skill(context(), subject(), row, body), 201)
@@ -53,7 +53,7 @@ async def get_skill(user: str, name: str) -> Response:
     audit=Audited("user_skill", "write", "path:1"),
 )
 async def patch_skill(user: str, name: str) -> Response:
-    """Replaces the text; the name stays."""
+    """Replace the text; the name is kept."""
     row = await _owner(user)
     body = await read_body(UpdateUserSkillRequest)
     return reply(await user_skills.update_skill(context(), subject(), row, name, body))

@@ -1,4 +1,4 @@
-"""Users: /api/v2/users and what hangs below one user."""
+"""Users: /api/v2/users and the routes below one user."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
     blueprint,
     "GET",
     "",
-    scope=ANY_KEY,  # a narrow key sees the people it reaches, be it none
+    scope=ANY_KEY,  # a narrow key may list the users it reaches, even if there are none
     query=USER_PAGE,
     answers=GetUsersResponse,
 )
 async def get_users() -> Response:
-    """Everybody for those who may read users; just themselves for the others."""
+    """Return all users for callers that may read them; only the caller for the others."""
     rows, count = await users.list_users(context(), subject(), asked_page())
     return reply(GetUsersResponse(users=[user_views.user_view(row) for row in rows], count=count))
 
@@ -87,7 +87,8 @@ async def post_user() -> Response:
 
 
 async def show_me(_ctx: Context, me: Caller, _query: Query) -> User:
-    """Authentication read this row a moment ago: the most frequent request asks nothing more."""
+    """Return the caller. Authentication read this row a moment ago, so the most frequent request needs no further
+    query."""
     require(me.subject, "read", user_resource(me.user.id))
     return user_views.user_view(me.user)
 
@@ -125,7 +126,7 @@ async def delete_user(user: str) -> Response:
     audit=Audited("user", "write"),
 )
 async def put_profile(user: str) -> Response:
-    """Members may change their full name, but not what others know them by."""
+    """Change the profile. Members may change their full name, but not their username."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateUserProfileRequest)
     return reply(user_views.user_view(await user_changes.update_profile(context(), subject(), row, body)))
@@ -133,7 +134,7 @@ async def put_profile(user: str) -> Response:
 
 @route(blueprint, "PUT", "/<user>/status/<action>", scope="user:update", answers=User, audit=Audited("user", "write"))
 async def put_status(user: str, action: str) -> Response:
-    """Suspends or activates."""
+    """Suspend or activate a user."""
     status = {"suspend": "suspended", "activate": "active"}.get(action)
     if status is None:
         return message("Route not found.", 404)
@@ -153,7 +154,7 @@ async def put_status(user: str, action: str) -> Response:
     audit=Audited("user", "write"),
 )
 async def put_password(user: str) -> Response:
-    """Ends every session of the user."""
+    """Change the password and revoke every session of the user."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateUserPasswordRequest)
     await user_passwords.set_password(context(), subject(), row, body.old_password, body.password)
@@ -218,17 +219,17 @@ async def put_git_ssh_key(user: str) -> Response:
 
 @route(blueprint, "GET", "/<user>/organizations", scope="user:read", answers=list[Organization])
 async def get_user_organizations(user: str) -> Response:
-    """Those of a user which the caller may read."""
+    """Return the organizations of a user that the caller may read."""
     row = await users.resolve_user(context(), subject(), user)
-    found = await members.organizations_of(context(), subject(), row.id)
-    return reply([organizations.organization_view(one) for one in found])
+    result = await members.organizations_of(context(), subject(), row.id)
+    return reply([organizations.organization_view(item) for item in result])
 
 
 @route(blueprint, "GET", "/<user>/organizations/<organization>", scope="user:read", answers=Organization)
 async def get_user_organization(user: str, organization: str) -> Response:
-    """Those of a user which the caller may read."""
+    """Return an organization of a user that the caller may read."""
     row = await users.resolve_user(context(), subject(), user)
-    for one in await members.organizations_of(context(), subject(), row.id):
-        if one.name.lower() == organization.lower():
-            return reply(organizations.organization_view(one))
+    for item in await members.organizations_of(context(), subject(), row.id):
+        if item.name.lower() == organization.lower():
+            return reply(organizations.organization_view(item))
     raise NotFound

@@ -1,6 +1,6 @@
 """Logs of provisioner jobs over HTTP: a list, a text, or a WebSocket that follows until the job ends.
 
-Versions, dry runs and builds share this; finding the job and asking who may read it is theirs.
+Versions, dry runs and builds share this; they look up the job and check permissions themselves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from coder.coderd.services.provisioning.job_logs import follow_logs, format_log,
 
 
 async def send_job_logs(job_id: UUID) -> Response:
-    """`GET …/logs`: `after` is a log id, `format` json or text. `before` is accepted and ignored, as upstream does."""
+    """Respond to `GET …/logs`: `after` is a log id, `format` json or text. `before` is accepted and ignored, as
+    upstream does."""
     after, as_text = read_after(request.args), wants_text(request.args)
     if wants_follow(request.args):
         return needs_upgrade()
@@ -33,7 +34,7 @@ async def send_job_logs(job_id: UUID) -> Response:
 
 
 async def stream_job_logs(job_id: UUID) -> None:
-    """`GET …/logs?follow` as a WebSocket: one object a message, closed with 1000 when everything was sent."""
+    """Serve `GET …/logs?follow` as a WebSocket: one object a message, closed with 1000 after the last line."""
     ctx = context()
     after = read_after(websocket.args)
     wants_text(websocket.args, follow=True)
@@ -62,7 +63,7 @@ def wants_follow(args: Mapping[str, str]) -> bool:
 
 
 def wants_text(args: Mapping[str, str], *, follow: bool = False) -> bool:
-    """`?format=`: lines for people instead of JSON, of what there is. Raises Invalid."""
+    """Parse `?format=`: plain lines for users instead of JSON, for existing lines only. Raises Invalid."""
     shape = args.get("format", "") or "json"
     if shape not in {"json", "text"}:
         raise Invalid("Invalid format parameter.", 'Allowed values are "json" and "text".')
@@ -72,7 +73,7 @@ def wants_text(args: Mapping[str, str], *, follow: bool = False) -> bool:
 
 
 def read_after(args: Mapping[str, str]) -> int:
-    """`?after=`, the number of a log line; -1 is how genuine clients say "from the beginning". Raises Invalid."""
+    """Parse `?after=`, the number of a log line; genuine clients send -1 for "from the beginning". Raises Invalid."""
     after = go_int(args.get("after", "") or "0")
     if after is None:
         raise Invalid('Query param "after" must be an integer.', validations=[("after", "Must be an integer")])

@@ -51,7 +51,7 @@ _LIMIT = 50
     answers=list[ProvisionerJob],
 )
 async def get_jobs(organization: str) -> Response:
-    """Newest first."""
+    """Return jobs, newest first."""
     row = await resolve_organization(context(), subject(), organization)
     terms = _terms()
     initiator = terms.one("initiator")
@@ -88,7 +88,7 @@ async def get_job(organization: str, job: str) -> Response:
     answers=ProvisionerJobWhy,
 )
 async def get_job_why(organization: str, job: str) -> Response:
-    """Ours: why a job waits."""
+    """Return why a job is pending (ours)."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await job_reasons.explain_job(context(), subject(), row.id, path_uuid(job)))
 
@@ -103,7 +103,7 @@ async def get_job_why(organization: str, job: str) -> Response:
     audit=Audited("workspace_build", "write", "path:1"),
 )
 async def put_job_parked(organization: str, job: str) -> Response:
-    """Ours: a parked job waits for its daemon without limit."""
+    """Park a job, which then waits for its daemon without limit (ours)."""
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(ParkProvisionerJobRequest)
     await job_reasons.park_job(context(), subject(), row.id, path_uuid(job), parked=body.parked)
@@ -119,7 +119,7 @@ async def put_job_parked(organization: str, job: str) -> Response:
     answers=list[ProvisionerDaemon],
 )
 async def get_daemons(organization: str) -> Response:
-    """Oldest first."""
+    """Return daemons, oldest first."""
     row = await resolve_organization(context(), subject(), organization)
     terms = _terms()
     which = DaemonFilter(
@@ -142,7 +142,7 @@ async def get_daemons(organization: str) -> Response:
     answers=list[ProvisionerDaemonHealth],
 )
 async def get_daemon_health(organization: str) -> Response:
-    """Ours: liveness, version and load of every daemon's machine, as measured over the mesh."""
+    """Return status, version and load of every daemon's machine, measured over the mesh (ours)."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await daemon_health.list_health(context(), subject(), row.id))
 
@@ -155,7 +155,7 @@ async def get_daemon_health(organization: str) -> Response:
     answers=list[ProvisionerKey],
 )
 async def get_keys(organization: str) -> Response:
-    """Oldest first."""
+    """Return keys, oldest first."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await provisioner_keys.list_keys(context(), subject(), row.id))
 
@@ -172,7 +172,7 @@ async def get_keys(organization: str) -> Response:
     audit=Audited("organization", "write"),
 )
 async def post_key(organization: str) -> Response:
-    """Makes a key and returns its secret, which nobody can see again."""
+    """Create a key and return its secret, which is never shown again."""
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateProvisionerKeyRequest)
     secret = await provisioner_keys.create_key(context(), subject(), row.id, body)
@@ -187,7 +187,7 @@ async def post_key(organization: str) -> Response:
     answers=list[ProvisionerKeyDaemons],
 )
 async def get_key_daemons(organization: str) -> Response:
-    """Every key with its daemons that are here, the three pseudo keys first."""
+    """Return every key with its connected daemons, the three pseudo keys first."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await provisioner_keys.list_key_daemons(context(), subject(), row.id))
 
@@ -201,7 +201,7 @@ async def get_key_daemons(organization: str) -> Response:
     audit=Audited("organization", "write"),
 )
 async def delete_key(organization: str, name: str) -> Response:
-    """Deletes a key; its daemons are shown out."""
+    """Delete a key and disconnect its daemons."""
     row = await resolve_organization(context(), subject(), organization)
     await provisioner_keys.delete_key(context(), subject(), row.id, name)
     return no_content()
@@ -216,14 +216,14 @@ async def delete_key(organization: str, name: str) -> Response:
     answers=ProvisionerKey,
 )
 async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header counts; the path repeats it
-    """For daemons, which authenticate with the key itself."""
-    shown = request.headers.get("Coder-Provisioner-Daemon-Key", "")
-    key = provisioner_keys.show_own_key(context(), shown)
+    """Return the key itself, for daemons that authenticate with it."""
+    header = request.headers.get("Coder-Provisioner-Daemon-Key", "")
+    key = provisioner_keys.show_own_key(context(), header)
     return reply(await counted(key, lambda found: f"provisioner key {found.id}", count_request))
 
 
 def _terms() -> Terms:
-    """The query string as terms: unknown keys are refused, as in searches."""
+    """Return the query string as terms: unknown keys are refused, as in searches."""
     return Terms({key: list(values) for key, values in request.args.lists() if key != "coder_session_token"})
 
 
@@ -242,17 +242,17 @@ def _tags(terms: Terms) -> Mapping[str, str] | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except RecursionError:
         terms.refuse("tags", 'Query param "tags" must be a valid JSON object: it is nested too deeply')
         return None
     except ValueError as error:
         terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {_go_json_error(text, error)}')
         return None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+    if not isinstance(result, dict) or not all(isinstance(value, str) for value in result.values()):
         terms.refuse("tags", 'Query param "tags" must be a valid JSON object of texts')
         return None
-    return found
+    return result
 
 
 def _go_json_error(text: str, error: ValueError) -> str:

@@ -30,9 +30,9 @@ blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceprox
 
 
 async def _proxy(*, for_visitor: bool = False) -> ProxyCaller:
-    """Whoever asks. What it asks for a visitor is not its own request: it counts its visitors itself."""
-    shown = proxy_authentication.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
-    proxy = await counted(shown, lambda found: "" if for_visitor else f"proxy {found.row.id}", count_request)
+    """Return the calling proxy. Calls for a visitor are not its own requests: it counts its visitors itself."""
+    authentication = proxy_authentication.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+    proxy = await counted(authentication, lambda found: "" if for_visitor else f"proxy {found.row.id}", count_request)
     known_as(f"proxy {proxy.row.id}")
     return proxy
 
@@ -47,7 +47,7 @@ async def _proxy(*, for_visitor: bool = False) -> ProxyCaller:
     status=201,
 )
 async def post_register() -> Response:
-    """Notes a living process of a proxy and tells it what it needs."""
+    """Record a living process of a proxy and return its settings."""
     caller = await _proxy()
     body = await read_body(RegisterWorkspaceProxyRequest)
     return reply(await proxy_registration.register(context(), caller, body), 201)
@@ -55,7 +55,7 @@ async def post_register() -> Response:
 
 @route(blueprint, "POST", "/deregister", scope=PROXY, body=DeregisterWorkspaceProxyRequest, status=204, refuses=(404,))
 async def post_deregister() -> Response:
-    """A process of the proxy ends."""
+    """Deregister a process of the proxy."""
     caller = await _proxy()
     await proxy_registration.deregister(context(), caller, await read_body(DeregisterWorkspaceProxyRequest))
     return Response(b"", 204)
@@ -65,7 +65,7 @@ async def post_deregister() -> Response:
     blueprint, "GET", "/crypto-keys", scope=PROXY, query={"feature": str}, answers=CryptoKeysResponse, refuses=(400,)
 )
 async def get_crypto_keys() -> Response:
-    """Keys of one feature."""
+    """Return the keys of one feature."""
     await _proxy()
     keys = await proxy_calls.crypto_keys(context(), request.args.get("feature", ""))
     return reply(CryptoKeysResponse(crypto_keys=keys))
@@ -82,7 +82,7 @@ async def get_crypto_keys() -> Response:
     refuses=(403, 404, 502),
 )
 async def post_issue_token() -> Response:
-    """A ticket for what a proxy's visitor asked for; a proxy that does not ask for JSON gets refusals as pages."""
+    """Issue a ticket for a visitor's request at a proxy; a proxy that does not request JSON gets refusals as pages."""
     await _proxy(for_visitor=True)
     body = await read_body(IssueTokenRequest)
     if "application/json" in request.headers.get("Accept", ""):
@@ -90,14 +90,14 @@ async def post_issue_token() -> Response:
     try:
         token = await proxy_calls.open_for_visitor(context(), body)
     except AppRefusedError as error:
-        shown = browser_answer(context().access_url, body, error)
-        return Response(shown.body, shown.status, dict(shown.headers))
+        authentication = browser_answer(context().access_url, body, error)
+        return Response(authentication.body, authentication.status, dict(authentication.headers))
     return reply(IssueSignedAppTokenResponse(signed_token_str=token), 201)
 
 
 @route(blueprint, "POST", "/may-stay", scope=PROXY, body=MayStayRequest, answers=MayStayResponse)
 async def post_may_stay() -> Response:
-    """Whether who came in by a ticket alone would be let in now. A proxy asks while a stream is open."""
+    """Return whether a visitor with a ticket alone would be admitted now. A proxy calls it while a stream is open."""
     await _proxy(for_visitor=True)
     body = await read_body(MayStayRequest)
     return reply(MayStayResponse(may_stay=await proxy_calls.may_stay(context(), body)))
@@ -105,7 +105,7 @@ async def post_may_stay() -> Response:
 
 @route(blueprint, "POST", "/app-stats", scope=PROXY, body=ReportAppStatsRequest, status=204)
 async def post_app_stats() -> Response:
-    """Use of applications that passed through a proxy."""
+    """Record the use of applications that passed through a proxy."""
     await _proxy()
     body = await read_body(ReportAppStatsRequest)
     await proxy_calls.report_stats(context(), body.stats)

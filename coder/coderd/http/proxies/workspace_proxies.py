@@ -25,13 +25,13 @@ blueprint = Blueprint("workspace_proxies", __name__, url_prefix="/api/v2")
 
 @route(blueprint, "GET", "/regions", scope=ANY_KEY, answers=RegionsResponse)
 async def get_regions() -> Response:
-    """Where applications can be reached: this server, and the proxies that serve any."""
+    """Return the regions that serve applications: this server, and the proxies that serve any."""
     return reply(RegionsResponse(regions=await workspace_proxies.list_regions(context())))
 
 
 @route(blueprint, "GET", "/workspaceproxies", scope="workspace_proxy:read", answers=WorkspaceProxiesResponse)
 async def get_proxies() -> Response:
-    """The primary region first."""
+    """Return the proxies, the primary region first."""
     return reply(WorkspaceProxiesResponse(regions=await workspace_proxies.list_proxies(context(), subject())))
 
 
@@ -47,7 +47,7 @@ async def get_proxies() -> Response:
     audit=Audited("workspace_proxy", "create", "body:proxy"),
 )
 async def post_proxy() -> Response:
-    """With the token it will show; it is never shown again."""
+    """Create a proxy; return its token, which is never shown again."""
     body = await read_body(CreateWorkspaceProxyRequest)
     return reply(await workspace_proxies.create_proxy(context(), subject(), body), 201)
 
@@ -68,7 +68,7 @@ async def get_proxy(proxy: str) -> Response:
     audit=Audited("workspace_proxy", "write"),
 )
 async def patch_proxy(proxy: str) -> Response:
-    """Empty fields stay."""
+    """Change a proxy. Empty fields are kept."""
     body = await read_body(PatchWorkspaceProxy)
     return reply(await workspace_proxies.update_proxy(context(), subject(), proxy, body))
 

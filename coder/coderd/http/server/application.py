@@ -1,4 +1,4 @@
-"""The HTTP application: the blueprints it is given, and what is the same for every answer."""
+"""The HTTP application: its blueprints, and the parts common to every response."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ if TYPE_CHECKING:
 
 
 class Identifier(UnicodeConverter):
-    """A UUID in a path. Whether it is one says the view: a wrong one is 400 and not an unknown route."""
+    """UUID in a path. The view validates it: a wrong one is 400 and not an unknown route."""
 
 
 class PagePath(PathConverter):
-    """Any path that is not the API's: there an unknown route is 404 and a wrong method 405."""
+    """Any path outside the API: there an unknown route is 404 and a wrong method 405."""
 
     regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
 
 
 def build_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Middleware | Traced:
-    """The ASGI application with these blueprints. `links` (of `rpc_endpoints`) are only described, not served."""
+    """Return the ASGI application with these blueprints. `links` (of `rpc_endpoints`) are only described, not
+    served."""
     framed = Middleware(make_application(ctx, blueprints, links), ctx)
     tracing = ctx.find(Tracing)
     return Traced(framed, tracing) if tracing is not None else framed
 
 
 def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Application:
-    """The same without the frame around it."""
+    """Return the same without the middleware around it."""
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
     app.config["CODER_LINKS"] = links
@@ -53,7 +54,7 @@ def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Seque
     for blueprint in blueprints:
         app.register_blueprint(blueprint)
     app.config["CODER_BUDGETS"] = {
-        (rule.rule, rule.endpoint): budgets_of(rule.rule, _said(app.view_functions[rule.endpoint]))
+        (rule.rule, rule.endpoint): budgets_of(rule.rule, _budgets_of_view(app.view_functions[rule.endpoint]))
         for rule in app.url_map.iter_rules()
     }
     if not ctx.config.dangerous_disable_rate_limits:
@@ -64,20 +65,20 @@ def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Seque
     return app
 
 
-def _said(view: Any) -> tuple[Budget, ...]:
-    """The budgets a view names."""
-    said = route_of(view)
-    return said.budgets if said is not None else getattr(view, "budgets", ())
+def _budgets_of_view(view: Any) -> tuple[Budget, ...]:
+    """Return the budgets a view declares."""
+    declaration = route_of(view)
+    return declaration.budgets if declaration is not None else getattr(view, "budgets", ())
 
 
 def _only_named_methods(app: Application) -> None:
-    """API routes answer HEAD and OPTIONS with 405, as upstream's router does; Quart would invent answers."""
+    """Make API routes respond to HEAD and OPTIONS with 405, as upstream's router does; Quart would add responses."""
     paths = {_shape(rule.rule) for rule in app.url_map.iter_rules()}
     parents = {path[: path.rindex("/")] for path in paths}
     for rule in app.url_map.iter_rules():
         if not rule.rule.startswith("/api/"):
             continue
-        # A slash at the end: upstream's router takes it where a path goes on, and nowhere else.
+        # Upstream's router accepts a trailing slash where a path continues, and nowhere else.
         rule.strict_slashes = not rule.rule.endswith("/") and _shape(rule.rule) not in parents
         if rule.methods is not None and not rule.websocket:
             rule.methods -= {"HEAD", "OPTIONS"}
@@ -108,16 +109,16 @@ async def _on_http_exception(error: HTTPException) -> Any:
         return await _upgrade_required()
     status = error.code or 500
     if has_websocket_context() and (status == 405 or isinstance(error, WebsocketMismatch)):
-        status = 404  # there are pages at this address, and no WebSocket
-    here = websocket if has_websocket_context() else request
-    if status in {404, 405} and is_for_signed_in(here.path):
+        status = 404  # there are pages at this address, but no WebSocket
+    current = websocket if has_websocket_context() else request
+    if status in {404, 405} and is_for_signed_in(current.path):
         refused = await _refuse_strangers()
         if refused is not None:
             return refused
     if status == 404:
         return _json({"message": "Route not found."}, 404)
     if status == 405:
-        # Upstream's router: an empty 405 with the methods it has.
+        # Upstream's router: an empty 405 with the allowed methods.
         methods = getattr(error, "valid_methods", None) or ()
         return Response(b"", 405, {"Allow": ", ".join(sorted(methods))} if methods else None)
     if 300 <= status < 400:
@@ -137,7 +138,7 @@ async def _refuse_strangers() -> Response | None:
 
 
 async def _upgrade_required() -> Response:
-    """A plain GET on a WebSocket's path: who may not come in hears that first."""
+    """Refuse a plain GET on a WebSocket's path; an unauthorized caller gets its refusal first."""
     if request.path not in _PUBLIC_STREAMS:
         refused = await _refuse_strangers()
         if refused is not None:

@@ -1,4 +1,4 @@
-"""What a route says of the audit entry it leaves; the entries are written in `audited.py`."""
+"""Audit declarations of routes; `audited.py` writes the entries."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from coder.coderd.services.audit.audit_snapshots import ReadSettings
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What a route changes.
+    """Object that a route changes.
 
-    `key` finds the object: `path:N` is the Nth path argument, `body:NAME` a field of the answer, `sent:NAME` one of the
-    request, `caller` the caller, `me` the caller's session. An answer that is a list is an entry for each of its
-    objects. Settings have no key: `settings` reads them. Where nobody signs in, or the object is known to the view
-    alone, the key is `view`: it says so by `audited.about`.
+    `key` finds the object: `path:N` is the Nth path argument, `body:NAME` a field of the response, `sent:NAME` a field
+    of the request, `caller` the caller, `me` the caller's session. A response that is a list is an entry for each of
+    its objects. Settings have no key: `settings` reads them. Without a session, or if only the view knows the object,
+    the key is `view`: the view declares it by `audited.about`.
     """
 
     kind: str
     action: str
     key: str = "path:0"
     target: str = ""
-    "Of settings, whose name is fixed."
+    """Fixed name of settings."""
     settings: ReadSettings | None = None
-    "The service's function that says how they stand."
+    """Service function that returns the current settings."""
 
 
 LOGIN = Audited("api_key", "login", "")
-"""The one entry about somebody whom only the view gets to know."""
+"""The one entry about a user that only the view identifies."""

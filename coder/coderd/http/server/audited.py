@@ -1,9 +1,8 @@
-"""Audit entries around views: what was there before, what is there afterwards, how it was answered.
+"""Audit entries around views: the object before, the object afterwards, and the response.
 
-Each changing route declares what it changes (`@route(…, audit=Audited(…))`); here the request says which object
-that is. How it stands before and after is read by `services/audit/audit_snapshots.py`, and the difference is the
-entry. A change that was refused leaves an entry without a difference; what the caller cannot even see (401, 404) leaves
-none.
+Each changing route declares its object (`@route(…, audit=Audited(…))`); here the request identifies it.
+`services/audit/audit_snapshots.py` reads its state before and after, and the difference is the entry. A refused change
+leaves an entry without a difference; a request for an invisible object (401, 404) leaves none.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ View = Callable[..., Awaitable[Any]]
 
 
 def origin() -> Origin:
-    """Of the current request. Who asks is known behind authentication only."""
+    """Return the origin of the current request. The caller is known behind authentication only."""
     caller = g.get("caller")
     return Origin(
         user_id=caller.subject.user_id if caller is not None else None,
@@ -53,7 +52,7 @@ def _client_ip() -> str:
 
 
 def around(view: View, how: Audited) -> View:
-    """The view with its entry written. To be called behind authentication, but for `LOGIN`."""
+    """Wrap a view so that its entry is written. To be called behind authentication, except for `LOGIN`."""
     if how is LOGIN:
         return _around_login(view)
     if how.key == "view":
@@ -61,20 +60,20 @@ def around(view: View, how: Audited) -> View:
 
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        before = await _look(how, None)
-        said = await _ask(view, args, kwargs)
-        status = said.status
-        # Settings without a name of their own are written or not: refusals leave no trace (recorded).
+        before = await _take_snapshot(how, None)
+        result = await _ask(view, args, kwargs)
+        status = result.status
+        # Settings without a name of their own: refusals leave no trace (recorded).
         unnamed = not how.key and not how.target
         if status == 200 if unnamed else status not in {401, 404, 304}:
-            await _record(how, before, said.answer, status)
-        return said.pass_on()
+            await _record(how, before, result.answer, status)
+        return result.pass_on()
 
     return recorded
 
 
-class _Said:
-    """What a view said: an answer or a refusal."""
+class _Result:
+    """Result of a view: a response or a refusal."""
 
     __slots__ = ("_refusal", "answer", "status")
 
@@ -84,8 +83,8 @@ class _Said:
         self.status: int = answer.status_code if refusal is None else envelope_of(refusal)[0]
 
     def pass_on(self) -> Any:
-        """Answers, or refuses, once. A refusal's traceback holds every frame it goes through: one that kept a name of
-        it would keep the request's body, too, until cycles are collected."""
+        """Return the response, or raise the refusal, once. A refusal's traceback holds every frame it passes through: a
+        frame with a name for it would also hold the request's body until cycles are collected."""
         refusal, self._refusal = self._refusal, None
         if refusal is None:
             return self.answer
@@ -95,23 +94,23 @@ class _Said:
             del refusal
 
 
-async def _ask(view: View, args: Any, kwargs: Any) -> _Said:
+async def _ask(view: View, args: Any, kwargs: Any) -> _Result:
     try:
-        return _Said(await view(*args, **kwargs), None)
+        return _Result(await view(*args, **kwargs), None)
     except Refusal as refusal:
-        return _Said(None, refusal)
+        return _Result(None, refusal)
 
 
 async def _record(how: Audited, before: AuditSnapshot | None, answer: Response | None, status: int) -> None:
     if status >= 400 and before is None and how.key:
-        return  # nothing is known of what was refused
-    for told in await _objects(how, answer):
-        after = await _look(how, told) if status < 400 and how.action != "delete" else None
+        return  # a refusal names no object
+    for declaration in await _objects(how, answer):
+        after = await _take_snapshot(how, declaration) if status < 400 and how.action != "delete" else None
         await _write(AuditEvent(how.kind, how.action, origin(), status, before, after, _fallback_id(how)))
 
 
 async def _write(event: AuditEvent) -> None:
-    """The change is done and answered for: a log that cannot be written must not undo it."""
+    """Write the entry. The change is committed and answered: a failure of the log must not undo it."""
     try:
         await request_events.record_event(context(), event)
     except Exception as error:
@@ -119,23 +118,23 @@ async def _write(event: AuditEvent) -> None:
 
 
 async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]]:
-    """What the answer tells of: a list that names the objects is an entry for each of them."""
+    """Return the objects of a response: a list of objects is an entry for each of them."""
     if answer is None or answer.mimetype != "application/json":
         return [{}]
     try:
-        found = json.loads(await answer.get_data(as_text=True))
+        result = json.loads(await answer.get_data(as_text=True))
     except ValueError:
         return [{}]
-    if isinstance(found, list) and how.key.startswith("body:"):
-        return found
-    return [found if isinstance(found, dict) else {}]
+    if isinstance(result, list) and how.key.startswith("body:"):
+        return result
+    return [result if isinstance(result, dict) else {}]
 
 
 # ---- finding the object
 
 
-async def _look(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot | None:
-    """The object now. `answered` is None before the view has run."""
+async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot | None:
+    """Return the object's current state. `answered` is None before the view has run."""
     arguments = [str(value) for value in (request.view_args or {}).values()]
     if how.settings is not None:
         return await snapshots.look_at_settings(context(), g.caller.subject, how.settings, arguments, how.target)
@@ -157,11 +156,11 @@ async def _look(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot 
 
 
 def _fallback_id(how: Audited) -> UUID:
-    """What an entry names where no object was found: the caller, or settings."""
+    """Return the id in an entry without an object: the caller, or settings."""
     return cast("UUID", g.caller.subject.user_id) if how.key else snapshots.settings_id(how.target) or new_uuid()
 
 
-# ---- what only the view knows
+# ---- objects that only the view knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +175,10 @@ class _About:
 async def about(
     key: UUID | str, *, name: str = "", by: UUID | None = None, new: bool = False, action: str = ""
 ) -> None:
-    """The view of a route whose key is `view` says what it changes: before it does, or once a `new` object is made.
+    """Declare the object of a route whose key is `view`: before the change, or once a `new` object is created.
 
-    `name` is for kinds that are not tracked and for many objects at once, `by` whoever turned out to ask, `action` what
-    the route does this time.
+    `name` is for kinds that are not tracked and for several objects, `by` the caller identified by the view, `action`
+    the actual action.
     """
     how = declared().audit
     if how is None:
@@ -191,30 +190,34 @@ async def about(
 def _around_telling(view: View, how: Audited) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        said = await _ask(view, args, kwargs)
-        status = said.status
-        told: _About | None = g.get("about")
-        if told is not None:
-            gone = status >= 400 or told.action == "delete"
-            after = None if gone else await snapshots.look_at_object(context(), how.kind, told.key, told.name)
-            who = origin()
-            who = who if told.by is None else replace(who, user_id=told.by)
-            event = AuditEvent(how.kind, told.action, who, status, told.before, after)
+        result = await _ask(view, args, kwargs)
+        status = result.status
+        declaration: _About | None = g.get("about")
+        if declaration is not None:
+            removed = status >= 400 or declaration.action == "delete"
+            after = (
+                None
+                if removed
+                else await snapshots.look_at_object(context(), how.kind, declaration.key, declaration.name)
+            )
+            actor = origin()
+            actor = actor if declaration.by is None else replace(actor, user_id=declaration.by)
+            event = AuditEvent(how.kind, declaration.action, actor, status, declaration.before, after)
             if g.get("caller") is None and status >= 400:
-                await _leave(event, told.key != NIL)
-            elif told.key != NIL:
+                await _leave(event, declaration.key != NIL)
+            elif declaration.key != NIL:
                 await _write(event)
-        return said.pass_on()
+        return result.pass_on()
 
     return recorded
 
 
-# ---- where nobody has signed in
+# ---- requests without a session
 
 
 async def _leave(event: AuditEvent, is_somebody: bool) -> None:
-    """A refusal of whoever is nobody yet, which is answered first: it takes as long whether there is somebody it is
-    about or not."""
+    """Record a refusal of an unidentified caller, after the response, so that its duration does not reveal whether the
+    user exists."""
     ctx = context()
 
     async def write() -> None:
@@ -225,8 +228,9 @@ async def _leave(event: AuditEvent, is_somebody: bool) -> None:
 
 
 async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> None:
-    """The view of a route whose key is `view` leaves what it does for the person who has an address, and the entry."""
-    how, who, ctx = declared().audit, origin(), context()
+    """Run the view's work for the user of an address, and write the entry, after the response. For routes whose key is
+    `view`."""
+    how, actor, ctx = declared().audit, origin(), context()
     if how is None:
         raise LookupError("the route declares no audit entry")
 
@@ -236,7 +240,7 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
         await work()
         if user_id is not None:
             after = await snapshots.look_at_object(ctx, how.kind, user_id)
-            await request_events.record_event(ctx, AuditEvent(how.kind, how.action, who, 204, before, after))
+            await request_events.record_event(ctx, AuditEvent(how.kind, how.action, actor, 204, before, after))
 
     await ctx.part(Afterwards).leave(f"{how.action} {how.kind}", do)
 
@@ -244,16 +248,16 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
 def _around_login(view: View) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        said = await _ask(view, args, kwargs)
+        result = await _ask(view, args, kwargs)
         email = str(getattr(g.get("sent"), "email", ""))
         if email and "\0" not in email:
-            event = AuditEvent("api_key", "login", origin(), said.status)
+            event = AuditEvent("api_key", "login", origin(), result.status)
             write = functools.partial(_write_login, context(), email, event)
-            if said.status < 400:
+            if result.status < 400:
                 await write()
             else:
                 await context().part(Afterwards).leave("audit entry: login", write)
-        return said.pass_on()
+        return result.pass_on()
 
     return recorded
 
@@ -262,7 +266,7 @@ async def _write_login(ctx: Context, email: str, event: AuditEvent) -> None:
     try:
         user_id = await snapshots.user_with_email(ctx, email)
         if user_id is not None:
-            who = replace(event.origin, user_id=user_id)
-            await request_events.record_event(ctx, replace(event, origin=who, resource_id=user_id))
+            actor = replace(event.origin, user_id=user_id)
+            await request_events.record_event(ctx, replace(event, origin=actor, resource_id=user_id))
     except Exception as error:
         ctx.log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)

@@ -1,8 +1,8 @@
-"""Who asks, for blueprints: a view finds the caller by `caller()` and `subject()`.
+"""Authentication for blueprints: a view gets the caller by `caller()` and `subject()`.
 
 `@route(…, scope=…)` (route.py) puts `authenticated` around every view that is not declared PUBLIC. The fast path
-(fast_path.py) asks the same services without Quart: what changes here changes there. The CSRF check lives here because
-it depends on how the caller authenticated: only requests that rely on a cookie can be forged by another site.
+(fast_path.py) calls the same services without Quart: changes here must be repeated there. The CSRF check is here
+because it depends on the kind of authentication: only requests that rely on a cookie can be forged by another site.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ _SAFE = {"GET", "HEAD", "OPTIONS", "TRACE"}
 
 
 def context() -> Context:
-    """The server's context."""
+    """Return the server's context."""
     return cast("Context", current_app.config["CODER_CONTEXT"])
 
 
 def credentials() -> Credentials:
-    """What the current request (or WebSocket) shows."""
-    here = websocket if has_websocket_context() else request
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in here.scope["headers"]}
-    return Credentials.of(headers, read_arguments(here.query_string), remote_ip())
+    """Return the credentials of the current request (or WebSocket)."""
+    current = websocket if has_websocket_context() else request
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in current.scope["headers"]}
+    return Credentials.of(headers, read_arguments(current.query_string), remote_ip())
 
 
 def remote_ip() -> str:
-    """The client's address; a trusted proxy's header was applied by the listener."""
-    here = websocket if has_websocket_context() else request
-    return here.headers.get("Remote-Addr", "") or ""
+    """Return the client's address; the listener applied a trusted proxy's header."""
+    current = websocket if has_websocket_context() else request
+    return current.headers.get("Remote-Addr", "") or ""
 
 
 def user_agent() -> str:
-    """What the client says it is."""
-    here = websocket if has_websocket_context() else request
-    return here.headers.get("User-Agent", "") or ""
+    """Return the client's User-Agent."""
+    current = websocket if has_websocket_context() else request
+    return current.headers.get("User-Agent", "") or ""
 
 
 def known_as(account: str) -> None:
-    """For those who prove themselves by something else than a key of a person: what their bodies count for."""
+    """Set the account for the bytes of callers that authenticate without a user's key."""
     g.account = account
 
 
 def account() -> str:
-    """Whom the bytes of this request count for; empty as long as nobody has proved anything."""
+    """Return the account that this request's bytes count for; empty until it is authenticated."""
     if "caller" in g:
         return str(g.caller.subject.user_id)
     named: str = g.get("account", "")
@@ -76,15 +76,15 @@ def account() -> str:
 
 
 def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Lets only requests with a valid token through."""
+    """Let only requests with a valid token through."""
 
     @functools.wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        shown = credentials()
-        if shown.from_cookie and not has_websocket_context():
+        token = credentials()
+        if token.from_cookie and not has_websocket_context():
             check_csrf()
         try:
-            g.caller = await authentication.authenticate(context(), shown)
+            g.caller = await authentication.authenticate(context(), token)
         except Unauthenticated as error:
             await count_request(None)
             error.headers = (*error.headers, ("WWW-Authenticate", challenge(context())))
@@ -99,8 +99,7 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
 
 async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
-    """Runs the view of a WebSocket until it is over, or until the caller's key is good no longer, or gives other
-    rights."""
+    """Run the view of a WebSocket until it ends, or until the caller's key is revoked or its rights change."""
     sessions: SessionRegistry = context().part(SessionRegistry)
     with sessions.opened(who, by_rights=True) as opened:
         await sessions.confirm(opened)
@@ -112,26 +111,27 @@ async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
 
 
 async def count_request(who: Caller | str | None) -> None:
-    """Raises RateLimited; otherwise the frame adds the headers that say how much is left, and settles the loan.
+    """Count the request. Raises RateLimited; otherwise the middleware adds the headers with the remaining number, and
+    settles the reservation.
 
     `who`: see `key_of`.
     """
-    here = websocket if has_websocket_context() else request
+    current = websocket if has_websocket_context() else request
     limits: RateLimits = context().part(RateLimits)
-    route = here.url_rule.rule if here.url_rule is not None else ""
+    route = current.url_rule.rule if current.url_rule is not None else ""
     known: dict[tuple[str, str], tuple[Budget, ...]] = current_app.config["CODER_BUDGETS"]
-    budgets = known[route, here.endpoint or ""] if route else _budgets_of_no_route(here.path)
+    budgets = known[route, current.endpoint or ""] if route else _budgets_of_no_route(current.path)
     if any(limits.limit_of(budget) for budget in budgets):
-        key = key_of(who, remote_ip(), here.headers.get(BYPASS_HEADER) == "true")
-        counted = await limits.enter(key, here.path, budgets, route=route, address=remote_ip())
-        scope = cast("dict[str, object]", here.scope)
+        key = key_of(who, remote_ip(), current.headers.get(BYPASS_HEADER) == "true")
+        counted = await limits.enter(key, current.path, budgets, route=route, address=remote_ip())
+        scope = cast("dict[str, object]", current.scope)
         if earlier := cast("Counted | None", scope.get("coder_counted")):
             counted.lent += earlier.lent
         scope["coder_counted"] = counted
 
 
 def let_in() -> None:
-    """What the request shows is right: whoever waits long for his answer is not counted among those who guess."""
+    """Mark the request's credentials as valid: a slow response must not count as a wrong guess."""
     counted = cast("dict[str, Counted]", request.scope).get("coder_counted")
     if counted is not None:
         counted.settle(200)
@@ -142,21 +142,21 @@ def _budgets_of_no_route(path: str) -> tuple[Budget, ...]:
 
 
 async def count_public_request() -> None:
-    """Before views that do not authenticate: they are limited by address, where a session may be shown by its user."""
-    here = websocket if has_websocket_context() else request
-    view = current_app.view_functions.get(here.endpoint or "")
+    """Count a request of a view without authentication: by address, or by the user of a session if it has one."""
+    current = websocket if has_websocket_context() else request
+    view = current_app.view_functions.get(current.endpoint or "")
     if getattr(view, "counts_itself", False):
         return
-    said = route_of(view)
-    # Elsewhere only who wants to be counted by nobody has to say who it is.
-    asks = here.headers.get(BYPASS_HEADER) == "true" or (
-        said is not None and (said.asks_itself or said.scope is Unscoped.OPTIONAL)
+    declaration = route_of(view)
+    # For other requests the session is needed only to bypass the limit.
+    asks = current.headers.get(BYPASS_HEADER) == "true" or (
+        declaration is not None and (declaration.asks_itself or declaration.scope is Unscoped.OPTIONAL)
     )
     await count_request(await optional_caller() if asks else None)
 
 
 async def optional_caller() -> Caller | None:
-    """The caller of a public view, if there is a valid one."""
+    """Return the caller of a public view, if authenticated."""
     try:
         return await authentication.authenticate(context(), credentials())
     except Unauthenticated:
@@ -164,12 +164,12 @@ async def optional_caller() -> Caller | None:
 
 
 def current_caller() -> Caller | None:
-    """The caller of this request; None where agents or nobody in particular asks."""
+    """Return the caller of this request; None for agents and anonymous requests."""
     return cast("Caller | None", g.get("caller"))
 
 
 def caller() -> Caller:
-    """The authenticated caller of this request."""
+    """Return the authenticated caller of this request."""
     return cast(Caller, g.caller)
 
 
@@ -178,16 +178,16 @@ def subject() -> Subject:
 
 
 class CsrfMismatch(Refusal):
-    """Answered as plain text, as upstream's middleware does."""
+    """CSRF refusal as plain text, like upstream's middleware."""
 
     kind = "csrf"
 
 
 def check_csrf() -> None:
-    """Raises CsrfMismatch when a cookie-authenticated change carries no matching token."""
+    """Raise CsrfMismatch when a cookie-authenticated change carries no matching token."""
     if request.method in _SAFE:
         return
-    # Another site can make the browser send the cookie, but does not know what is in it.
+    # Another site can make the browser send the cookie, but cannot read it.
     token = credentials().token.encode()
     for shown in (request.headers.get("Coder-Session-Token", ""), request.args.get("coder_session_token", "")):
         if hmac.compare_digest(shown.encode(), token):
@@ -203,25 +203,25 @@ def check_csrf() -> None:
 
 
 def check_origin() -> None:
-    """Raises CsrfMismatch for a change that a browser says a page near the dashboard asks for.
+    """Raise CsrfMismatch for a change that a page near the dashboard sent, according to the browser.
 
     Applications of workspaces may be served below the dashboard's own domain. To a browser that is the same site: its
-    pages' requests carry the session's cookie, and a page there can set the other cookie to what it likes. So may one
-    that hides whose it is, where the browser does not say that it is ours. Pages farther away can do neither; the
-    token tells them apart, as upstream does.
+    pages' requests carry the session's cookie, and a page there can set the other cookie freely. The same holds for a
+    page that hides its origin, unless the browser reports it as ours. Pages of other sites can do neither; the token
+    detects them, as in upstream.
     """
     named = {name: request.headers.get(name, "") for name in ("origin", "host", "sec-fetch-site")}
     if near_origin(named, context().access_url):
         raise CsrfMismatch(
-            "The request comes from a page below or beside the dashboard's own domain, or from one that hides its "
-            "origin (CSRF). Use the dashboard itself; behind a reverse proxy, set the access URL to the address "
-            "people open."
+            "The request comes from a page on a neighbouring domain of the dashboard, or from one that "
+            "hides its origin (CSRF). Use the dashboard itself; behind a reverse proxy, set the access URL to the "
+            "address users open."
         )
 
 
 def challenge(ctx: Context) -> str:
-    """What a refused caller is asked for."""
-    # Upstream says "expired" whatever was wrong; clients look at the body.
+    """Return the challenge for a refused caller."""
+    # Upstream says "expired" for every fault; clients check the body.
     return (
         'Bearer realm="coder", error="invalid_token", error_description="The access token has expired", '
         f'resource_metadata="{ctx.access_url}/.well-known/oauth-protected-resource"'

@@ -1,7 +1,7 @@
-"""How much of a request's body is held and taken apart: bytes for everybody together, elements and depth of JSON.
+"""Bounds on request bodies in memory: bytes over all requests, elements and depth of JSON.
 
-Looked at before anything is made of the bytes: an object costs a hundred times what its two characters do. What one
-route may be sent is its declaration's (`declarations.py`); reading is `json.py`.
+Checked before the bytes are decoded: an object costs a hundred times its two characters. A route's declaration limits
+its body (`declarations.py`); `json.py` reads it.
 """
 
 from __future__ import annotations
@@ -21,38 +21,40 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 STRANGERS = ""
-"Stands for everybody who has not said who they are: they share one budget."
+"""Account of all callers without authentication: they share one budget."""
 STRANGERS_BYTES = 16 << 20
-"A quarter of a thousand bodies as large as strangers may send; ordinary sign-ins are a hundred bytes."
+"""A quarter of a thousand bodies of the largest unauthenticated size; ordinary sign-ins are a hundred bytes."""
 ADDRESS_BYTES = 1 << 20
-"What one address may take of it: sixteen must be filled before others are refused. Sixteen of the largest at once."
+"""Share of it for one address: sixteen addresses must use theirs before others are refused. Sixteen of the largest
+bodies concurrently."""
 PERSON_BYTES = 256 << 20
-"Two uploads of the largest size at once, which lie in files."
+"""Two uploads of the largest size concurrently, which are in files."""
 PERSON_HELD_BYTES = 16 << 20
-"""What bodies of one person (or proxy, or all agents of one person) hold in memory until they have been read and taken
-apart; more of them wait their turn."""
+"""Memory for bodies of one user (or proxy, or all agents of one user) until they have been read and decoded; further
+ones wait."""
 SMALL = 64 << 10
-"""Bytes of a body that waits for no large one: those have as much again for themselves, or a state of a build on a slow
-line would hold up every page of its sender."""
+"""Bytes of a body that waits for no large one: small ones have the same amount for themselves, or a build's state on a
+slow line would block every page of its sender."""
 MAX_ELEMENTS = 100_000
-"Commas and opening brackets of a body. A megabyte of log lines has half of that."
+"""Commas and opening brackets of a body. A megabyte of log lines has half of that."""
 MAX_DEPTH = 200
-"Far below where recursion ends; what people nest is ten deep."
+"""Far below the recursion limit; real documents are nested about ten deep."""
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 
 
 class BodyBudget:
-    """Bytes of bodies that are being received, by who sends them; a part of the server's context."""
+    """Bytes of bodies that are being received, by sender; a part of the server's context."""
 
     def __init__(self, ctx: Context | None = None) -> None:
         self.held: dict[str, int] = {}
         self._waiting: dict[str, _Queue] = {}
-        "By account, who has to wait: of one only the first looks, and nobody for what others give back."
+        """Waiting requests by account: only the first of an account checks for room, and is woken by its own account
+        only."""
 
     @contextlib.contextmanager
     def sender(self, who: str, address: str = "") -> Iterator[BodyShare]:
-        """What one request holds, given back at the end of the block; `address`: where a stranger asks from."""
+        """Hold one request's share, returned at the end of the block; `address`: of an unauthenticated caller."""
         limits = (
             {who: PERSON_BYTES} if who else {STRANGERS: STRANGERS_BYTES, f"from {network_of(address)}": ADDRESS_BYTES}
         )
@@ -69,16 +71,16 @@ class BodyBudget:
 
     @contextlib.asynccontextmanager
     async def turn(self, who: str, count: int, patience: float) -> AsyncIterator[None]:
-        """Room in memory for a body of at most `count` bytes of a person, until the end of the block.
+        """Reserve memory for a body of at most `count` bytes of a user, until the end of the block.
 
-        It is asked for as a whole and before any byte is read: two halves of bodies never wait for each other, and a
-        sender that waits is held up by its own socket. Raises RateLimited after `patience` seconds.
+        The reservation is atomic and precedes any byte: two half-read bodies never wait for each other, and a waiting
+        sender is held up by its own socket. Raises RateLimited after `patience` seconds.
         """
         account = f"small ones of {who}" if count <= SMALL else f"memory of {who}"
         if account in self._waiting or not self._has_room(account, count):
-            with trio.move_on_after(patience) as waited:
+            with trio.move_on_after(patience) as scope:
                 await self._wait_room(account, count)
-            if waited.cancelled_caught:
+            if scope.cancelled_caught:
                 raise _too_much()
         with self._share({account: max(PERSON_HELD_BYTES, count)}) as share:
             share.take(count)
@@ -88,7 +90,7 @@ class BodyBudget:
         queue = self._waiting.setdefault(account, _Queue())
         queue.length += 1
         try:
-            async with queue.turn:  # in the order they came: a large body is not overtaken for ever by small ones
+            async with queue.turn:  # in order of arrival: small bodies must not overtake a large one forever
                 while not self._has_room(account, count):
                     queue.given_back = trio.Event()
                     await queue.given_back.wait()
@@ -98,7 +100,7 @@ class BodyBudget:
                 del self._waiting[account]
 
     def _has_room(self, account: str, count: int) -> bool:
-        # What is larger than everything there is has its turn alone.
+        # A body larger than the whole budget has its turn alone.
         held = self.held.get(account, 0)
         return not held or held + count <= PERSON_HELD_BYTES
 
@@ -114,20 +116,20 @@ class _Queue:
 
     turn: trio.Lock = field(default_factory=trio.Lock)
     given_back: trio.Event = field(default_factory=trio.Event)
-    "Set for the first of them."
+    """Set for the first of them."""
     length: int = 0
 
 
 @dataclass(slots=True)
 class BodyShare:
-    """One request's part of the budget: of each of the accounts it counts for."""
+    """One request's share of the budget, in each of its accounts."""
 
     budget: BodyBudget
     limits: dict[str, int]
     size: int = 0
 
     def take(self, count: int) -> None:
-        """`count` bytes more. Raises RateLimited when requests of the same account together hold too much."""
+        """Take `count` more bytes. Raises RateLimited when requests of the same account together hold too much."""
         held = {account: self.budget.held.get(account, 0) + count for account in self.limits}
         if any(held[account] > limit for account, limit in self.limits.items()):
             raise _too_much()
@@ -147,19 +149,19 @@ class BodyShare:
 
 def _too_much() -> RateLimited:
     return RateLimited(
-        "Too much is being sent at once.",
+        "Too much data is being sent concurrently.",
         "Other requests of yours are still being received; wait until they have ended and try again.",
     )
 
 
 def check_json(raw: bytes) -> None:
-    """Counts, without making anything. Raises TooLarge for more elements or depth than anybody means."""
+    """Count elements and depth without decoding. Raises TooLarge above the bounds."""
     opened = raw.count(b"[") + raw.count(b"{")
     if opened <= MAX_DEPTH and opened + raw.count(b",") <= MAX_ELEMENTS:
         return
     elements = depth = 0
-    for found in _TOKEN.finditer(raw):
-        first = raw[found.start()]
+    for item in _TOKEN.finditer(raw):
+        first = raw[item.start()]
         if first in b"[{":
             depth += 1
             elements += 1

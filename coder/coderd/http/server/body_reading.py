@@ -1,8 +1,7 @@
-"""The bytes of a request's body: how many may come, how slowly, and whose budget they count for meanwhile.
+"""Bytes of a request's body: maximum size, minimum speed, and the budget they count for.
 
-`limit=` of a route's declaration (1 MiB usually, 64 KiB before anybody signed in: `declarations.py`) is enforced in
-`_receive`. Does not live here: what everybody's bodies may take together (`body_bounds.py`), and what is made of the
-bytes (`json.py`).
+`_receive` enforces `limit=` of a route's declaration (usually 1 MiB, 64 KiB without authentication: `declarations.py`).
+Does not live here: the total over all bodies (`body_bounds.py`), and decoding (`json.py`).
 """
 
 from __future__ import annotations
@@ -21,32 +20,32 @@ from coder.coderd.http.server.auth import account, context, remote_ip
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, BodyShare
 
 BODY_PATIENCE = 30.0
-"Seconds a body may take besides what its bytes buy; as long as common reverse proxies wait."
+"""Seconds a body may take besides the time for its bytes; the same as common reverse proxies."""
 BODY_SLOWEST = 4096.0
-"Bytes a second below which a sender is not waited for."
+"""Minimum bytes per second of a sender."""
 
 BODY_LONGEST = 3600.0
-"Seconds a body may take in the end, whatever it is: an upload of the largest size at 28 KiB a second."
+"""Maximum seconds for any body: an upload of the largest size at 28 KiB a second."""
 
 _WRITE_SIZE = 1 << 20
-"Bytes of an upload that go to its file at once: a thread costs more than a few."
+"""Bytes of an upload written to its file per call: a thread costs more than a few bytes."""
 
 
 async def read_bytes(limit: int) -> bytes:
-    """`received` for callers that hold the body no longer than they read it."""
+    """Return the body of `received`, for callers that release it after reading."""
     async with received(limit) as raw:
         return raw
 
 
 class Holds(Protocol):
-    """What the bytes of a body count for."""
+    """Budget that the bytes of a body count for."""
 
     def take(self, count: int) -> None:
-        """`count` bytes more; a refusal ends the request."""
+        """Take `count` more bytes; a refusal ends the request."""
 
 
 async def read_for(holder: Holds, limit: int) -> bytes:
-    """As `read_bytes`, for those who count the bytes themselves: they are not their sender's."""
+    """Read like `read_bytes`, for callers that count the bytes themselves instead of the sender."""
     pieces: list[bytes] = []
 
     async def keep(piece: bytes) -> None:
@@ -58,9 +57,10 @@ async def read_for(holder: Holds, limit: int) -> bytes:
 
 @contextlib.asynccontextmanager
 async def received(limit: int) -> AsyncIterator[bytes]:
-    """The whole body, at most `limit` bytes, which counts for its sender until the end of the block.
+    """Receive the whole body, at most `limit` bytes, which counts for its sender until the end of the block.
 
-    Raises TooLarge as soon as more has come, TooSlow when it trickles, RateLimited when too much comes at once.
+    Raises TooLarge as soon as it exceeds the limit, TooSlow when it trickles, RateLimited when too much arrives
+    concurrently.
     """
     pieces: list[bytes] = []
 
@@ -68,10 +68,10 @@ async def received(limit: int) -> AsyncIterator[bytes]:
         pieces.append(piece)
 
     async with AsyncExitStack() as held:
-        who = account()
-        if who != STRANGERS:
+        account_name = account()
+        if account_name != STRANGERS:
             size = min(request.content_length if request.content_length is not None else limit, limit)
-            await held.enter_async_context(context().part(BodyBudget).turn(who, size, BODY_PATIENCE))
+            await held.enter_async_context(context().part(BodyBudget).turn(account_name, size, BODY_PATIENCE))
         await _receive(limit, held.enter_context(_share()), keep)
         raw = b"".join(pieces)
         pieces.clear()
@@ -80,8 +80,8 @@ async def received(limit: int) -> AsyncIterator[bytes]:
 
 @contextlib.asynccontextmanager
 async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
-    """The same in a file without a name, at its beginning: for what is meant to be large, and would be memory of
-    everybody's for as long as a slow line takes."""
+    """Receive the same into an unnamed file, at its beginning: for large bodies, which would occupy shared memory for
+    as long as a slow line takes."""
     with tempfile.TemporaryFile(prefix="coder-upload-") as file, _share() as share:
         gathered = bytearray()
 
@@ -110,7 +110,7 @@ async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[N
             if size > limit:
                 raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
             await keep(piece)
-            # Every byte buys time, so that a slow line is served and one byte now and then is not.
+            # Every byte extends the deadline, so that a slow line is served and a trickle is not.
             scope.deadline = min(scope.deadline + len(piece) / BODY_SLOWEST, last)
         return
     raise TooSlow("Request body came too slowly.", f"{size} bytes had come; send it faster or in smaller requests.")

@@ -1,9 +1,8 @@
 """The few GETs that make up most of the traffic, answered without Quart.
 
-Quart costs more than the answer on these routes (figures: docs/decisions/fast-path.md). What is the same as there: the
-frame around, authentication, rate limits, the table of errors, and the functions that answer, which the blueprints
-call, too. What is left out: routing, contexts, request and response objects. GETs need no CSRF check, and none of these
-is audited.
+Quart costs more than the response on these routes (figures: docs/decisions/fast-path.md). Shared with it: the
+middleware, authentication, rate limits, the table of errors, and the functions that respond, which the blueprints call,
+too. Left out: routing, contexts, request and response objects. GETs need no CSRF check, and none of these is audited.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ _VIEWS = {
     "/api/v2/workspaces": workspaces.get_workspaces,
     "/api/v2/templates": templates.get_templates,
 }
-"""The views these stand for: what they declare counts here, too."""
+"""Views that these replace: their declarations apply here, too."""
 _SCOPES = {path: named(declaration_of(view).scope) for path, view in _VIEWS.items()}
 _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
-"""What metrics and traces call a path that is no route of its own."""
+"""Route name in metrics and traces for a path that is no route of its own."""
 FAST_PATHS.update(path.encode() for path in ROUTES)
 
 _JSON = (b"content-type", b"application/json; charset=utf-8")
@@ -55,7 +54,7 @@ _BYPASS = BYPASS_HEADER.lower()
 
 
 class FastPath:
-    """An ASGI application in front of another one."""
+    """ASGI application in front of another one."""
 
     def __init__(self, app: Any, ctx: Context) -> None:
         self._app = app
@@ -79,8 +78,8 @@ class FastPath:
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _answer(self, answer: Answer, scope: Message) -> Any:
-        # As `authenticated` and `count_request` of auth.py. No CSRF: only GETs. The listener put a trusted proxy's word
-        # into `client` as it did into the Remote-Addr header there.
+        # Same as `authenticated` and `count_request` of auth.py. No CSRF: only GETs. The listener put a trusted proxy's
+        # address into `client` as well as into the Remote-Addr header there.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         arguments = read_arguments(scope["query_string"])
         client = scope.get("client")

@@ -1,7 +1,7 @@
-"""JSON in and out of blueprints, with Go's rules for what a body may leave out.
+"""JSON in and out of blueprints, with Go's rules for absent fields.
 
-A missing or null field reads as its type's zero value (upstream's decoder does), then `required` fields must not be
-zero; several failures are answered together as validations.
+A missing or null field reads as its type's zero value (as in upstream's decoder), then `required` fields must not be
+zero; several failures are reported together as validations.
 """
 
 from __future__ import annotations
@@ -40,36 +40,38 @@ Decoded = TypeVar("Decoded")
 
 _INT64 = 1 << 63
 _AT_ONCE = 32 << 10
-"Bytes of a body that are taken apart on the event loop: about a millisecond."
+"""Bytes of a body that are decoded on the event loop: about a millisecond."""
 _MISSING = object()
 
 
 async def read_body(kind: type[T]) -> T:
-    """The request's JSON object as `kind`, which is what the route declares.
+    """Return the request's JSON object as `kind`, which the route declares.
 
     Raises Invalid (not JSON, wrong type), InvalidFields (a required field is empty) or TooLarge.
     """
-    said = declared()
-    if said.body is not kind:
-        raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
-    async with received(said.limit) as raw:
+    declaration = declared()
+    if declaration.body is not kind:
+        raise TypeError(f"{declaration.view.__name__} reads {kind.__name__} and declares {declaration.body}")
+    async with received(declaration.limit) as raw:
         try:
-            body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
+            body = await decoded(
+                raw, lambda text: parse_body(text, kind, declaration.required, allow_empty=declaration.allow_empty)
+            )
         except Invalid:
             await require_path_objects()
             raise
-    g.sent = body  # the audit log asks afterwards what was meant
+    g.sent = body  # the audit log reads it afterwards
     return body
 
 
 async def read_document() -> Any:
-    """Any JSON, as the route's limit allows. Raises ValueError, TooLarge."""
+    """Return any JSON within the route's limit. Raises ValueError, TooLarge."""
     async with received(declared().limit) as raw:
         return await decoded(raw, json.loads)
 
 
 async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
-    """What `decode` makes of somebody's JSON, counted first. Raises TooLarge, and what `decode` raises."""
+    """Run `decode` on untrusted JSON after counting it. Raises TooLarge, and the errors of `decode`."""
     if len(raw) <= _AT_ONCE:
         check_json(raw)
         return decode(raw)
@@ -81,31 +83,31 @@ async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
         except (Refusal, ValueError) as refusal:
             return None, _without_frames(refusal)
 
-    # A large body takes longer than others should wait; a thread costs more than a small one.
+    # Decoding a large body would block other requests; for a small one a thread costs more.
     value, refusal = await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
     if refusal is None:
         return cast("Decoded", value)
     try:
         raise refusal
     finally:
-        del refusal  # or this frame, which its traceback holds, would hold it
+        del refusal  # otherwise this frame, which its traceback holds, would hold it
 
 
 def _without_frames(refusal: Exception) -> Exception:
-    """What trio carries out of a thread is held by the frames of its own traceback, and so is the body they read:
-    megabytes that only the next collection of cycles would find. A refusal says what it has to without them."""
-    for one in causes(refusal, with_context=True):
-        one.__traceback__ = None
+    """Return the refusal without its frames. Trio carries an exception out of a thread with its traceback, whose frames
+    hold the body: megabytes that only the next collection of cycles would free."""
+    for caus in causes(refusal, with_context=True):
+        caus.__traceback__ = None
     return refusal
 
 
 @functools.cache
 def _parsers() -> trio.CapacityLimiter:
-    return trio.CapacityLimiter(1)  # a second one would only share the interpreter with the first, and double the most
+    return trio.CapacityLimiter(1)  # a second one would only share the interpreter with the first, and double the peak
 
 
 def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow_empty: bool = False) -> T:
-    """`read_body` without the request; see there."""
+    """Parse a body like `read_body`, without the request."""
     if not raw.strip() and allow_empty:
         raw = b"{}"
     document = _decode(raw)
@@ -127,8 +129,8 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
 
 
 def _check_times(value: object, sent: object) -> None:
-    """Every time is one as Go reads it: with its zone, and one in UTC, too. The decoder takes more, which can be
-    compared with no clock, or stored in no database. Raises Invalid."""
+    """Check that Go could read every time: with its zone, and representable in UTC. The decoder accepts more, including
+    times that cannot be compared or stored. Raises Invalid."""
     if isinstance(value, datetime):
         text = sent if isinstance(sent, str) else value.isoformat()
         if parse_rfc3339(text) is None:
@@ -138,30 +140,30 @@ def _check_times(value: object, sent: object) -> None:
             if info.encode_name in sent:
                 _check_times(getattr(value, info.name), sent[info.encode_name])
     elif isinstance(value, list) and isinstance(sent, list):
-        for one, other in zip(value, sent, strict=True):
-            _check_times(one, other)
+        for item, other in zip(value, sent, strict=True):
+            _check_times(item, other)
     elif isinstance(value, dict) and isinstance(sent, dict):
-        for key, one in value.items():
-            _check_times(one, sent.get(key))  # None for an id in another spelling
+        for key, item in value.items():
+            _check_times(item, sent.get(key))  # None for an id in another spelling
 
 
 @functools.cache
 def _holds_times(kind: type[msgspec.Struct]) -> bool:
-    """Whether any part of a body may be a time: most have none, and are not looked through."""
+    """Return whether any part of a body may be a time: most have none, and are not traversed."""
     seen: set[type] = set()
     waiting: list[msgspec.inspect.Type] = [msgspec.inspect.type_info(kind)]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, msgspec.inspect.DateTimeType):
+        result = waiting.pop()
+        if isinstance(result, msgspec.inspect.DateTimeType):
             return True
-        if isinstance(found, msgspec.inspect.StructType):
-            if found.cls not in seen:
-                seen.add(found.cls)
-                waiting += [part.type for part in found.fields]
+        if isinstance(result, msgspec.inspect.StructType):
+            if result.cls not in seen:
+                seen.add(result.cls)
+                waiting += [part.type for part in result.fields]
         else:
-            waiting += getattr(found, "types", ())
+            waiting += getattr(result, "types", ())
             waiting += [
-                part for name in ("item_type", "value_type") if (part := getattr(found, name, None)) is not None
+                part for name in ("item_type", "value_type") if (part := getattr(result, name, None)) is not None
             ]
     return False
 
@@ -169,22 +171,23 @@ def _holds_times(kind: type[msgspec.Struct]) -> bool:
 _FAULT = re.compile(r"Invalid (UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")
 
 
-def _explain_type(said: str, document: Any) -> str:
-    """In Go's words where clients see what was wrong with a text: an id, a time. Else as the decoder says it."""
-    fault = _FAULT.fullmatch(said)
+def _explain_type(declaration: str, document: Any) -> str:
+    """Return Go's words for an invalid text that clients can see (an id, a time), else the decoder's message."""
+    fault = _FAULT.fullmatch(declaration)
     if fault is None:
-        return said
+        return declaration
     value = document
     for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", fault[2]):
         value = value[int(number)] if number else value[name]
     if fault[1] != "UUID":
         return explain_time(str(value))
-    found = parse_uuid(str(value))
-    return found.reason if isinstance(found, NotUuid) else said
+    uuid = parse_uuid(str(value))
+    return uuid.reason if isinstance(uuid, NotUuid) else declaration
 
 
 def check_new(body: msgspec.Struct, required: Sequence[str] = ()) -> None:
-    """By the table of field rules; changes are judged by services, which know what there is. Raises InvalidFields."""
+    """Check a new object by the table of field rules; services check changes, since they know the current state. Raises
+    InvalidFields."""
     if type(body) in NEW:
         check_request(body)
     missing = [name for name in required if _is_zero(getattr(body, name))]
@@ -206,7 +209,7 @@ def _decode(raw: bytes) -> Any:
 
 
 def _decode_as_go(raw: bytes) -> Any:
-    """The first value; whatever follows is not looked at, and what is no text becomes U+FFFD. Raises ValueError."""
+    """Decode the first value; the rest is ignored, and invalid text becomes U+FFFD. Raises ValueError."""
     text = raw.decode("utf-8", "replace").lstrip()
     value, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text)
     try:
@@ -221,12 +224,12 @@ def _refuse_constant(name: str) -> Any:
 
 
 def required_detail(value: str = "") -> str:
-    """Upstream's sentence for an empty required field."""
+    """Return upstream's text for an empty required field."""
     return f'Validation failed for tag "required" with value: "{value}"'
 
 
 def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """`document` with every absent or null field of `kind` that may not be so set to its zero value."""
+    """Return `document` with every absent or null field of `kind` that must have a value set to its zero value."""
     fields = _fields(kind)  # type: ignore[arg-type]
     lowered: dict[str, str] | None = None
     filled: dict[str, Any] = {}
@@ -234,7 +237,9 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
         value = document.get(name, _MISSING)
         if value is _MISSING:
             # Go matches keys without regard to case when the exact key is absent.
-            lowered = lowered if lowered is not None else _other_spellings(document, {one[0].lower() for one in fields})
+            lowered = (
+                lowered if lowered is not None else _other_spellings(document, {field[0].lower() for field in fields})
+            )
             value = document.get(lowered.get(name.lower(), name), _MISSING)
         if value is not _MISSING:
             filled[name] = value
@@ -253,14 +258,14 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     return filled
 
 
-def _other_spellings(document: dict[str, Any], wanted: Set[str]) -> dict[str, str]:
-    """Lower case -> as it was sent, of the keys that are wanted: what else somebody sends costs nothing more."""
-    return {lower: key for key in document if (lower := key.lower()) in wanted}
+def _other_spellings(document: dict[str, Any], names: Set[str]) -> dict[str, str]:
+    """Return lower case -> original spelling of the keys in `wanted`: other keys cost nothing."""
+    return {lower: key for key in document if (lower := key.lower()) in names}
 
 
 @functools.cache
 def _fields(kind: type[Any]) -> tuple[tuple[str, Any, type[Any] | None, bool], ...]:
-    """(wire name, zero value or _MISSING when the field has its own default, nested struct, nullable)."""
+    """Return (wire name, zero value or _MISSING when the field has its own default, nested struct, nullable)."""
     hints = typing.get_type_hints(kind)
     result = []
     for info in msgspec.structs.fields(kind):
@@ -317,16 +322,16 @@ def _is_zero(value: Any) -> bool:
 
 
 def reply(value: Any, status: int = 200) -> Response:
-    """A JSON answer. `value` is a struct of `coder.api`, or anything msgspec encodes."""
+    """Return a JSON response. `value` is a struct of `coder.api`, or anything msgspec encodes."""
     return Response(codec.encode(value), status, content_type="application/json; charset=utf-8")
 
 
 def message(text: str, status: int = 200) -> Response:
-    """`{"message": text}`."""
+    """Return `{"message": text}`."""
     return reply({"message": text}, status)
 
 
 def no_content() -> Response:
     response = Response(b"", 204)
-    del response.headers["Content-Type"]  # of nothing
+    del response.headers["Content-Type"]  # no content
     return response

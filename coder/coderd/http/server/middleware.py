@@ -1,4 +1,4 @@
-"""Around the application: what every answer carries, the request log, the client's address.
+"""Middleware around the application: common headers, the request log, the client's address.
 
 Plain ASGI, because Quart's hooks cost a good part of a small request. Headers: request id, build version, nosniff,
 Vary, and the CSRF cookie for browsers.
@@ -40,7 +40,7 @@ _CONSTANT = (
 _VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
 _ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
 _ANY_HOST = ("/healthz", "/derp", "/latency-check", "/api/v2/replicas")
-"What load balancers, relays and other replicas ask under whatever address they know."
+"""Paths that load balancers, relays and other replicas request under any host name."""
 _QUIET = ("/healthz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
 
 Message = dict[str, Any]
@@ -48,14 +48,14 @@ Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 
 
-@cache  # there are as many as the server has routes
+@cache  # bounded by the server's number of routes
 def shown_route(route: str) -> str:
-    """A route as upstream's router writes it: `/users/{user}`."""
+    """Return a route in the form of upstream's router: `/users/{user}`."""
     return _ROUTE_ARGUMENT.sub(r"{\1}", route)
 
 
 def response_headers() -> list[tuple[str, str]]:
-    """The constant headers with a fresh request id, for endpoints that answer without this frame."""
+    """Return the constant headers with a fresh request id, for endpoints that respond without this middleware."""
     return [
         *((name.decode(), value.decode()) for name, value in _CONSTANT),
         ("x-coder-request-id", str(uuid4())),
@@ -63,7 +63,7 @@ def response_headers() -> list[tuple[str, str]]:
 
 
 class Middleware:
-    """The ASGI application the listener serves."""
+    """ASGI application that the listener serves."""
 
     def __init__(self, app: Any, ctx: Context) -> None:
         self.app = FastPath(app, ctx)
@@ -76,7 +76,7 @@ class Middleware:
         self._metrics: Metrics = ctx.part(Metrics)
         self._metrics.at_scrape.append(self._show_open)
         self._open: dict[str, Message] = {}
-        "What is being answered, by request id."
+        """Requests in progress, by request id."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -101,12 +101,12 @@ class Middleware:
         scope["coder_request_id"] = request_id
         headers = scope["headers"]
         fresh = "" if b"csrf_token=" in _header(headers, b"cookie") else _csrf()
-        scope["coder_csrf"] = fresh  # the page itself must know the token its answer sets
+        scope["coder_csrf"] = fresh  # the page itself must know the token that its response sets
         if self.ctx.config.proxy_trusted_origins:
             self._apply_proxy(scope)
         extra = [*_CONSTANT, (b"x-coder-request-id", request_id.encode())]
         if self.ctx.config.dangerous_allow_cors_requests and _header(headers, b"origin"):
-            # Without credentials: a browser then sends no cookie along, whatever the page wants.
+            # Without credentials: a browser then sends no cookie, whatever the page requests.
             extra.append((b"access-control-allow-origin", b"*"))
         status = 0
         self._open[request_id] = scope
@@ -143,7 +143,7 @@ class Middleware:
             self._record(scope, status, time.perf_counter() - started, request_id)
 
     def _is_elsewhere(self, scope: Message) -> bool:
-        """Was the server reached under another host than its access URL's? Probes of machines may do that."""
+        """Return whether the request used another host than the access URL's. Probes of machines may do that."""
         if scope["path"].startswith(_ANY_HOST):
             return False
         host = _header(scope["headers"], b"host").decode("latin-1")
@@ -170,9 +170,9 @@ class Middleware:
 
     def _count(self, scope: Message, status: int, took: float) -> None:
         route = scope.get("coder_route")
-        if route is None or not status:  # who left before there was an answer has no status
+        if route is None or not status:  # a client that disconnected before the response has no status
             return
-        # A route and never a path of one's own becomes a label.
+        # A route becomes a label, never a path from a client.
         path, method = shown_route(route), scope.get("method", "GET")
         self._metrics["coderd_api_requests_processed_total"].add(str(status), method, path)
         if status == UPGRADED:
@@ -181,12 +181,12 @@ class Middleware:
             self._metrics["coderd_api_request_latencies_seconds"].observe(took, method, path)
 
     def _count_probe(self, scope: Message, result: str) -> None:
-        """A ping of a WebSocket was answered, or was not until the next was due."""
+        """Count a ping of a WebSocket as answered, or as unanswered when the next was due."""
         if "coder_route" in scope:
             self._metrics["coderd_api_websocket_probes_total"].add(shown_route(scope["coder_route"]), result)
 
     def _show_open(self, metrics: Metrics) -> None:
-        """What is being answered at this moment, by route."""
+        """Set the metrics of requests in progress, by route."""
         requests: Counter[tuple[str, str]] = Counter()
         sockets: Counter[str] = Counter()
         for scope in self._open.values():
@@ -209,11 +209,11 @@ class Middleware:
 
 
 def _shown_path(scope: Message) -> str:
-    """Percent-encoded as it came, so that no control character gets into the log; and without a secret, whether or not
-    a route took it, however it was encoded."""
-    shown = masked_path(scope["path"])
-    if shown != scope["path"]:
-        return shortened(quote(shown, safe="/*"))
+    """Return the path as received, percent-encoded, so that no control character reaches the log; secrets are masked
+    for any route and encoding."""
+    path = masked_path(scope["path"])
+    if path != scope["path"]:
+        return shortened(quote(path, safe="/*"))
     return shortened(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
 
 
@@ -226,10 +226,10 @@ async def _refuse_parameters(receive: Receive, send: Send, kind: str) -> None:
 
 
 async def _refuse(receive: Receive, send: Send, kind: str, status: int, body: bytes) -> None:
-    """Before anything is made of the request; `kind` is that of the scope."""
+    """Refuse a request before it is parsed; `kind` is that of the scope."""
     if kind == "websocket":
-        # It asks to be let in. While nobody has heard that there is no room for its end, which is told while it is
-        # refused: the connection would wait until the server stops (websocket_bounds.py keeps one message).
+        # Receives the connect event first. Otherwise there is no room for the disconnect event, which is sent during
+        # the refusal: the connection would wait until the server stops (websocket_bounds.py keeps one message).
         await receive()
     start = "websocket.http.response" if kind == "websocket" else "http.response"
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
@@ -247,14 +247,15 @@ async def _redirect(send: Send, access_url: str, scope: Message) -> None:
 
 
 async def _preflight(send: Send, invited: Iterable[tuple[bytes, bytes]] | None = None) -> None:
-    """No other origin is invited, unless the request's headers come along: then all of them are."""
+    """Respond to a preflight: no other origin is allowed, unless the request's headers are passed; then all of them
+    are."""
     names = (b"Origin", b"Access-Control-Request-Method", b"Access-Control-Request-Headers")
     headers = [(b"vary", name) for name in names] + [(b"content-length", b"0")]
     headers += [_CONSTANT[1], (b"x-coder-request-id", str(uuid4()).encode())]
     if invited is not None:
         headers += [(b"access-control-allow-origin", b"*"), (b"access-control-allow-methods", b"*")]
-        wanted = _header(invited, b"access-control-request-headers")
-        headers += [(b"access-control-allow-headers", wanted)] if wanted else []
+        requested_headers = _header(invited, b"access-control-request-headers")
+        headers += [(b"access-control-allow-headers", requested_headers)] if requested_headers else []
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 

@@ -1,8 +1,8 @@
-"""What the path names comes before the body: who asks about something that is not there hears that, whatever else is
-wrong with the request.
+"""Check of the path's objects before the body: a request about a missing object gets that refusal, whatever is wrong
+with its body.
 
-Views find their objects when they have read the body, which costs one query less where all is well; so this is asked
-only where the body is refused.
+Views look up their objects after reading the body, which saves a query for valid requests; so this runs only when the
+body is refused.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _FIND: dict[str, tuple[str, Callable[..., Awaitable[object]]]] = {
     "/api/v2/templateversions/<id:version>": ("version", load_version),
     "/api/v2/workspacebuilds/<id:build>": ("build", load_build),
 }
-"""Beginning of a path -> what it names, and who finds it. Raises NotFound when the caller may not know of it."""
+"""Beginning of a path -> the object it names, and its lookup. Raises NotFound when the caller may not know of it."""
 
 
 async def require_path_objects() -> None:
-    """Raises Invalid (a malformed id), NotFound."""
+    """Require the path's objects. Raises Invalid (a malformed id), NotFound."""
     rule = request.url_rule.rule if request.url_rule is not None else ""
     for beginning, (name, find) in _FIND.items():
         if rule.startswith(beginning):

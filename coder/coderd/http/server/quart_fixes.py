@@ -1,14 +1,15 @@
-"""What Quart-Trio 0.12 gets wrong for a long-lived server, put right by subclasses.
+"""Fixes of Quart-Trio 0.12 for a long-lived server, as subclasses.
 
 Hypercorn's part is in `appproxy/http/hypercorn_fixes.py`.
 
 1. A request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
-2. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
-3. A body is closed only if somebody began to send it: who leaves before that leaves what it reads from open.
+2. Werkzeug compiles two functions for each route at the start, to build URLs that are never used.
+3. A body is closed only after its first byte was sent: a client that disconnects earlier leaves the response's source
+   open.
 4. An empty binary message of a WebSocket arrived as None and broke the handler.
-5. Ten messages of a WebSocket were held for a slow handler; here one is. A stream that only tells drops what it is
-   sent, where the eleventh message hid the end of the connection (`appproxy/http/websocket_bounds.py` has the rest).
-Quart's 60 s limits on bodies and responses are lifted: streams live for hours.
+5. Ten messages of a WebSocket were held for a slow handler; here it is one. A stream that only sends drops received
+   messages, where the eleventh message hid the end of the connection (`appproxy/http/websocket_bounds.py` has the
+   rest). Quart's 60 s limits on bodies and responses are lifted: streams live for hours.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
 from coder.coderd.http.server.declarations import route_of
 
 BODY_HIGH_WATER = 1 << 17
-"Bytes of a request body kept before the socket is left unread: nobody has said yet who counts them."
+"""Bytes of a request body kept before the socket is left unread: no budget counts them yet."""
 
 
 class BoundedBody(TrioBody):
-    """A request body that makes its sender wait (1)."""
+    """Request body with backpressure on its sender (1)."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -51,7 +52,7 @@ class BoundedBody(TrioBody):
         return data
 
     def __await__(self) -> Any:
-        # The whole body is wanted at once: only max_content_length limits it.
+        # The caller reads the whole body: only max_content_length limits it.
         self._whole = True
         self._drained.set()
         return super().__await__()
@@ -61,13 +62,13 @@ class BoundedBody(TrioBody):
             super().append(data)
 
     def discard(self) -> None:
-        """Nobody will read on: what still comes is dropped, or its sender would hold up the response."""
+        """Drop all further bytes: unread ones would hold up the response."""
         self._whole = self._discarding = True
         self._data.clear()
         self._drained.set()
 
     async def room(self) -> None:
-        """Waits until less than the high-water mark is buffered."""
+        """Wait until less than the high-water mark is buffered."""
         while len(self._data) > BODY_HIGH_WATER and not self._whole and self._must_raise is None:
             self._drained = trio.Event()
             await self._drained.wait()
@@ -76,11 +77,11 @@ class BoundedBody(TrioBody):
 class BoundedRequest(TrioRequest):
     body_class = BoundedBody  # type: ignore[assignment]
     at_end: AsyncExitStack
-    "What is closed when the request is over: answered, or given up before its answer was begun (3)."
+    """Resources to close when the request is over: answered, or abandoned before its response began (3)."""
 
 
 def at_end() -> AsyncExitStack:
-    """Of the current request: what a view opens for a body that somebody else will read is pushed here."""
+    """Return the exit stack of the current request, for resources of a response body that is sent later."""
     return cast("BoundedRequest", current_request).at_end
 
 
@@ -107,7 +108,7 @@ class ExactWebsocketConnection(TrioASGIWebsocketConnection):
 
 
 class BoundedHTTPConnection(TrioASGIHTTPConnection):
-    """Feeds a `BoundedBody` no faster than it is read (1); a ready body leaves in one message."""
+    """Feeds a `BoundedBody` no faster than it is read (1); a complete body is sent in one message."""
 
     _request: Any = None
 
@@ -142,10 +143,10 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
 
 
 class MatchedRule(QuartRule):
-    """A route that is only matched. The functions that build its URL are compiled when somebody asks for one.
+    """Route that is only matched. The functions that build its URL are compiled on demand.
 
-    Nobody does; compiling two of them for each of 395 routes was two fifths of the processor time of a server's start
-    (0.19 of 0.50 s).
+    They are never needed; compiling two of them for each of 395 routes was two fifths of the processor time of a
+    server's start (0.19 of 0.50 s).
     """
 
     def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
@@ -166,8 +167,8 @@ class Application(QuartTrio):
     request_class = BoundedRequest
 
     def create_url_adapter(self, request: BaseRequestWebsocket | None) -> MapAdapter | None:
-        """A Host header that is no name (an empty part, one of more than 63 letters) is refused before there is a
-        request whose error could be answered, with 500. Routes know no hosts, and applications were looked for before.
+        """Refuse an invalid Host header (an empty label, or one of more than 63 letters) before there is a request
+        whose error would be a 500. Routes ignore hosts, and applications are matched earlier.
         """
         try:
             return super().create_url_adapter(request)
@@ -180,18 +181,18 @@ class Application(QuartTrio):
             )
 
     async def full_dispatch_request(self, request_context: Any = None) -> Any:
-        """Notes the route for whoever counts requests: the frame around us sees paths only."""
+        """Record the route for the request counters: the middleware sees paths only."""
         if request_context is not None and request_context.request.url_rule is not None:
             request_context.request.scope["coder_route"] = request_context.request.url_rule.rule
         return await super().full_dispatch_request(request_context)
 
     async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
-        """The same for WebSockets."""
+        """Do the same for WebSockets."""
         if websocket_context is not None and websocket_context.websocket.url_rule is not None:
-            here = websocket_context.websocket
-            here.scope["coder_route"] = here.url_rule.rule
-            said = route_of(self.view_functions.get(here.endpoint or ""))
-            here.scope["coder_message_limit"] = said.limit if said is not None else PUBLIC_LIMIT
+            current = websocket_context.websocket
+            current.scope["coder_route"] = current.url_rule.rule
+            declaration = route_of(self.view_functions.get(current.endpoint or ""))
+            current.scope["coder_message_limit"] = declaration.limit if declaration is not None else PUBLIC_LIMIT
         return await super().full_dispatch_websocket(websocket_context)
 
 
@@ -204,5 +205,5 @@ def new_application(name: str) -> Application:
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.strict_slashes = False
-    app.url_map.merge_slashes = False  # a redirect would lose the body; the frame merges them for the API
+    app.url_map.merge_slashes = False  # a redirect would lose the body; the middleware merges slashes for the API
     return app

@@ -1,4 +1,4 @@
-"""Query parameters, read with upstream's refusals; several mistakes are answered together."""
+"""Query parameters, read with upstream's refusals; several mistakes are reported together."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from coder.domain.foundation.search import (
 )
 
 _MAX_HOURS = 14
-"""No place on earth is farther from UTC."""
+"""Maximum offset from UTC on earth."""
 SESSION_PARAMETER = "coder_session_token"
 
 
 class Page(NamedTuple):
-    """Which part of a list is asked for; nothing and zeros: from the beginning, all of it."""
+    """Requested part of a list; zeros mean the whole list."""
 
     after_id: UUID | None
     limit: int
@@ -34,7 +34,7 @@ class Page(NamedTuple):
 
 
 class Query:
-    """The current request's query, or `arguments`. Getters note mistakes; `check` raises them."""
+    """Query of the current request, or `arguments`. Getters record mistakes; `check` raises them."""
 
     def __init__(
         self,
@@ -47,11 +47,12 @@ class Query:
         self._known: frozenset[str] | None = None
 
     def text(self, name: str, default: str = "") -> str:
-        """The first value, as it is: of searches, formats and other texts of which nobody counts how many there are."""
+        """Return the first value unchanged: for searches, formats and other texts that may be repeated."""
         return self._args[name][0] if name in self._args else default
 
     def one(self, name: str) -> str:
-        """The value of a parameter that may be there once. Empty when it is not, or more than once (which is noted)."""
+        """Return the value of a parameter that may occur once. Empty when it is absent or repeated (which is
+        recorded)."""
         values = self._args.get(name, [""])
         if len(values) > 1:
             self.refuse(name, more_than_once(name, len(values)))
@@ -59,7 +60,7 @@ class Query:
         return values[0]
 
     def positive(self, name: str) -> int:
-        """0 when absent."""
+        """Return a number; 0 when absent."""
         text = self.one(name)
         if not text:
             return 0
@@ -69,7 +70,7 @@ class Query:
         return 0 if fault else int(text)
 
     def hours(self, name: str) -> int:
-        """An offset from UTC, 0 when absent. Raises Invalid at once."""
+        """Return an offset from UTC, 0 when absent. Raises Invalid immediately."""
         text = self.one(name)
         value = go_int(text or "0")
         if value is None:
@@ -83,14 +84,14 @@ class Query:
         return value or 0
 
     def only(self, *names: str) -> None:
-        """`check` refuses every parameter that is none of `names` nor the session's, after what else is wrong."""
+        """Make `check` refuse every parameter outside `names` and the session's, after other mistakes."""
         self._known = frozenset((*names, SESSION_PARAMETER))
 
     def boolean(self, name: str) -> bool:
         return self.text(name).lower() in {"1", "t", "true"}
 
     def flag(self, name: str) -> bool:
-        """The same; what is no boolean is refused."""
+        """Return a boolean; other values are refused."""
         text = self.one(name)
         value = parse_go_bool(text) if text else False
         if value is None:
@@ -109,19 +110,19 @@ class Query:
             return None
 
     def uuids(self, name: str) -> list[UUID]:
-        """Comma-separated, or repeated."""
-        found, faults = read_list(self.parts(name), read_uuid)
+        """Return ids, comma-separated or repeated."""
+        result, faults = read_list(self.parts(name), read_uuid)
         if faults:
             self.refuse(name, invalid_values(name, faults))
-        return found
+        return result
 
     def parts(self, name: str) -> list[str]:
-        """The words of a list, each as it is."""
+        """Return the words of a list, unchanged."""
         values = self._args.get(name, [""])
         return [part for value in values for part in value.split(",")] if values[0] else []
 
     def page(self) -> Page:
-        """`after_id`, `limit` and `offset`: whoever turns pages has them read, wherever they count or not."""
+        """Return `after_id`, `limit` and `offset`; they are validated even where they have no effect."""
         return Page(self.uuid("after_id"), self.positive("limit"), self.positive("offset"))
 
     def require(self, name: str) -> str:
@@ -131,11 +132,11 @@ class Query:
         return text
 
     def refuse(self, name: str, detail: str) -> None:
-        if (name, detail) not in self._wrong:  # whoever reads a value twice finds its mistake twice
+        if (name, detail) not in self._wrong:  # reading a value twice records its mistake once
             self._wrong.append((name, detail))
 
     def check(self) -> None:
-        """Raises Invalid when anything was wrong."""
+        """Raise Invalid if a mistake was recorded."""
         strange = () if self._known is None else [name for name in self._args if name not in self._known]
         wrong = [*self._wrong, *((name, f'"{name}" is not a valid query param') for name in strange)]
         if wrong:
@@ -143,17 +144,17 @@ class Query:
 
 
 def go_int(text: str) -> int | None:
-    """A number as Go's strconv reads it: no blanks, no underscores, digits of ASCII alone. None for anything else."""
+    """Parse a number as Go's strconv does: no blanks, no underscores, ASCII digits only. None for anything else."""
     return None if int_fault(text) else int(text)
 
 
 def read_arguments(raw: bytes) -> dict[str, list[str]]:
-    """A query string, as Quart reads it."""
+    """Parse a query string as Quart does."""
     return parse_qs(raw.decode("latin-1"), keep_blank_values=True) if raw else {}
 
 
 def path_uuid(text: str) -> UUID:
-    """A UUID in a path. Raises Invalid as upstream does."""
+    """Parse a UUID in a path. Raises Invalid as upstream does."""
     try:
         return read_uuid(text)
     except ValueError as error:

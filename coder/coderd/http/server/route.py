@@ -1,7 +1,7 @@
-"""`@route`: puts a view at its address and stands in front of it with what the declaration says.
+"""`@route`: registers a view at its address and enforces its declaration.
 
 From outside to inside: authentication, the scope of the key, the audit entry, the view. The decorated function itself
-stays as it was written.
+is unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
 WEBSOCKET = "WEBSOCKET"
 _STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT, Unscoped.APPLICATION, Unscoped.STREAM})
-"""Who may send something before anybody knows who it is."""
+"""Callers that may send a body before authentication."""
 
 
 def route(
@@ -50,13 +50,13 @@ def route(
     budget: Budget | Sequence[Budget] = (),
     asks_itself: bool = False,
 ) -> Callable[[View], View]:
-    """Declares the view below it. The words are those of `declarations.Route`; several rules are the same view."""
+    """Declare the view below it. The parameters are those of `declarations.Route`; several rules share the view."""
 
     def add(view: View) -> View:
         methods = (method,) if isinstance(method, str) else tuple(method)
         reads = body is not None or takes != JSON
         usual = PUBLIC_LIMIT if scope in _STRANGERS else LIMIT
-        said = Route(
+        declaration = Route(
             view=view,
             methods=() if methods == (WEBSOCKET,) else methods,
             rules=(rule,) if isinstance(rule, str) else tuple(rule),
@@ -76,42 +76,44 @@ def route(
             budgets=(budget,) if isinstance(budget, Budget) else tuple(budget),
             asks_itself=asks_itself,
         )
-        _register(blueprint, said)
+        _register(blueprint, declaration)
         return view
 
     return add
 
 
-def _register(blueprint: Blueprint, said: Route) -> None:
-    guarded = _guarded(said)
-    said.view.route = said  # type: ignore[attr-defined]
-    name = said.view.__name__
-    for rule in said.rules:
-        if said.websocket:
+def _register(blueprint: Blueprint, declaration: Route) -> None:
+    guarded = _guarded(declaration)
+    declaration.view.route = declaration  # type: ignore[attr-defined]
+    name = declaration.view.__name__
+    for rule in declaration.rules:
+        if declaration.websocket:
             blueprint.add_websocket(rule, name, guarded)
         else:
-            blueprint.add_url_rule(rule, name, guarded, methods=list(said.methods))
+            blueprint.add_url_rule(rule, name, guarded, methods=list(declaration.methods))
 
 
-def _guarded(said: Route) -> Callable[..., Awaitable[Any]]:
-    guarded: Any = said.view if said.audit is None else audited.around(said.view, said.audit)
-    if said.signed_in:
-        guarded = authenticated(_within_scope(guarded, said.scope))
-    guarded.route = said
-    if said.scope in BY_SECRET:
+def _guarded(declaration: Route) -> Callable[..., Awaitable[Any]]:
+    guarded: Any = (
+        declaration.view if declaration.audit is None else audited.around(declaration.view, declaration.audit)
+    )
+    if declaration.signed_in:
+        guarded = authenticated(_within_scope(guarded, declaration.scope))
+    guarded.route = declaration
+    if declaration.scope in BY_SECRET:
         guarded.counts_itself = True
     return cast("Callable[..., Awaitable[Any]]", guarded)
 
 
 def _within_scope(view: Callable[..., Awaitable[Any]], scope: Scope) -> Callable[..., Awaitable[Any]]:
-    """The view, for keys that reach as far as the route."""
-    wanted = named(scope)
-    if not wanted:
+    """Wrap the view for keys whose scope covers the route."""
+    names = named(scope)
+    if not names:
         return view
 
     @functools.wraps(view)
     async def scoped(*args: Any, **kwargs: Any) -> Any:
-        require_scope(caller().subject, wanted)
+        require_scope(caller().subject, names)
         return await view(*args, **kwargs)
 
     return scoped

@@ -1,7 +1,7 @@
 """Streams to browsers and the CLI: server-sent events, and JSON messages over a WebSocket.
 
-A source yields values, or None when nothing happened for a while (a ping is sent then). Its first value is fetched
-before anything is answered, so that its refusals still become an ordinary error response.
+A source yields values, or None after a while without any (a ping is sent then). Its first value is fetched before the
+response starts, so that its refusals still become an ordinary error response.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SSE_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Response:
-    """`event: data` for each value."""
+    """Send `event: data` for each value."""
     at_end().push_async_callback(source.aclose)  # type: ignore[attr-defined]
     first = await anext(source, None)
     sessions: SessionRegistry = context().part(SessionRegistry)
-    who = current_caller()
+    caller = current_caller()
 
     async def events() -> AsyncIterator[bytes]:
-        with sessions.opened(who, by_rights=True) as opened:
+        with sessions.opened(caller, by_rights=True) as opened:
             await sessions.confirm(opened)
             if ping_first:
                 yield _PING
@@ -52,7 +52,7 @@ async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Respon
 
 
 async def while_allowed(ask: Callable[[], Awaitable[_T]], follow: Callable[[_T], Awaitable[object]]) -> None:
-    """Runs what serves a WebSocket about a thing with what `ask` finds, for as long as it finds it."""
+    """Serve a WebSocket about the object that `ask` returns, for as long as `ask` succeeds."""
     if not await run_while_allowed(context(), ask, follow):
         await websocket.close(CLOSE_CODE, RIGHTS_CHANGED)
 
@@ -62,21 +62,21 @@ def _event(value: Any) -> bytes:
 
 
 def _twin(value: Any) -> Any:
-    """Nothing for a pause: a WebSocket is kept alive by its own ping frames."""
+    """Return nothing for a pause: a WebSocket is kept alive by its own ping frames."""
     return None if value is None else {"type": "data", "data": value}
 
 
 async def events_over_websocket(source: AsyncIterator[Any], *, ping_first: bool = False) -> None:
-    """The WebSocket twin of `sse`: `{"type": "data", "data": value}`."""
+    """Send the WebSocket form of `sse`: `{"type": "data", "data": value}`."""
     await over_websocket(source, _twin, ping_first=ping_first)
 
 
 async def over_websocket(
     source: AsyncIterator[Any], shape: Callable[[Any], Any] | None = None, *, ping_first: bool = False
 ) -> None:
-    """One text message for each value (`shape` may dress it); closes with 1000 when the source ends.
+    """Send one text message for each value (converted by `shape`); close with 1000 when the source ends.
 
-    Without a shape None sends nothing. Quart cancels us when the client goes away.
+    Without a shape None sends nothing. Quart cancels us when the client disconnects.
     """
     async with aclosing(source) as values:  # type: ignore[type-var]
         first = await anext(values, None)
@@ -93,9 +93,9 @@ async def over_websocket(
 
 
 async def _send_shaped(value: Any, shape: Callable[[Any], Any] | None) -> None:
-    shown = value if shape is None else shape(value)
-    if shown is not None:
-        await _send(shown)
+    text = value if shape is None else shape(value)
+    if text is not None:
+        await _send(text)
 
 
 async def _send(value: Any) -> None:
@@ -103,10 +103,10 @@ async def _send(value: Any) -> None:
 
 
 def needs_upgrade() -> Response:
-    """For a stream that was asked for without a WebSocket handshake: upstream's 426, a line and then JSON."""
+    """Refuse a stream requested without a WebSocket handshake: upstream's 426, a line and then JSON."""
     connection = request.headers.get("Connection", "")
-    said = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
-    body = said.encode() + b"\n" + codec.encode({"message": "Failed to accept websocket.", "detail": said})
+    message = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    body = message.encode() + b"\n" + codec.encode({"message": "Failed to accept websocket.", "detail": message})
     return Response(
         body, 426, {"Connection": "Upgrade", "Upgrade": "websocket"}, content_type="text/plain; charset=utf-8"
     )

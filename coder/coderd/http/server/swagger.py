@@ -1,7 +1,7 @@
-"""The API's description: /swagger/doc.json, and a page to read it by. Only with `--swagger-enable`.
+"""The API's description: /swagger/doc.json, and a page to read it. Only with `--swagger-enable`.
 
-The document is read from the sources of the handlers on the first request, in a thread, and kept. A packaged program
-has no sources: it brings the finished document (`scripts/generate-openapi`) as a file beside this package.
+The document is read from the sources of the handlers on the first request, in a thread, and cached. A packaged program
+has no sources: it contains the finished document (`scripts/generate-openapi`) as a file of this package.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ blueprint = Blueprint("swagger", __name__, url_prefix="/swagger")
 
 _FOLDER = Path(__file__).resolve().parent / "openapi"
 PACKAGED = _FOLDER / "openapi.json"
-"The finished document of a packaged program; nothing makes it in a source tree."
+"""The finished document of a packaged program; it does not exist in a source tree."""
 _TYPES = {
     "page.js": "text/javascript; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
@@ -34,7 +34,7 @@ _OFF = "Swagger documentation is disabled."
 
 
 class _Document:
-    """One server's description, see `Context.part`."""
+    """Description of one server, see `Context.part`."""
 
     def __init__(self, ctx: Any) -> None:
         self._lock = trio.Lock()
@@ -48,7 +48,7 @@ class _Document:
 
 
 def write_document(app: Any) -> bytes:
-    """The document as JSON; seconds of CPU where it is not packaged."""
+    """Return the document as JSON; takes seconds of CPU where it is not packaged."""
     if PACKAGED.is_file():
         return PACKAGED.read_bytes()
     from coder.coderd.http.server.openapi.document import build_document
@@ -72,14 +72,14 @@ def _require_enabled() -> None:
     refuses=(404,),
 )
 async def page() -> Response:
-    """The page that shows the API's description"""
+    """Return the page that shows the API's description."""
     _require_enabled()
     return _file("page.html", "text/html; charset=utf-8")
 
 
 @route(blueprint, "GET", "/doc.json", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=Any, refuses=(404,))
 async def document() -> Response:
-    """The API's description as an OpenAPI document"""
+    """Return the API's description as an OpenAPI document."""
     _require_enabled()
     app = current_app._get_current_object()  # type: ignore[attr-defined]
     data = await context().part(_Document).read(app)
@@ -88,7 +88,7 @@ async def document() -> Response:
 
 @route(blueprint, "GET", "/<path:name>", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=BYTES, others={304: NOTHING})
 async def asset(name: str) -> Response:
-    """A file of the page"""
+    """Return a file of the page."""
     _require_enabled()
     if name not in _TYPES:
         raise NotFound("Route not found.")

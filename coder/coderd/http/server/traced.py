@@ -14,7 +14,7 @@ _FAILED = 500
 
 
 class Traced:
-    """The ASGI application inside, with its requests traced."""
+    """ASGI application inside, with its requests traced."""
 
     def __init__(self, app: Any, tracing: Tracing) -> None:
         self._app = app

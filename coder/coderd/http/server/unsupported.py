@@ -1,7 +1,7 @@
-"""Routes of groups this product leaves out (AI gateway, agent firewall, chats, template builder): clients are told so.
+"""Routes of unsupported groups (AI gateway, agent firewall, chats, template builder), which refuse clients.
 
-Lists that have nothing in them by their nature are answered empty; the rest is refused for everybody. Both want a
-session first, like any route.
+Lists that are always empty are answered as such; the rest is refused for every caller. Both require a session first,
+like any route.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ async def get_chats() -> Response:
 
 @route(blueprint, "GET", "/api/experimental/chats/by-workspace", scope="chat:read", answers=dict[str, Any])
 async def get_chats_by_workspace() -> Response:
-    """The latest chat of each workspace asked for: there is none."""
+    """Return the latest chat of each requested workspace: none."""
     return reply({})
 
 
 def _require_templates() -> None:
-    """For those who look after templates: whoever reads everybody's. Raises NotFound."""
+    """Require a caller that manages templates and so may read all of them. Raises NotFound."""
     if allowed_organizations(subject(), "read", "template") == frozenset():
         raise NotFound
 

@@ -1,7 +1,7 @@
 """Programs for other machines: /bin/coder-<os>-<arch>[.exe], streamed from files. Public, as upstream's.
 
-Beside each its checksum (`.sha256`, in the form `sha256sum -c` reads) and its signature (`.asc`) where there is one.
-Interrupted downloads go on by ranges (RFC 9110, section 14), one range a request.
+Each has a checksum (`.sha256`, in the form `sha256sum -c` reads) and a signature (`.asc`) if there is one. Interrupted
+downloads resume by ranges (RFC 9110, section 14), one range a request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 
 @route(blueprint, "GET", "/api/v2/programs", scope=PUBLIC, answers=list[Program])
 async def get_programs() -> Response:
-    """Which of them are here: a page that asked each file by itself would meet errors for those that are not."""
+    """Return the available programs: a page that requested each file itself would meet errors for missing ones."""
     return reply(context().part(Binaries).listed())
 
 
@@ -62,10 +62,10 @@ async def get_binary(name: str) -> Response:
         headers["Content-Encoding"] = binary.encoding
     if binary.is_one_of(request.headers.get("If-None-Match", "")):
         return framed(Response(b"", 304, headers))
-    wanted = _range(binary)
-    if wanted is None:
+    span = _range(binary)
+    if span is None:
         return framed(Response(b"", 416, {**headers, "Content-Range": f"bytes */{binary.size}"}))
-    first, end = wanted
+    first, end = span
     partial = (first, end) != (0, binary.size)
     if partial:
         headers["Content-Range"] = f"bytes {first}-{end - 1}/{binary.size}"
@@ -86,7 +86,7 @@ async def _beside(shelf: Binaries, name: str, kind: str) -> Response:
 
 
 def _accepted(header: str) -> tuple[str, ...]:
-    """Of the encodings we may have, those the client takes, best first."""
+    """Return the encodings that the client accepts, best first, among those a file may have."""
     refused: set[str] = set()
     named: set[str] = set()
     for part in header.lower().split(","):
@@ -97,13 +97,13 @@ def _accepted(header: str) -> tuple[str, ...]:
 
 
 def _range(binary: ServedBinary) -> tuple[int, int] | None:
-    """First byte and the one after the last; None for a range outside. A header we do not understand is ignored."""
+    """Return the first byte and the one after the last; None for a range outside. An invalid header is ignored."""
     whole = (0, binary.size)
-    found = _RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
+    match = _RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
     condition = request.headers.get("If-Range")
-    if found is None or found.groups() == ("", "") or (condition is not None and condition != binary.etag):
+    if match is None or match.groups() == ("", "") or (condition is not None and condition != binary.etag):
         return whole
-    first, last = (decimal(digits) for digits in found.groups())
+    first, last = (decimal(digits) for digits in match.groups())
     if first is None:
         return (max(0, binary.size - last), binary.size) if last else None
     end = min(binary.size, last + 1 if last is not None else binary.size)

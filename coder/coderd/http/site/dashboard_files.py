@@ -1,7 +1,7 @@
-"""The dashboard's files: hashed assets for ever, everything unknown is the single page.
+"""The dashboard's files: hashed assets cached forever, every unknown path is the single page.
 
-Registered last: what no API route takes ends here. What the page carries
-is `page_values.py`. Not here: /bin (`binaries.py`), the pictures of /icon and /emojis (`pictures.py`).
+Registered last: paths without an API route end here. `page_values.py` fills in the page. Not here: /bin
+(`binaries.py`), the pictures of /icon and /emojis (`pictures.py`).
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ blueprint = Blueprint("site", __name__)
 _BUNDLED = Path(__file__).resolve().parents[3] / "dashboard"
 _PICTURES = _BUNDLED / "dist/pictures.zip"
 _LONGEST = 1024
-"""Letters of a file's path. Each of its folders is looked at, for anybody, so that there must be an end."""
+"""Maximum characters of a file's path. Each of its folders is checked, for any caller, so that there must be a
+bound."""
 _FILES = ("assets/", *pictures.FOLDERS)
-FROM_FILES = unlimited("files for everybody, read in pieces; a fleet behind one address starts at once")
+FROM_FILES = unlimited("public files, read in pieces; a fleet behind one address starts together")
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
 _SOURCE = re.compile(r"[A-Za-z0-9.:*\[\]-]+")
-"""A host of a Content-Security-Policy."""
+"""Host of a Content-Security-Policy."""
 _PERMISSIONS = (
     "accelerometer=(), autoplay=(), battery=(), camera=(), document-domain=(), geolocation=(), gyroscope=(), "
     "magnetometer=(), microphone=(self), midi=(), payment=(), usb=(), vr=(), screen-wake-lock=(), "
@@ -54,7 +55,7 @@ _PERMISSIONS = (
 
 
 def _from_files(view: View) -> View:
-    """These are no routes of the API, which declare themselves."""
+    """Wrap views that are not routes of the API, which have declarations."""
     view.budgets = (FROM_FILES,)  # type: ignore[attr-defined]
     return view
 
@@ -81,8 +82,8 @@ async def page(path: str) -> Response:
         return Response(
             codec.encode({"message": "Route not found."}), 404, content_type="application/json; charset=utf-8"
         )
-    found = _find(_root(), path)
-    loaded = _load(str(found), found.stat().st_mtime_ns) if found else pictures.find(_PICTURES, path)
+    result = _find(_root(), path)
+    loaded = _load(str(result), result.stat().st_mtime_ns) if result else pictures.find(_PICTURES, path)
     if loaded is None:
         return _no_file() if path.startswith(_FILES) else await _index()
     data, kind, tag = loaded
@@ -95,7 +96,7 @@ async def page(path: str) -> Response:
 
 
 def _no_file() -> Response:
-    """Below these folders is no page that the dashboard could show."""
+    """Return 404: the dashboard has no page below these folders."""
     return framed(Response("404 page not found\n", 404, content_type="text/plain; charset=utf-8"))
 
 
@@ -105,7 +106,7 @@ def _root() -> Path:
 
 
 def _find(root: Path, path: str) -> Path | None:
-    """A file below `root`; never one outside of it."""
+    """Return a file below `root`; never one outside of it."""
     if not path or "\x00" in path or len(path) > _LONGEST:
         return None
     try:
@@ -119,7 +120,7 @@ def _find(root: Path, path: str) -> Path | None:
 
 @lru_cache(maxsize=256)
 def _load(path: str, _changed: int) -> tuple[bytes, str, str]:
-    """(bytes, type, quoted hash) of a file; read once per change."""
+    """Return (bytes, type, quoted hash) of a file; read once per change."""
     data = Path(path).read_bytes()
     kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
     if kind.startswith("text/") or kind in {"application/javascript", "image/svg+xml"}:
@@ -140,7 +141,7 @@ async def _index() -> Response:
 
 
 def framed(response: Response) -> Response:
-    """Headers of everything a browser shows."""
+    """Add the headers of every response that a browser displays."""
     headers = response.headers
     headers["Content-Security-Policy"] = _policy(context())
     headers["Permissions-Policy"] = _PERMISSIONS
@@ -154,9 +155,9 @@ def framed(response: Response) -> Response:
 
 
 def _proxy_sources(ctx: Context) -> tuple[list[str], list[str]]:
-    """What a page may connect to and frame beyond this server: the workspace proxies one can choose, each for
-    terminals, its distance and applications. Their addresses are what they registered with: one that is more than an
-    address would write directives of its own.
+    """Return the sources a page may connect to and frame besides this server: the selectable workspace proxies, for
+    terminals, latency and applications. Proxies register their addresses: a text that is more than an address would add
+    directives of its own.
     """
     connected, framed_too = list[str](), list[str]()
     for row in ctx.part(ProxyHealth).well():

@@ -1,4 +1,4 @@
-"""How the server is: the health report, and looks inside for those who run it (owners)."""
+"""State of the server: the health report, and debug information for its operators (owners)."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class DismissRequest(UpdateHealthSettings):
     """Names are text here: an unknown one is answered with upstream's own words."""
 
     dismissed_healthchecks: list[str] | None = None  # type: ignore[assignment]
-    "Null, or nothing at all, is answered as it was sent."
+    """Null, or an absent field, is returned as it was sent."""
 
 
 def _owners(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Allowed to look inside."""
+    """Wrap a view for callers with debug permission."""
 
     @functools.wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -79,8 +79,8 @@ async def get_health() -> Response:
     report = await context().part(HealthReports).get(Secret(credentials().token), force=force)
     if form == "simple":
         names = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
-        shown: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
-        return reply({"time": report.time, "healthy": report.healthy, **shown})
+        healthy: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
+        return reply({"time": report.time, "healthy": report.healthy, **healthy})
     return reply(report)
 
 
@@ -111,7 +111,7 @@ async def put_settings() -> Response:
 @route(blueprint, WEBSOCKET, "/ws", scope="debug_info:read", limit=PUBLIC_LIMIT)
 @_owners
 async def echo() -> None:
-    """Sends back what it is sent; the health report asks it."""
+    """Echo messages; the health report uses it."""
     await websocket.accept()
     while True:
         await websocket.send(await websocket.receive())
@@ -121,8 +121,8 @@ async def echo() -> None:
 @_owners
 async def get_ws() -> Response:
     connection = request.headers.get("Connection", "")
-    said = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
-    text = f"{said}\nunable to accept:failed to accept WebSocket connection: {said}"
+    message = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    text = f"{message}\nunable to accept:failed to accept WebSocket connection: {message}"
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
     return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
 
@@ -130,7 +130,7 @@ async def get_ws() -> Response:
 @route(blueprint, "GET", "/coordinator", scope="debug_info:read", answers=HTML)
 @_owners
 async def get_coordinator() -> Response:
-    """Who is here, and how many may reach each."""
+    """Return the connected peers, and the number of tunnels of each."""
     core = context().part(Coordinator).core
     return _page("Coordinator", *(f"{peer}: tunnels to it: {core.tunnels_to(peer)}" for peer in core.nodes()))
 
@@ -138,7 +138,7 @@ async def get_coordinator() -> Response:
 @route(blueprint, "GET", "/tailnet", scope="debug_info:read", answers=HTML)
 @_owners
 async def get_tailnet() -> Response:
-    """The agents this server itself has connections to."""
+    """Return the agents this server itself has connections to."""
     dialer = context().agent_dialer
     used = {} if dialer is None else dialer.connections()
     return _page("Tailnet", *(f"{agent}: connections: {count}" for agent, count in used.items()))
@@ -176,8 +176,8 @@ async def get_metrics() -> Response:
 @_owners
 async def get_derp_traffic() -> Response:
     relay = context().part(Relay).server
-    found = relay.traffic() if relay is not None else []
-    return reply([{"Sent": sent, "Recv": received, "Key": f"nodekey:{key.hex()}"} for key, sent, received in found])
+    result = relay.traffic() if relay is not None else []
+    return reply([{"Sent": sent, "Recv": received, "Key": f"nodekey:{key.hex()}"} for key, sent, received in result])
 
 
 @route(blueprint, "GET", "/pprof", scope="debug_info:read", status=307)
@@ -199,14 +199,15 @@ async def get_cmdline() -> Response:
 
 
 def _command_line() -> list[str]:
-    """Without what is secret: the configuration's page does not tell it, either, and bundles for support hold this."""
+    """Return the command line without secrets: the configuration's page hides them, too, and support bundles contain
+    this."""
     return masked_arguments(sys.argv, OPTIONS)
 
 
 @route(blueprint, "GET", "/pprof/<name>", scope="debug_info:read", answers=TEXT)
 @_owners
 async def get_profile(name: str) -> Response:
-    """Python has no pprof; whatever profile is asked for, stacks of all threads are the answer."""
+    """Return the stacks of all threads for any requested profile: Python has no pprof."""
     if name not in {"goroutine", "profile", "symbol", "trace", "heap", "threadcreate", "block", "mutex", "allocs"}:
         return message("Route not found.", 404)
     frames = sys._current_frames()
@@ -229,10 +230,10 @@ async def get_profile(name: str) -> Response:
 )
 @_owners
 async def post_profile() -> Response:
-    """Takes as long as the duration asked for, in nanoseconds."""
-    wanted = await read_body(DebugProfileOptions)
-    seconds = wanted.Duration / 1e9 if wanted.Duration else DEFAULT_SECONDS
-    data = await context().part(Profiling).take(seconds, wanted.Profiles or [])
+    """Collect a profile for the requested duration, in nanoseconds."""
+    options = await read_body(DebugProfileOptions)
+    seconds = options.Duration / 1e9 if options.Duration else DEFAULT_SECONDS
+    data = await context().part(Profiling).take(seconds, options.Profiles or [])
     headers = {"Content-Disposition": "attachment; filename=profiles.tar.gz"}
     return Response(data, 200, headers, content_type="application/gzip")
 
@@ -240,7 +241,7 @@ async def post_profile() -> Response:
 @route(blueprint, "GET", "/<user>/debug-link", scope="debug_info:read", answers=OIDCClaimsResponse)
 @_owners
 async def get_debug_link(user: str) -> Response:
-    """What the OpenID provider said of the user at the last login; empty before the first."""
+    """Return the OpenID provider's claims of the user from the last login; empty before the first."""
     row = await users.resolve_user(context(), subject(), user)
     if row.login_type != "oidc":
         raise Invalid("User is not an OIDC user.")

@@ -35,13 +35,13 @@ from coder.tailnet import derpmap
 blueprint = Blueprint("deployment", __name__, url_prefix="/api/v2")
 
 _AGENT_TOKEN = 36
-"Letters of a UUID; keys of people have three fewer."
+"""Characters of a UUID; keys of users have three fewer."""
 _MAP_CHECK = 5.0
-"Seconds between looks at the relay map; a change is sent, silence otherwise."
+"""Seconds between checks of the relay map; only a change is sent."""
 
 
 class CspReport(msgspec.Struct, rename={"csp_report": "csp-report"}):
-    """What browsers send; its fields differ."""
+    """Report of a browser; its fields differ."""
 
     csp_report: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -68,13 +68,13 @@ async def get_ssh() -> Response:
 
 @route(blueprint, "GET", "/deployment/config", scope="deployment_config:read", answers=dict[str, Any])
 async def get_config() -> Response:
-    """Options with their values and sources, and the tree; secrets are left out."""
+    """Return options with their values and sources, and the tree; secrets are left out."""
     return reply(deployment_config.configuration(context(), subject()))
 
 
 @route(blueprint, "GET", "/entitlements", scope=PUBLIC, answers=Entitlements)
 async def get_entitlements() -> Response:
-    """Everything is included: there are no licences."""
+    """Return entitlements: everything is included, since there are no licences."""
     return reply(await deployment.entitlements(context()))
 
 
@@ -91,7 +91,7 @@ async def post_license() -> Response:
 
 @route(blueprint, "POST", "/licenses/refresh-entitlements", scope="license:create", answers=Envelope, status=201)
 async def post_refresh_entitlements() -> Response:
-    """Nothing changes; as upstream it is allowed once a minute."""
+    """Change nothing; as in upstream, allowed once a minute."""
     licenses.refresh_entitlements(context(), subject())
     return message("Entitlements updated", 201)
 
@@ -104,20 +104,20 @@ async def delete_license(license_id: int) -> Response:  # noqa: ARG001 - part of
 
 @route(blueprint, "DELETE", "/licenses/trial", scope="license:delete", answers=list[Any])
 async def delete_trial() -> Response:
-    """There is no trial either: asking for one is answered with 405, as by the release we follow."""
+    """Return 405: there is no trial, as in the release we follow."""
     licenses.refuse_deletion(subject())
     return reply([])
 
 
 @route(blueprint, "GET", "/appearance", scope=PUBLIC, answers=AppearanceConfig, refuses=(401,))
 async def get_appearance() -> Response:
-    shown = credentials()
-    if not shown.token:
+    received = credentials()
+    if not received.token:
         raise Unauthenticated("API key or workspace agent token required, but none provided")
-    if len(shown.token) == _AGENT_TOKEN:
-        await authenticate_agent(context(), shown)
+    if len(received.token) == _AGENT_TOKEN:
+        await authenticate_agent(context(), received)
     else:
-        await authenticate(context(), shown)
+        await authenticate(context(), received)
     return reply(await deployment.appearance(context()))
 
 
@@ -144,13 +144,13 @@ async def post_csp_report() -> Response:
 
 @route(blueprint, "GET", "/replicas", scope="replicas:read", answers=list[Replica])
 async def get_replicas() -> Response:
-    """Those that live."""
+    """Return the living replicas."""
     return reply(await replicas.list_replicas(context(), subject()))
 
 
 @route(blueprint, WEBSOCKET, "/derp-map", scope=OPTIONAL)
 async def derp_map_updates() -> None:
-    """The relay map now, and again whenever it changes."""
+    """Send the relay map now, and again whenever it changes."""
     ctx = context()
     await websocket.accept()
     sent = b""

@@ -1,4 +1,4 @@
-"""Routes of upstream's experiments; those of its OAuth2 provider are with the logins."""
+"""Routes of upstream's experiments; the OAuth2 provider's are with the logins."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ async def watch_all_builds_without_upgrade() -> Response:
 
 @route(blueprint, WEBSOCKET, "/watch-all-workspacebuilds", scope="workspace:read")
 async def watch_all_builds() -> None:
-    """A message for each move of a build's job."""
+    """Send a message for each change of a build's job."""
     await over_websocket(watch_builds(context(), subject()))

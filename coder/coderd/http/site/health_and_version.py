@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 blueprint = Blueprint("root", __name__)
 
-_PROBE = unlimited("asked by load balancers and measurements, and answered without a look at anything")
+_PROBE = unlimited("requested by load balancers and latency probes; costs no lookup")
 _TEXT = "text/plain; charset=utf-8"
 
 
 @route(blueprint, "GET", "/healthz", scope=PUBLIC, budget=_PROBE, answers=TEXT, others={503: TEXT})
 async def healthz() -> Response:
-    """For load balancers: can this server serve anybody? What only asks whether it lives takes `/latency-check`."""
+    """Return whether this server can serve requests, for load balancers. A mere liveness probe uses
+    `/latency-check`."""
     if is_database_away(context()):
         return Response("the database does not answer", 503, content_type=_TEXT)
     return Response("OK", content_type=_TEXT)
@@ -36,7 +37,7 @@ async def healthz() -> Response:
 
 @route(blueprint, "GET", "/latency-check", scope=PUBLIC, budget=_PROBE, answers=TEXT)
 async def latency_check() -> Response:
-    """For browsers on any page: how far away is this server?"""
+    """Return an empty response to measure latency, for browsers on any page."""
     response = Response("OK", content_type=_TEXT)
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Access-Control-Allow-Headers"] = "*"
@@ -47,7 +48,7 @@ async def latency_check() -> Response:
 
 @route(blueprint, "GET", "/derp/latency-check", scope=PUBLIC, budget=_PROBE, others={405: NOTHING})
 async def relay_latency_check() -> Response:
-    """For nodes of the overlay, which choose their home relay by it; only the round trip counts."""
+    """Return an empty response for nodes of the overlay, which choose their home relay by the round trip."""
     if request.method == "HEAD":  # as upstream: a measurement is a GET
         return Response("", 405, {"Allow": "GET"})
     return Response("", content_type=_TEXT)
@@ -64,7 +65,7 @@ async def buildinfo() -> Response:
 
 
 def build_info(ctx: Context) -> BuildInfoResponse:
-    """What this server is."""
+    """Return the server's build information."""
     return BuildInfoResponse(
         external_url="https://github.com/coder/coder",
         version=BUILD_VERSION,

@@ -1,15 +1,15 @@
-"""What a page would ask for first, put into it as `<meta property="…" content="…">`.
+"""Values that a page needs first, inserted as `<meta property="…" content="…">`.
 
-The names are documented, so that another single-page application in `--site-dir`'s place can rely on them: csrf-token,
+The names are documented, so that another single-page application in `--site-dir` can rely on them: csrf-token,
 build-info, user, entitlements, appearance, userAppearance, experiments, regions, docs-url, logo-url, ai-tasks-enabled,
-ai-gateway-enabled, permissions, organizations. A tag the page has already is filled where it stands, the others are
-added to its head. Each holds JSON or is empty: then the page asks the API. Who is signed out gets what is public.
-tasks-tab-visible and application-name are there for pages made for the original, too, whose placeholders
-(`{{ .Name }}`) are filled wherever they stand; none is left as text. web-terminal-renderer is ours: the deployment's
-configuration, where the original's terminal looks for it, is for administrators alone.
+ai-gateway-enabled, permissions, organizations. An existing tag is filled in place, the others are added to the head.
+Each holds JSON or is empty: then the page queries the API. A signed-out visitor gets the public ones. tasks-tab-visible
+and application-name also serve pages written for the original, whose placeholders (`{{ .Name }}`) are filled at every
+position; none is left as text. web-terminal-renderer is ours: the deployment's configuration, where the original's
+terminal reads it, is for administrators alone.
 
-permissions is always empty: it would hold the answers to the questions a page has about its caller, by the names the
-page gave them, and only the page knows those. An answer that lacks some would be taken for a no.
+permissions is always empty: it would hold the results of the page's own permission checks, by the page's names for
+them, which only the page knows. A missing result would be read as a denial.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _PLACEHOLDER = re.compile(r"\{\{-?\s*\.([A-Za-z.]+)\s*-?\}\}")
 
 
 def _letters(name: str) -> str:
-    """`csrf-token` and `.CSRF.Token` are one name."""
+    """Normalize a name: `csrf-token` and `.CSRF.Token` are equal."""
     return re.sub(r"[^a-z]", "", name.lower())
 
 
 async def fill_page(page: str) -> str:
-    """`page` with the values of the current request in it."""
+    """Return `page` with the values of the current request in it."""
     values = await _values(context())
     present = set()
 
@@ -93,12 +93,12 @@ async def _values(ctx: Context) -> dict[str, str]:
 
 
 async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
-    mine = await members.organizations_of(ctx, caller.subject, caller.user.id)
+    own = await members.organizations_of(ctx, caller.subject, caller.user.id)
     return {
         "user": user_views.user_view(caller.user),
         "userAppearance": await user_settings.get_appearance(ctx, caller.user.id),
         "entitlements": await deployment.entitlements(ctx),
         "experiments": list(ctx.config.experiments),
         "regions": {"regions": await workspace_proxies.list_regions(ctx)},
-        "organizations": [organizations.organization_view(row) for row in mine],
+        "organizations": [organizations.organization_view(row) for row in own],
     }

@@ -1,4 +1,4 @@
-"""Pages a person sees outside the dashboard: an application's question, and why something cannot go on.
+"""Pages outside the dashboard: an application's consent, and problem pages.
 
 They are plain HTML without scripts; everything that comes from a client or a database is escaped.
 """
@@ -10,7 +10,7 @@ from html import escape
 
 from quart import Response
 
-# The dashboard's colours, light and dark as the person's system has it: these pages know nobody's settings.
+# The dashboard's colours, light and dark by the user's system: these pages have no user settings.
 _STYLE = (
     ":root{color-scheme:light dark;--bg:#f8f9fb;--card:#fff;--line:#d9dde5;--text:#16191f;--muted:#565e6c;"
     "--accent:#3553d9;--on:#fff}@media(prefers-color-scheme:dark){:root{--bg:#0e1014;--card:#16191f;--line:#2c313b;"
@@ -27,23 +27,23 @@ _STYLE = (
 
 
 def problem(status: int, heading: str, lines: Sequence[str]) -> Response:
-    """Why it does not go on, and the way back."""
+    """Return a page with the problem, and the way back."""
     title = escape(heading)
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return _page(title, f"<h1>{title}</h1><ul>{items}</ul><a href='/'>Back to the dashboard</a>", status)
 
 
 def consent(*, app: str, icon: str, username: str, scopes: Sequence[str], csrf: str, cancel: str) -> Response:
-    """Asks the person to let the application in. The form posts to the very address of the page."""
+    """Return the page for the user's consent to an application. The form posts to the page's own address."""
     name = escape(app)
     picture = f"<img src='{escape(icon, quote=True)}' alt=''>" if icon else ""
     if scopes:
         listed = "".join(f"<li>{escape(scope)}</li>" for scope in scopes)
-        what = f"<p>Allow {name} to use your {escape(username)} account for:</p><ul>{listed}</ul>"
+        question = f"<p>Allow {name} to use your {escape(username)} account for:</p><ul>{listed}</ul>"
     else:
-        what = f"<p>Allow {name} to have full access to your {escape(username)} account?</p>"
+        question = f"<p>Allow {name} to have full access to your {escape(username)} account?</p>"
     body = (
-        f"{picture}<h1>Authorize {name}</h1>{what}<form method='post'>"
+        f"{picture}<h1>Authorize {name}</h1>{question}<form method='post'>"
         f"<input type='hidden' name='csrf_token' value='{escape(csrf, quote=True)}'>"
         f"<button type='submit'>Allow</button><a href='{escape(cancel, quote=True)}'>Cancel</a></form>"
     )
@@ -57,11 +57,11 @@ def _page(title: str, body: str, status: int) -> Response:
         f"<style>{_STYLE}</style></head><body><main>{body}</main></body></html>"
     )
     response = Response(text, status, content_type="text/html; charset=utf-8")
-    # A frame around the question could make a person press its button unknowingly.
+    # A frame around the page could make a user press its button unknowingly.
     response.headers["Content-Security-Policy"] = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' https: data:; frame-ancestors 'none'"
     )
-    # Told no referrer, browsers hide the origin of a form as well (Origin: null), and what it asks looks forged.
+    # Without a referrer, browsers also hide the origin of a form (Origin: null), and its request looks forged.
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -1,8 +1,7 @@
-"""Pictures of templates, apps and organizations: /icon/… and /emojis/…, out of one archive made with the dashboard.
+"""Pictures of templates, apps and organizations: /icon/… and /emojis/…, from one archive built with the dashboard.
 
-An archive and not four thousand files: a program that unpacks itself would write each of them at its first start.
-`scripts/dashboard_pictures.py` says what is in it. Not here: pictures of a site folder of one's own
-(`dashboard_files.py`).
+An archive instead of four thousand files: a self-extracting program would write each of them at its first start.
+`scripts/dashboard_pictures.py` defines its content. Not here: pictures of a custom site folder (`dashboard_files.py`).
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from pathlib import Path
 
 FOLDERS = ("icon/", "emojis/")
 _SVG, _JSON = "image/svg+xml; charset=utf-8", "application/json; charset=utf-8"
-# The selector that asks for colour belongs to some emojis' names and not to others'; nobody remembers which.
+# The selector for colour belongs to some emojis' names and not to others'; users do not remember which.
 _COLOUR = "-fe0f"
 
 
 def find(archive: Path, path: str) -> tuple[bytes, str, str] | None:
-    """(bytes, type, quoted hash) of a picture; None where there is none.
+    """Return (bytes, type, quoted hash) of a picture; None if it does not exist.
 
-    Every drawing is an SVG, whatever its name ends in: templates ask for `docker.svg` and `docker.png` alike, and a
-    browser goes by the type.
+    Every drawing is an SVG under any suffix: templates refer to `docker.svg` and `docker.png` alike, and a browser uses
+    the type.
     """
     if not path.startswith(FOLDERS) or not archive.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Tasks: /api/v2/tasks, for older clients /api/experimental/tasks, too; and what agents leave behind of them."""
+"""Tasks: /api/v2/tasks, for older clients /api/experimental/tasks, too; and the snapshots of their agents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ blueprint = Blueprint("tasks", __name__, url_prefix="/api")
     answers=TasksListResponse,
 )
 async def get_tasks() -> Response:
-    """The tasks `subject` may see and `query` asks for, newest first."""
+    """Return the tasks that match the query and that the caller may see, newest first."""
     query = Query()
     page = query.page()
     query.check()
@@ -63,7 +63,7 @@ async def get_tasks() -> Response:
     audit=Audited("task", "create", "body:id"),
 )
 async def post_task(user: str) -> Response:
-    """A task, its workspace and that one's first start."""
+    """Create a task, its workspace and its first start."""
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateTaskRequest)
     return reply(await task_creation.create_task(context(), subject(), owner.id, body), 201)
@@ -73,10 +73,10 @@ async def post_task(user: str) -> Response:
     blueprint, "GET", ("/v2/tasks/<user>/<task>", "/experimental/tasks/<user>/<task>"), scope="task:read", answers=Task
 )
 async def get_task(user: str, task: str) -> Response:
-    """The API's shape of a task."""
+    """Return the API's shape of a task."""
     owner = await users.find_user(context(), subject(), user)
-    found = await tasks.load_task(context(), subject(), owner.id, task)
-    return reply(task_view.present_task(context(), found))
+    result = await tasks.load_task(context(), subject(), owner.id, task)
+    return reply(task_view.present_task(context(), result))
 
 
 @route(
@@ -89,11 +89,11 @@ async def get_task(user: str, task: str) -> Response:
     audit=Audited("task", "delete", "path:1"),
 )
 async def delete_task(user: str, task: str) -> Response:
-    """Forgets the task and deletes its workspace."""
+    """Delete the task and its workspace."""
     owner = await users.find_user(context(), subject(), user)
     await task_builds.delete_task(context(), subject(), owner.id, task)
     response = Response(b"", 202)
-    del response.headers["Content-Type"]  # of nothing
+    del response.headers["Content-Type"]  # no content
     return response
 
 
@@ -108,7 +108,7 @@ async def delete_task(user: str, task: str) -> Response:
     audit=Audited("task", "write", "path:1"),
 )
 async def patch_input(user: str, task: str) -> Response:
-    """Another prompt for the next start."""
+    """Change the prompt for the next start."""
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(UpdateTaskInputRequest)
     await tasks.update_input(context(), subject(), owner.id, task, body.input)
@@ -125,7 +125,7 @@ async def patch_input(user: str, task: str) -> Response:
     refuses=(409, 502),
 )
 async def post_send(user: str, task: str) -> Response:
-    """Gives the task more input."""
+    """Send more input to the task."""
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(TaskSendRequest)
     await task_conversation.send(context(), subject(), owner.id, task, body.input)
@@ -141,7 +141,7 @@ async def post_send(user: str, task: str) -> Response:
     refuses=(409, 502),
 )
 async def get_logs(user: str, task: str) -> Response:
-    """The conversation: live from a running task, else what was left behind."""
+    """Return the conversation: live from a running task, else the stored snapshot."""
     owner = await users.find_user(context(), subject(), user)
     return reply(await task_conversation.logs(context(), subject(), owner.id, task))
 
@@ -156,7 +156,7 @@ async def get_logs(user: str, task: str) -> Response:
     refuses=(409, 425, 500),
 )
 async def post_pause(user: str, task: str) -> Response:
-    """Stops the task's workspace."""
+    """Stop the task's workspace."""
     owner = await users.find_user(context(), subject(), user)
     await task_conversation.remember(context(), subject(), owner.id, task)
     build = await task_builds.pause(context(), subject(), owner.id, task)
@@ -173,7 +173,7 @@ async def post_pause(user: str, task: str) -> Response:
     refuses=(409, 425, 500),
 )
 async def post_resume(user: str, task: str) -> Response:
-    """Starts it again."""
+    """Start it again."""
     owner = await users.find_user(context(), subject(), user)
     build = await task_builds.resume(context(), subject(), owner.id, task)
     return reply(ResumeTaskResponse(workspace_build=build), 202)
@@ -191,7 +191,7 @@ async def post_resume(user: str, task: str) -> Response:
 )
 @by_agent
 async def post_log_snapshot(task: str) -> Response:
-    """The conversation as the task's own agent tells it before it stops."""
+    """Store the conversation that the task's own agent sends before it stops."""
     task_id = path_uuid(task)
     raw = await read_bytes(MAX_SNAPSHOT)
     await task_conversation.keep_snapshot(context(), place(), task_id, request.args.get("format", ""), raw)

@@ -38,7 +38,7 @@ blueprint = Blueprint("files", __name__, url_prefix="/api/v2/files")
     others={200: UploadResponse},
 )
 async def post_file() -> Response:
-    """The file's id, and whether it is new."""
+    """Store the file; return its id, and whether it is new."""
     kind = request.headers.get("Content-Type", "")
     try:
         async with read_file(files.MAX_UPLOAD) as content:
@@ -58,14 +58,14 @@ async def post_file() -> Response:
     answers=BYTES,
 )
 async def get_file(file_id: str) -> Response:
-    """The archive as it is stored, or as zip."""
+    """Return the archive as stored, or as zip."""
     kind, content = await files.download(context(), subject(), path_uuid(file_id), request.args.get("format", ""))
     at_end().callback(content.close)
     size = content.seek(0, os.SEEK_END)
     content.seek(0)
     response = Response(_pieces(content), content_type=kind)
     response.headers["Content-Length"] = str(size)
-    response.timeout = None  # a slow line takes as long as it takes
+    response.timeout = None  # a slow line may take any time
     return response
 
 

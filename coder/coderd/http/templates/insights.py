@@ -1,4 +1,4 @@
-"""Who uses what: daily users, activity, latency, template usage, statuses; the deployment's figures."""
+"""Use of the deployment: daily users, activity, latency, template usage, statuses; the deployment's figures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SECTIONS = ("interval_reports", "report")
 
 
 def _counted(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Insights exist only where usage is collected."""
+    """Wrap a view that exists only where usage is collected."""
 
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         if not context().config.stats_collection_usage_stats_enable:
@@ -63,7 +63,7 @@ async def get_stats() -> Response:
 )
 @_counted
 async def get_daily_users() -> Response:
-    """Of the whole deployment."""
+    """Return daily users of the whole deployment."""
     return reply(await insights.daily_users(context(), subject(), _offset()))
 
 
@@ -106,7 +106,7 @@ async def get_user_latency() -> Response:
 )
 @_counted
 async def get_template_usage() -> Response:
-    """`interval` is day, week or empty; `sections` empty means both."""
+    """Return template usage. `interval` is day, week or empty; `sections` empty means both."""
     window = _window("interval", "sections")
     query = Query()
     interval, sections = query.one("interval"), [part for part in query.parts("sections") if part]
@@ -129,7 +129,7 @@ async def get_template_usage() -> Response:
     answers=_StatusCounts,
 )
 async def get_status_counts() -> Response:
-    """How many users had which status at the beginning of each day."""
+    """Return the number of users in each status at the beginning of each day."""
     return reply(_StatusCounts(status_counts=await insights.status_counts(context(), subject(), _zone())))
 
 
@@ -150,7 +150,7 @@ def _zone() -> tzinfo:
 
 
 def _window(*others: str) -> Window:
-    """Of the query, in which nothing may stand but that and `others`."""
+    """Return the query's interval; only its parameters and `others` are allowed."""
     query = Query()
     query.only("start_time", "end_time", "template_ids", *others)
     texts = {name: query.require(name) for name in ("start_time", "end_time")}
@@ -163,7 +163,7 @@ def _window(*others: str) -> Window:
 
 
 def _time(name: str, text: str) -> datetime:
-    """A full day in its own zone; the end may be a full hour of today."""
+    """Parse a full day in its own zone; the end may be a full hour of today."""
     label = f'Query param "{name}"'
     if parse_rfc3339(text) is None:
         raise _wrong(name, f"{label} must be a valid date format ({_LAYOUT}): {explain_time(text, _LAYOUT)}")

@@ -65,7 +65,7 @@ _DRY_RUN = f"{_VERSION}/dry-run/<id:job>"
     audit=Audited("template_version", "create", "body:id"),
 )
 async def post_version(organization: str) -> Response:
-    """Queues an import."""
+    """Queue an import."""
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateTemplateVersionRequest)
     return reply(await new_template_versions.create_version(context(), subject(), row.id, body), 201)
@@ -87,7 +87,7 @@ async def get_version(version: str) -> Response:
     audit=Audited("template_version", "write"),
 )
 async def patch_version(version: str) -> Response:
-    """Renames it or changes its message."""
+    """Rename the version or change its message."""
     body = await read_body(PatchTemplateVersionRequest)
     return reply(await version_changes.update_version(context(), subject(), path_uuid(version), body))
 
@@ -176,7 +176,7 @@ async def get_rich_parameters(version: str) -> Response:
     refuses=(425,),
 )
 async def get_variables(version: str) -> Response:
-    """Values of sensitive ones are not shown."""
+    """Return the variables, with sensitive values left out."""
     return reply(await version_contents.list_variables(context(), subject(), path_uuid(version)))
 
 
@@ -194,7 +194,7 @@ async def get_presets(version: str) -> Response:
     answers=list[TemplateVersionExternalAuth],
 )
 async def get_external_auth(version: str) -> Response:
-    """Providers the template wants its users to be linked to, and whether the caller is."""
+    """Return the providers the template requires its users to be linked to, and whether the caller is."""
     query = Query()
     owner = None if query.text("user_id") == "me" else query.uuid("user_id")
     query.check()
@@ -208,7 +208,7 @@ async def get_resources(version: str) -> Response:
 
 @route(blueprint, "GET", (f"{_VERSION}/schema", f"{_VERSION}/parameters"), scope="template:read", answers=list[Any])
 async def get_withdrawn_list(version: str) -> Response:
-    """Lists of a kind of parameters that is no more; old clients still ask."""
+    """Return an empty list of a removed kind of parameters; old clients still request it."""
     await load_version(context(), subject(), path_uuid(version))
     return reply([])
 
@@ -226,7 +226,7 @@ async def get_withdrawn_list(version: str) -> Response:
     refuses=(425,),
 )
 async def post_evaluate(version: str) -> Response:
-    """One rendering. Its number is always 0, and whoever names no owner has none (recorded)."""
+    """Render once. The number is always 0, and a request without an owner has none (recorded)."""
     body = await read_body(DynamicParametersRequest)
     form = await _form(version)
     return reply(await form.answer(0, _owner_of(body, UUID(int=0)), _texts(body.inputs)))
@@ -248,7 +248,7 @@ async def get_dynamic_parameters(version: str) -> Response:
     limit=LIMIT,
 )
 async def follow_dynamic_parameters(version: str) -> None:
-    """The form as it is, then its answer to every change, in their order. What is no request ends it with 1001."""
+    """Send the current form, then its response to every change, in order. An invalid request ends it with 1001."""
     owner_id = _asked_owner(subject().user_id)
     ask = partial(load_version, context(), subject(), path_uuid(version))
     await while_allowed(ask, lambda loaded: _follow_form(loaded, owner_id))
@@ -270,12 +270,12 @@ async def _converse(form: ParameterForm, owner_id: UUID) -> None:
         try:
             message = await websocket.receive()
             raw = message.encode() if isinstance(message, str) else message
-            asked = await decoded(raw, lambda text: codec.decode(text, DynamicParametersRequest))
-            inputs = _texts(asked.inputs)
+            body = await decoded(raw, lambda text: codec.decode(text, DynamicParametersRequest))
+            inputs = _texts(body.inputs)
         except (msgspec.MsgspecError, Invalid, TooLarge, UnicodeError, RecursionError):
             return
-        owner_id = _owner_of(asked, owner_id)
-        await _send(await form.answer(asked.id, owner_id, inputs))
+        owner_id = _owner_of(body, owner_id)
+        await _send(await form.answer(body.id, owner_id, inputs))
 
 
 async def _send(answer: dict[str, object]) -> None:
@@ -293,14 +293,14 @@ async def _form(version: str) -> ParameterForm:
 
 
 def _asked_owner(default: UUID) -> UUID:
-    """`?user_id=` of the socket. Raises Invalid."""
-    asked = websocket.args.get("user_id", "")
-    if asked in {"", "me"}:
+    """Parse `?user_id=` of the socket. Raises Invalid."""
+    body = websocket.args.get("user_id", "")
+    if body in {"", "me"}:
         return default
     try:
-        return uuid.UUID(asked)
+        return uuid.UUID(body)
     except ValueError as error:
-        raise Invalid(f'Invalid UUID "{asked}" in the query parameter "user_id".') from error
+        raise Invalid(f'Invalid UUID "{body}" in the query parameter "user_id".') from error
 
 
 def _owner_of(body: DynamicParametersRequest, default: UUID) -> UUID:
@@ -308,7 +308,7 @@ def _owner_of(body: DynamicParametersRequest, default: UUID) -> UUID:
 
 
 def _texts(inputs: object) -> dict[str, str]:
-    """Raises Invalid."""
+    """Validate the inputs. Raises Invalid."""
     if inputs is None:
         return {}
     if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
@@ -330,7 +330,7 @@ def _texts(inputs: object) -> dict[str, str]:
     refuses=(409, 412),
 )
 async def post_dry_run(version: str) -> Response:
-    """Queues a dry run."""
+    """Queue a dry run."""
     body = await read_body(CreateTemplateVersionDryRunRequest)
     return reply(await dry_runs.start_dry_run(context(), subject(), path_uuid(version), body), 201)
 
@@ -350,8 +350,8 @@ async def get_dry_run(version: str, job: str) -> Response:
     others={426: TEXT},
 )
 async def get_dry_run_logs(version: str, job: str) -> Response:
-    found = await dry_runs.load_dry_run(context(), subject(), path_uuid(version), path_uuid(job))
-    return await send_job_logs(found.id)
+    run = await dry_runs.load_dry_run(context(), subject(), path_uuid(version), path_uuid(job))
+    return await send_job_logs(run.id)
 
 
 @route(blueprint, WEBSOCKET, f"{_DRY_RUN}/logs", scope="workspace:read", query={"after": str, "format": str})

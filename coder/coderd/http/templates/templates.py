@@ -50,9 +50,11 @@ if TYPE_CHECKING:
 blueprint = Blueprint("templates", __name__, url_prefix="/api/v2")
 
 
-async def show_list(ctx: Context, who: Caller, query: Query) -> list[Template]:
-    """Templates of all organizations."""
-    return await templates.list_templates(ctx, who.subject, await _filter(ctx, who.subject, query.text("q")))
+async def show_list(ctx: Context, requester: Caller, query: Query) -> list[Template]:
+    """Return templates of all organizations."""
+    return await templates.list_templates(
+        ctx, requester.subject, await _filter(ctx, requester.subject, query.text("q"))
+    )
 
 
 @route(
@@ -69,7 +71,7 @@ async def show_list(ctx: Context, who: Caller, query: Query) -> list[Template]:
     answers=list[Template],
 )
 async def get_templates() -> Response:
-    """By name; only those the caller may read."""
+    """Return the templates the caller may read, by name."""
     return reply(await show_list(context(), caller(), Query()))
 
 
@@ -87,7 +89,7 @@ async def get_templates() -> Response:
     answers=list[Template],
 )
 async def get_organization_templates(organization: str) -> Response:
-    """By name; only those the caller may read."""
+    """Return the templates the caller may read, by name."""
     row = await resolve_organization(context(), subject(), organization)
     which = await _filter(context(), subject(), Query().text("q"), row.id)
     return reply(await templates.list_templates(context(), subject(), which))
@@ -95,7 +97,7 @@ async def get_organization_templates(organization: str) -> Response:
 
 @route(blueprint, "GET", "/templates/examples", scope="template:read", answers=list[TemplateExample])
 async def get_examples() -> Response:
-    """What authors may start from."""
+    """Return the examples for authors."""
     return reply(list_examples(subject()))
 
 
@@ -107,7 +109,7 @@ async def get_examples() -> Response:
     answers=list[TemplateExample],
 )
 async def get_organization_examples(organization: str) -> Response:
-    """What authors may start from."""
+    """Return the examples for authors."""
     await resolve_organization(context(), subject(), organization)
     return reply(list_examples(subject()))
 
@@ -124,7 +126,7 @@ async def get_organization_examples(organization: str) -> Response:
     audit=Audited("template", "create", "body:id"),
 )
 async def post_template(organization: str) -> Response:
-    """Makes a template of a version that belongs to none."""
+    """Create a template of a version that belongs to none."""
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateTemplateRequest)
     return reply(await new_templates.create_template(context(), subject(), row.id, body), 201)
@@ -132,7 +134,7 @@ async def post_template(organization: str) -> Response:
 
 @route(blueprint, "GET", "/organizations/<organization>/templates/<name>", scope="template:read", answers=Template)
 async def get_template_by_name(organization: str, name: str) -> Response:
-    """Whatever the case of the name."""
+    """Return a template by name, without regard to case."""
     row = await resolve_organization(context(), subject(), organization)
     return reply(await templates.get_template_by_name(context(), subject(), row.id, name))
 
@@ -152,7 +154,7 @@ async def get_template(template: str) -> Response:
     audit=Audited("template", "write"),
 )
 async def patch_template(template: str) -> Response:
-    """Changes what the body names."""
+    """Change the fields in the body."""
     body = await read_body(UpdateTemplateMeta)
     return reply(await template_changes.update_template(context(), subject(), path_uuid(template), body))
 
@@ -166,7 +168,7 @@ async def patch_template(template: str) -> Response:
     audit=Audited("template", "delete"),
 )
 async def delete_template(template: str) -> Response:
-    """Marks it deleted."""
+    """Mark it deleted."""
     await template_changes.delete_template(context(), subject(), path_uuid(template))
     return message("Template has been deleted!")
 
@@ -180,7 +182,7 @@ async def delete_template(template: str) -> Response:
     answers=DAUsResponse,
 )
 async def get_daily_users(template: str) -> Response:
-    """People who used workspaces of the template, per day."""
+    """Return the number of users who used workspaces of the template, per day."""
     query = Query()
     query.only("tz_offset")
     offset = query.hours("tz_offset")
@@ -196,13 +198,13 @@ async def get_daily_users(template: str) -> Response:
     answers=list[TemplateVersion],
 )
 async def get_versions(template: str) -> Response:
-    """Oldest first."""
+    """Return versions, oldest first."""
     query, flags = Query(), Query("Invalid query parameters.")
     page, include_archived = query.page(), flags.flag("include_archived")
     query.check()
     flags.check()
-    wanted = VersionPage(include_archived, page.after_id, page.limit, page.offset)
-    return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), wanted))
+    version_page = VersionPage(include_archived, page.after_id, page.limit, page.offset)
+    return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), version_page))
 
 
 @route(
@@ -215,7 +217,7 @@ async def get_versions(template: str) -> Response:
     audit=Audited("template", "write"),
 )
 async def patch_active_version(template: str) -> Response:
-    """Promotes a version."""
+    """Promote a version."""
     body = await read_body(UpdateActiveTemplateVersion)
     await template_changes.set_active_version(context(), subject(), path_uuid(template), body.id)
     return message("Updated the active template version!")
@@ -231,11 +233,11 @@ async def patch_active_version(template: str) -> Response:
     audit=Audited("template", "write"),
 )
 async def post_archive_versions(template: str) -> Response:
-    """Archives what nobody needs: failed versions, or all that are not in use."""
+    """Archive unneeded versions: failed ones, or all that are not in use."""
     body = await read_body(ArchiveTemplateVersionsRequest)
     template_id = path_uuid(template)
     archived = await version_changes.archive_unused(context(), subject(), template_id, everything=body.all)
-    # Upstream's null for "none" is part of the contract.
+    # Upstream's null for an empty list is part of the contract.
     return reply({"template_id": template_id, "archived_ids": archived or None})
 
 
@@ -267,16 +269,16 @@ async def get_version_by_names(organization: str, name: str, version: str) -> Re
     others={204: NOTHING},
 )
 async def get_previous_version(organization: str, name: str, version: str) -> Response:
-    """The version before the one of that name; None for the first."""
+    """Return the version before the one of that name; None for the first."""
     row = await resolve_organization(context(), subject(), organization)
     template = await template_versions.find_template(context(), subject(), row.id, name)
-    found = await template_versions.get_previous_version(context(), subject(), template, version)
-    return reply(found) if found is not None else Response(b"", 204)
+    result = await template_versions.get_previous_version(context(), subject(), template, version)
+    return reply(result) if result is not None else Response(b"", 204)
 
 
 @route(blueprint, "GET", "/templates/<id:template>/acl", scope="template:update", answers=TemplateACL)
 async def get_acl(template: str) -> Response:
-    """Group members are not listed, only counted."""
+    """Return the access list. Group members are not listed, only counted."""
     return reply(await template_acl.get_acl(context(), subject(), path_uuid(template)))
 
 
@@ -290,7 +292,7 @@ async def get_acl(template: str) -> Response:
     audit=Audited("template", "write"),
 )
 async def patch_acl(template: str) -> Response:
-    """Gives or takes access."""
+    """Grant or revoke access."""
     body = await read_body(template_acl.AclChange)
     await template_acl.update_acl(context(), subject(), path_uuid(template), body)
     return message("Successfully updated template ACL list.")
@@ -305,18 +307,18 @@ async def patch_acl(template: str) -> Response:
     answers=ACLAvailable,
 )
 async def get_acl_available(template: str) -> Response:
-    """Everybody who could be given access, of those that `q` finds; people are read page by page."""
-    wanted = asked_page()
-    return reply(await template_acl.list_available(context(), subject(), path_uuid(template), wanted))
+    """Return the candidates for access that match `q`; users are paginated."""
+    page = asked_page()
+    return reply(await template_acl.list_available(context(), subject(), path_uuid(template), page))
 
 
 async def _filter(ctx: Context, subject: Subject, query: str, organization_id: UUID | None = None) -> TemplateSearch:
-    """The `q=` of a list. Raises Invalid naming every mistake."""
+    """Parse the `q=` of a list. Raises Invalid naming every mistake."""
     terms = parse_query(query, "display_name")
     author = terms.one("author")
     named = await find_organization(ctx, subject, terms)
     if organization_id is not None and named not in (None, organization_id):
-        named = NIL_UUID  # in both at once there is none
+        named = NIL_UUID  # requested in two organizations, so none matches
     which = TemplateSearch(
         organization_id=named or organization_id,
         exact_name=terms.one("exact_name"),

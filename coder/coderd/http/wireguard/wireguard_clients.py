@@ -1,4 +1,4 @@
-"""Plain WireGuard clients of a user, and what their configurations say about this server."""
+"""Plain WireGuard clients of a user, and the server section of their configurations."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ blueprint = Blueprint("wireguard_clients", __name__, url_prefix="/api/v2")
 
 @route(blueprint, "GET", "/wireguard", scope="api_key:read", answers=WireguardServer)
 async def get_server() -> Response:
-    """What every configuration says about this server."""
+    """Return the server section of every configuration."""
     return reply(await wireguard_server.server_view(context()))
 
 
 @route(blueprint, "GET", "/users/<user>/wireguard-clients", scope="api_key:read", answers=list[WireguardClient])
 async def get_clients(user: str) -> Response:
-    """A user's clients, expired ones too."""
+    """Return a user's clients, expired ones too."""
     row = await users.resolve_user(context(), subject(), user)
     return reply(await clients.list_clients(context(), subject(), row))
 
@@ -46,23 +46,25 @@ async def get_clients(user: str) -> Response:
     refuses=(409,),
 )
 async def post_client(user: str) -> Response:
-    """What every configuration says about this server."""
+    """Create a client."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(CreateWireguardClientRequest)
-    made = await new_wireguard_clients.add_client(context(), subject(), row, body, origin())
-    return reply(CreateWireguardClientResponse(client=made, server=await wireguard_server.server_view(context())), 201)
+    created = await new_wireguard_clients.add_client(context(), subject(), row, body, origin())
+    return reply(
+        CreateWireguardClientResponse(client=created, server=await wireguard_server.server_view(context())), 201
+    )
 
 
 @route(blueprint, "GET", "/users/<user>/wireguard-clients/<client>", scope="api_key:read", answers=WireguardClient)
 async def get_client(user: str, client: str) -> Response:
-    """By name or id."""
+    """Return a client by name or id."""
     row = await users.resolve_user(context(), subject(), user)
     return reply(await clients.get_client(context(), subject(), row, client))
 
 
 @route(blueprint, "DELETE", "/users/<user>/wireguard-clients/<client>", scope="api_key:delete", status=204)
 async def delete_client(user: str, client: str) -> Response:
-    """By name or id; it is cut off when the transaction's notice arrives, milliseconds later."""
+    """Delete a client by name or id; it is disconnected when the transaction's notice arrives, milliseconds later."""
     row = await users.resolve_user(context(), subject(), user)
     await clients.remove_client(context(), subject(), row, client, origin())
     return no_content()

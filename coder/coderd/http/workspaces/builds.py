@@ -50,7 +50,7 @@ _MAX_STATE = 64 << 20
     answers=list[WorkspaceBuild],
 )
 async def get_builds(workspace: str) -> Response:
-    """Newest first."""
+    """Return builds, newest first."""
     workspace_id = path_uuid(workspace)
     query = Query()
     page = query.page()
@@ -74,7 +74,7 @@ async def get_builds(workspace: str) -> Response:
     refuses=(409, 425, 500),
 )
 async def post_build(workspace: str) -> Response:
-    """Queues a start, stop or delete."""
+    """Queue a start, stop or delete."""
     workspace_id = path_uuid(workspace)
     body = await read_body(CreateWorkspaceBuildRequest)
     return reply(await build_creation.create_build(context(), subject(), workspace_id, body), 201)
@@ -95,7 +95,7 @@ async def get_build(build: str) -> Response:
     refuses=(412,),
 )
 async def cancel_build(build: str) -> Response:
-    """Asks the build's job to stop."""
+    """Request the build's job to stop."""
     await build_cancellation.cancel_build(context(), subject(), path_uuid(build), Query().text("expect_status"))
     return message("Job has been marked as canceled...")
 
@@ -146,13 +146,13 @@ async def get_resources(build: str) -> Response:
 
 @route(blueprint, "GET", "/workspacebuilds/<id:build>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)
 async def get_timings(build: str) -> Response:
-    """How long every step took, Terraform's and the agents'."""
+    """Return the duration of every step, Terraform's and the agents'."""
     return reply(await build_timings.get_timings(context(), subject(), path_uuid(build)))
 
 
 @route(blueprint, "GET", "/workspacebuilds/<id:build>/state", scope="template:update", answers=Any)
 async def get_state(build: str) -> Response:
-    """The Terraform state: secrets included, so template managers only (others get NotFound)."""
+    """Return the Terraform state: it contains secrets, so for template managers only (others get NotFound)."""
     state = await build_state.get_state(context(), subject(), path_uuid(build))
     return Response(state, 200, content_type="application/json")
 
@@ -168,7 +168,7 @@ async def get_state(build: str) -> Response:
     audit=Audited("workspace_build", "write"),
 )
 async def put_state(build: str) -> Response:
-    """Replaces what Terraform knows of it, in base64."""
+    """Replace the Terraform state, in base64."""
     body = await read_body(UpdateWorkspaceBuildStateRequest)
     await build_state.put_state(context(), subject(), path_uuid(build), body)
     return no_content()
@@ -184,7 +184,7 @@ async def put_state(build: str) -> Response:
     answers=list[UserParameter],
 )
 async def get_autofill(user: str) -> Response:
-    """What a user gave last for each parameter the template still has (ephemeral ones are never offered again)."""
+    """Return a user's last value for each parameter the template still has (never for ephemeral ones)."""
     owner = await users.find_user(context(), subject(), user)
     query = Query("Invalid query parameters.")
     query.require("template_id")
@@ -193,5 +193,5 @@ async def get_autofill(user: str) -> Response:
     query.check()
     if template_id is None:
         raise Invalid("Invalid template_id.")
-    found = await autofill_parameters(context(), subject(), owner.id, template_id)
-    return reply([{"name": name, "value": value} for name, value in found.items()])
+    result = await autofill_parameters(context(), subject(), owner.id, template_id)
+    return reply([{"name": name, "value": value} for name, value in result.items()])

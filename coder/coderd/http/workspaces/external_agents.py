@@ -1,4 +1,4 @@
-"""Machines that somebody attaches by hand. Ours, not upstream's; their credentials are read in `workspaces.py`."""
+"""Machines attached by users. Ours, not upstream's; `workspaces.py` returns their credentials."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ blueprint = Blueprint("external_agents", __name__, url_prefix="/api/v2")
     audit=Audited("workspace", "write"),
 )
 async def post_rotate_token(workspace: str, agent: str) -> Response:
-    """Makes a new token; the one in use goes on being good until the new one is used."""
-    made = await external_agents.rotate_token(context(), subject(), path_uuid(workspace), agent)
-    shown = made.instructions
+    """Create a new token; the one in use stays valid until the new one is used."""
+    rotated = await external_agents.rotate_token(context(), subject(), path_uuid(workspace), agent)
+    instructions = rotated.instructions
     return reply(
         RotatedAgentToken(
-            command=shown.command,
-            agent_token=shown.agent_token,
-            generation=made.generation,
-            good_generations=list(made.good_generations),
+            command=instructions.command,
+            agent_token=instructions.agent_token,
+            generation=rotated.generation,
+            good_generations=list(rotated.good_generations),
         )
     )

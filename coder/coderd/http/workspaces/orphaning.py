@@ -1,4 +1,4 @@
-"""What may remain of a workspace, and giving it up. Ours, not upstream's."""
+"""Abandoning a workspace, and its possible remains. Ours, not upstream's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ blueprint = Blueprint("workspace_inventory", __name__, url_prefix="/api/v2")
     refuses=(410,),
 )
 async def get_inventory(workspace: str) -> Response:
-    """What the last build's state knows."""
+    """Return the resources in the last build's state."""
     return reply(await workspace_inventory.show_inventory(context(), subject(), path_uuid(workspace)))
 
 
@@ -38,5 +38,5 @@ async def get_inventory(workspace: str) -> Response:
     audit=Audited("workspace", "delete"),
 )
 async def post_abandon(workspace: str) -> Response:
-    """Deletes the workspace here and nothing elsewhere; returns what may remain."""
+    """Delete the workspace on the server without destroying its resources; return the possible remains."""
     return reply(await orphaning.abandon(context(), subject(), path_uuid(workspace)))

@@ -1,4 +1,4 @@
-"""Prebuilt workspaces: their settings, and asking for new ones."""
+"""Prebuilt workspaces: their settings, and replacement."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ async def put_settings() -> Response:
     audit=Audited("template", "write"),
 )
 async def post_invalidate(template: str) -> Response:
-    """Has every waiting workspace of the template's presets replaced; none of them is claimed."""
-    found = await prebuilds.invalidate(context(), subject(), path_uuid(template))
-    return reply(InvalidatePresetsResponse(invalidated=found))
+    """Replace every unclaimed workspace of the template's presets; none of them is claimed anymore."""
+    result = await prebuilds.invalidate(context(), subject(), path_uuid(template))
+    return reply(InvalidatePresetsResponse(invalidated=result))

@@ -1,4 +1,4 @@
-"""What may be set about a workspace: schedule, sleep, favourite, sharing, ports."""
+"""Settings of a workspace: schedule, dormancy, favourite, sharing, ports."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ blueprint = Blueprint("workspace_settings", __name__, url_prefix="/api/v2")
     audit=Audited("workspace", "write"),
 )
 async def put_autostart(workspace: str) -> Response:
-    """None or empty clears."""
+    """Set the schedule; None or empty clears it."""
     body = await read_body(UpdateWorkspaceAutostartRequest)
     await workspace_schedule.set_autostart(context(), subject(), path_uuid(workspace), body)
     return no_content()
@@ -69,7 +69,7 @@ async def put_autostart(workspace: str) -> Response:
     audit=Audited("workspace", "write"),
 )
 async def put_ttl(workspace: str) -> Response:
-    """None or 0 clears, and with it the deadline of a running build."""
+    """Set the time to live; None or 0 clears it, and with it the deadline of a running build."""
     body = await read_body(UpdateWorkspaceTTLRequest)
     await workspace_schedule.set_ttl(context(), subject(), path_uuid(workspace), body)
     return no_content()
@@ -86,7 +86,7 @@ async def put_ttl(workspace: str) -> Response:
     audit=Audited("workspace", "write"),
 )
 async def put_extend(workspace: str) -> Response:
-    """Moves the deadline of a running workspace, later or sooner."""
+    """Move the deadline of a running workspace, later or sooner."""
     workspace_id = path_uuid(workspace)
     body = await read_body(ExtendWorkspaceRequest)
     await workspace_schedule.extend(context(), subject(), workspace_id, body)
@@ -104,7 +104,7 @@ async def put_extend(workspace: str) -> Response:
     audit=Audited("workspace", "write"),
 )
 async def put_dormant(workspace: str) -> Response:
-    """Puts a workspace to sleep or wakes it. None when it is so already."""
+    """Make a workspace dormant or activate it. None when the state is unchanged."""
     body = await read_body(UpdateWorkspaceDormancy)
     changed = await workspace_dormancy.set_dormant(context(), subject(), path_uuid(workspace), body.dormant)
     return Response(b"", 304) if changed is None else reply(changed)
@@ -159,7 +159,7 @@ async def put_automatic_updates(workspace: str) -> Response:
     answers=ResolveAutostartResponse,
 )
 async def resolve_autostart(workspace: str) -> Response:
-    """False: the active version has parameters that nobody has answered yet (`parameter_mismatch`)."""
+    """Return False in `parameter_mismatch` unless the active version has parameters without a value."""
     able = await workspace_schedule.can_autostart(context(), subject(), path_uuid(workspace))
     return reply({"parameter_mismatch": not able})
 
@@ -174,7 +174,7 @@ async def resolve_autostart(workspace: str) -> Response:
     status=204,
 )
 async def post_usage(workspace: str) -> Response:
-    """Somebody uses the workspace. Unknown agents and apps, and what is no such body, count as plain use: recorded."""
+    """Record a use of the workspace. Unknown agents and apps, and an invalid body, count as plain use: recorded."""
     try:
         body = await read_body(PostWorkspaceUsageRequest)
         agent_id, app = body.agent_id if body.agent_id != NIL_UUID else None, body.app_name
@@ -186,7 +186,7 @@ async def post_usage(workspace: str) -> Response:
 
 @route(blueprint, "GET", "/workspaces/<id:workspace>/acl", scope="workspace:read", answers=WorkspaceACL)
 async def get_acl(workspace: str) -> Response:
-    """Whom the workspace is shared with. Group members are not listed, only counted."""
+    """Return the users and groups the workspace is shared with. Group members are not listed, only counted."""
     return reply(await workspace_sharing.get_acl(context(), subject(), path_uuid(workspace)))
 
 
@@ -200,7 +200,7 @@ async def get_acl(workspace: str) -> Response:
     audit=Audited("workspace", "write"),
 )
 async def patch_acl(workspace: str) -> Response:
-    """Gives or takes (empty role) access."""
+    """Grant or revoke (empty role) access."""
     body = await read_body(UpdateWorkspaceACL)
     await workspace_sharing.update_acl(
         context(), subject(), path_uuid(workspace), body.user_roles or {}, body.group_roles or {}
@@ -238,7 +238,7 @@ async def get_port_shares(workspace: str) -> Response:
     audit=Audited("workspace", "write"),
 )
 async def post_port_share(workspace: str) -> Response:
-    """Shares a port, or changes how."""
+    """Share a port, or change its level."""
     body = await read_body(UpsertWorkspaceAgentPortShareRequest)
     return reply(await port_shares.share_port(context(), subject(), path_uuid(workspace), body))
 

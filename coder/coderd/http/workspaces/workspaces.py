@@ -40,18 +40,20 @@ if TYPE_CHECKING:
 blueprint = Blueprint("workspaces", __name__, url_prefix="/api/v2")
 
 
-async def show_list(ctx: Context, who: Caller, query: Query) -> WorkspacesResponse:
-    """A page of workspaces."""
+async def show_list(ctx: Context, requester: Caller, query: Query) -> WorkspacesResponse:
+    """Return a page of workspaces."""
     page = query.page()
     query.check()
-    return await workspaces.list_workspaces(ctx, who.subject, query.text("q"), limit=page.limit, offset=page.offset)
+    return await workspaces.list_workspaces(
+        ctx, requester.subject, query.text("q"), limit=page.limit, offset=page.offset
+    )
 
 
 @route(
     blueprint,
     "GET",
     "/workspaces",
-    scope=ANY_KEY,  # a narrow key sees the workspaces it reaches, be it none
+    scope=ANY_KEY,  # a narrow key may list the workspaces it reaches, even if there are none
     query={
         "limit": int,
         "offset": int,
@@ -64,7 +66,7 @@ async def show_list(ctx: Context, who: Caller, query: Query) -> WorkspacesRespon
     answers=WorkspacesResponse,
 )
 async def get_workspaces() -> Response:
-    """The workspaces `subject` may see and `query` asks for."""
+    """Return the workspaces that match the query and that the caller may see."""
     return reply(await show_list(context(), caller(), Query()))
 
 
@@ -80,7 +82,7 @@ async def get_workspaces() -> Response:
     audit=Audited("workspace", "create", "body:id"),
 )
 async def post_workspace(user: str) -> Response:
-    """A new workspace and its first start build."""
+    """Create a workspace and its first start build."""
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateWorkspaceRequest)
     return reply(await workspace_creation.create_workspace(context(), subject(), owner.id, body), 201)
@@ -98,12 +100,12 @@ async def post_workspace(user: str) -> Response:
     audit=Audited("workspace", "create", "body:id"),
 )
 async def post_member_workspace(organization: str, user: str) -> Response:
-    """A new workspace and its first start build."""
+    """Create a workspace and its first start build."""
     organization_id = (await organizations.resolve_organization(context(), subject(), organization)).id
     owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateWorkspaceRequest)
-    made = await workspace_creation.create_workspace(context(), subject(), owner.id, body, organization_id)
-    return reply(made, 201)
+    workspace = await workspace_creation.create_workspace(context(), subject(), owner.id, body, organization_id)
+    return reply(workspace, 201)
 
 
 @route(
@@ -117,15 +119,15 @@ async def post_member_workspace(organization: str, user: str) -> Response:
 async def get_workspace_by_name(user: str, name: str) -> Response:
     owner = await users.find_user(context(), subject(), user)
     deleted = _include_deleted("include_deleted")
-    found = await workspaces.get_workspace_by_name(context(), subject(), owner.id, name, include_deleted=deleted)
-    return reply(found)
+    result = await workspaces.get_workspace_by_name(context(), subject(), owner.id, name, include_deleted=deleted)
+    return reply(result)
 
 
 @route(
     blueprint, "GET", "/users/<user>/workspace/<name>/builds/<number>", scope="workspace:read", answers=WorkspaceBuild
 )
 async def get_build_by_number(user: str, name: str, number: str) -> Response:
-    """By owner, workspace name and number."""
+    """Return a build by owner, workspace name and number."""
     owner = await users.find_user(context(), subject(), user)
     return reply(await builds.get_build_by_number(context(), subject(), owner.id, name, number))
 
@@ -141,8 +143,8 @@ async def get_build_by_number(user: str, name: str, number: str) -> Response:
 )
 async def get_workspace(workspace: str) -> Response:
     deleted = _include_deleted("deleted")
-    found = await workspaces.get_workspace(context(), subject(), path_uuid(workspace), include_deleted=deleted)
-    return reply(found)
+    result = await workspaces.get_workspace(context(), subject(), path_uuid(workspace), include_deleted=deleted)
+    return reply(result)
 
 
 @route(
@@ -162,24 +164,25 @@ async def patch_workspace(workspace: str) -> Response:
 
 
 def _include_deleted(field: str) -> bool:
-    """`?include_deleted=`; the two routes that take it name it differently when it is no boolean. Raises Invalid."""
+    """Parse `?include_deleted=`; the two routes that take it refuse a non-boolean with different names. Raises
+    Invalid."""
     text = Query().text("include_deleted")
     value = parse_go_bool(text) if text else False
     if value is None:
-        said = f'Invalid boolean value "{text}" for "include_deleted" query param.'
-        raise Invalid(said, validations=[(field, "Must be a valid boolean")])
+        message = f'Invalid boolean value "{text}" for "include_deleted" query param.'
+        raise Invalid(message, validations=[(field, "Must be a valid boolean")])
     return value
 
 
 @route(blueprint, "GET", "/workspaces/<id:workspace>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)
 async def get_timings(workspace: str) -> Response:
-    """Of the latest build."""
+    """Return the timings of the latest build."""
     return reply(await build_timings.get_workspace_timings(context(), subject(), path_uuid(workspace)))
 
 
 @route(blueprint, "GET", "/workspaces/<id:workspace>/watch", scope="workspace:read", answers=EVENTS)
 async def watch(workspace: str) -> Response:
-    """The workspace as JSON at once, then whenever it looks different."""
+    """Send the workspace as JSON immediately, then after every change."""
     return await sse(workspace_streams.watch_workspace(context(), subject(), path_uuid(workspace)), ping_first=True)
 
 
@@ -193,7 +196,7 @@ async def watch_without_upgrade(workspace: str) -> Response:
 
 @route(blueprint, WEBSOCKET, "/workspaces/<id:workspace>/watch-ws", scope="workspace:read")
 async def watch_ws(workspace: str) -> None:
-    """The workspace as JSON at once, then whenever it looks different."""
+    """Send the workspace as JSON immediately, then after every change."""
     source = workspace_streams.watch_workspace(context(), subject(), path_uuid(workspace))
     await events_over_websocket(source, ping_first=True)
 
@@ -206,16 +209,16 @@ async def watch_ws(workspace: str) -> None:
     answers=ExternalAgentCredentials,
 )
 async def get_external_credentials(workspace: str, agent: str) -> Response:
-    """For those who may change the workspace."""
-    found = await external_agents.get_credentials(context(), subject(), path_uuid(workspace), agent)
-    return reply({"command": found.command, "agent_token": found.agent_token})
+    """Return credentials for callers with update permission."""
+    credentials = await external_agents.get_credentials(context(), subject(), path_uuid(workspace), agent)
+    return reply({"command": credentials.command, "agent_token": credentials.agent_token})
 
 
 @route(blueprint, "GET", "/workspace-quota/<user>", scope="user:read", answers=WorkspaceQuota)
 async def get_quota(user: str) -> Response:
-    """What a member uses and may use."""
-    found = await quotas.quota_of(context(), subject(), "default", user)
-    return reply(WorkspaceQuota(credits_consumed=found.consumed, budget=found.budget))
+    """Return a member's used and allowed quota."""
+    result = await quotas.quota_of(context(), subject(), "default", user)
+    return reply(WorkspaceQuota(credits_consumed=result.consumed, budget=result.budget))
 
 
 @route(
@@ -226,10 +229,10 @@ async def get_quota(user: str) -> Response:
     answers=WorkspaceQuota,
 )
 async def get_member_quota(organization: str, user: str) -> Response:
-    """What a member uses and may use."""
+    """Return a member's used and allowed quota."""
     row = await resolve_organization(context(), subject(), organization)
-    found = await quotas.quota_of(context(), subject(), str(row.id), user)
-    return reply(WorkspaceQuota(credits_consumed=found.consumed, budget=found.budget))
+    result = await quotas.quota_of(context(), subject(), str(row.id), user)
+    return reply(WorkspaceQuota(credits_consumed=result.consumed, budget=result.budget))
 
 
 @route(
@@ -247,5 +250,5 @@ async def connection_watch_without_upgrade(workspace: str) -> Response:
 
 @route(blueprint, WEBSOCKET, "/workspaces/<id:workspace>/agent-connection-watch", scope="workspace:read")
 async def connection_watch(workspace: str) -> None:
-    """What somebody who wants to connect waits for."""
+    """Send the events that a connecting client waits for."""
     await over_websocket(workspace_streams.watch_connections(context(), subject(), path_uuid(workspace)))

@@ -1,4 +1,4 @@
-"""Who stands in an access list: users and groups by id, with what a page shows of them."""
+"""Access lists: users and groups by id, with the names that pages show."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AclGroup:
 async def load_actors(
     tx: Tx, user_ids: Sequence[str], group_ids: Sequence[str]
 ) -> tuple[list[AclUser], list[AclGroup]]:
-    """Living users and groups of an access list, by name."""
+    """Return the living users and groups of an access list, by name."""
     people: list[AclUser] = []
     if user_ids:
         query = select(users.c.id, users.c.username, users.c.name, users.c.avatar_url)
@@ -88,13 +88,13 @@ async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
 
 
 def by_id(acl: Mapping[str, str]) -> dict[str, str]:
-    """An access list (or a change of one) with its ids as we write them, and without keys that are none."""
-    found = [(as_uuid(key), role) for key, role in acl.items()]
-    return {str(key): role for key, role in found if key is not None}
+    """Return an access list (or a change of one) with ids in our canonical form, without invalid keys."""
+    results = [(as_uuid(key), role) for key, role in acl.items()]
+    return {str(key): role for key, role in results if key is not None}
 
 
 async def living_users(tx: Tx, ids: Sequence[str], organization_id: UUID) -> dict[UUID, bool]:
-    """Those of `ids` that are a living user's, and whether each is a member of the organization."""
+    """Return the `ids` of living users, and whether each is a member of the organization."""
     member = (
         select(organization_members.c.user_id)
         .where(organization_members.c.user_id == users.c.id, organization_members.c.organization_id == organization_id)
@@ -105,17 +105,17 @@ async def living_users(tx: Tx, ids: Sequence[str], organization_id: UUID) -> dic
 
 
 async def organizations_of_groups(tx: Tx, ids: Sequence[str]) -> dict[UUID, UUID]:
-    """The organization of each of `ids` that is a group's."""
+    """Return the organization of each group in `ids`."""
     query = select(groups.c.id, groups.c.organization_id).where(groups.c.id.in_(_uuids(ids)))
     return {row[0]: row[1] for row in await tx.execute(query)} if ids else {}
 
 
 def _uuids(ids: Sequence[str]) -> list[UUID]:
-    return [found for found in map(as_uuid, ids) if found is not None]
+    return [item for item in map(as_uuid, ids) if item is not None]
 
 
 async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bool) -> None:
-    """Takes back what was shared in an organization; `people_only` leaves the service accounts' workspaces alone."""
+    """Revoke all shares of an organization; `people_only` keeps the service accounts' workspaces."""
     shared = or_(workspaces.c.user_acl != _NOBODY, workspaces.c.group_acl != _NOBODY)
     statement = update(workspaces).where(workspaces.c.organization_id == organization_id, shared)
     if people_only:
@@ -126,26 +126,26 @@ async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bo
 
 
 async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    """Takes a person out of every access list of an organization."""
+    """Remove a user from every access list of an organization."""
     await notify_shared_less(tx)
-    # In the order of whoever changes a template, and goes on to its workspaces.
+    # Locks in the order of a template change, which continues with the template's workspaces.
     await tx.execute(_without(templates, organization_id, user_id))
     await _write_and_tell(tx, _without(workspaces, organization_id, user_id))
 
 
 def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
     lists, key = table.c.user_acl, literal(str(user_id), Text)
-    mine = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
-    return mine.values(user_acl=lists.op("-", return_type=lists.type)(key))
+    matching = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
+    return matching.values(user_acl=lists.op("-", return_type=lists.type)(key))
 
 
 async def _write_and_tell(tx: Tx, statement: Update) -> None:
-    """Who watches a workspace is shown, and judged by, what was read of it for everybody until a change is told."""
+    """Watchers of a workspace use a shared copy until a change is notified."""
     changed = await tx.execute(statement.returning(workspaces.c.owner_id, workspaces.c.id))
     await notify_changes(tx, "settings", [(row.owner_id, row.id) for row in changed])
 
 
 async def available_groups(tx: Tx, organization_id: UUID) -> list[AclGroup]:
-    """Every group of an organization, by name."""
+    """Return every group of an organization, by name."""
     ids = select(groups.c.id).where(groups.c.organization_id == organization_id)
     return await _groups(tx, [row[0] for row in await tx.execute(ids)])

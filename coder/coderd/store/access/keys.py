@@ -1,4 +1,4 @@
-"""Queries about API keys, and the one every request begins with: key -> user with roles."""
+"""Queries about API keys, and the first query of every request: key -> user with roles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """One API key without its secret (only the hash is known)."""
+    """API key without its secret (only the hash is stored)."""
 
     id: str
     user_id: UUID
@@ -43,7 +43,7 @@ class KeyRow:
     scopes: Sequence[str]
     allow_list: Sequence[str]
     user_agent: str = ""
-    "Of whoever used it last, as `coder/domain/access/user_agents.py` keeps it."
+    """User agent of the last use, as `coder/domain/access/user_agents.py` shortens it."""
 
 
 _OrganizationRoles = Mapping[UUID, frozenset[str]]
@@ -52,7 +52,7 @@ _CustomRoles = Mapping[tuple[UUID, str], BuiltinRole]
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """All of a user that says what they may do; compared."""
+    """All fields of a user that affect permissions; compared."""
 
     site_roles: frozenset[str]
     organization_roles: _OrganizationRoles
@@ -62,7 +62,7 @@ class Rights:
 
 @dataclass(frozen=True, slots=True)
 class KeyUser:
-    """A user as authentication needs it: the row, plus memberships in one go."""
+    """User for authentication: the row, with memberships in the same query."""
 
     id: UUID
     email: str
@@ -90,7 +90,7 @@ _KEY_COLUMNS = tuple(api_keys.c[name] for name in KeyRow.__slots__)
 _USER_NAMES = KeyUser.__slots__[:13]
 _USER_COLUMNS = tuple(users.c[name] for name in _USER_NAMES)
 
-# One statement and one row whatever the number of memberships: this runs on every request.
+# One statement and one row for any number of memberships: this runs on every request.
 _MEMBERSHIPS = text(
     """(SELECT json_agg(json_build_array(m.organization_id, m.roles || o.default_member_roles)
                          ORDER BY o.is_default DESC, m.organization_id)
@@ -170,7 +170,7 @@ async def find_user_with_roles(tx: Tx, user_id: UUID) -> KeyUser | None:
 
 
 async def find_rights(tx: Tx, user_ids: Collection[UUID]) -> dict[UUID, Rights]:
-    """What each living user has that says what they may do."""
+    """Return the rights of each living user."""
     statement = select(users.c.id, users.c.rbac_roles, *_ROLE_COLUMNS)
     rows = await tx.execute(statement.where(users.c.id.in_(user_ids), ~users.c.deleted))
     return {row[0]: Rights(frozenset(row[1]), *_memberships(row[2:])) for row in rows}
@@ -187,17 +187,17 @@ async def touch(
     user_agent: str,
     activate: bool,
 ) -> None:
-    """Records that a key was used, slides it when `expires_at` is given, wakes a dormant user."""
-    values: dict[str, Any] = {"last_used": now, "ip_address": ip}  # being used changes nothing of the key itself
-    if user_agent:  # a program that says nothing takes nothing away
+    """Record the use of a key, extend it when `expires_at` is passed, activate a dormant user."""
+    values: dict[str, Any] = {"last_used": now, "ip_address": ip}  # a use does not change the key itself
+    if user_agent:  # a missing user agent keeps the last one
         values["user_agent"] = user_agent
     if expires_at is not None:
         values["expires_at"] = expires_at
-    # being seen is a change, too: clients find both times equal
+    # last_seen_at counts as a change, too: clients find both times equal
     seen: dict[str, Any] = {"last_seen_at": now, "updated_at": now}
-    if activate:  # who was suspended since the caller was read stays so
+    if activate:  # a user suspended since the caller was read stays suspended
         seen["status"] = case((users.c.status == "dormant", "active"), else_=users.c.status)
-    # The user first, as whoever ends all keys of one.
+    # Locks the user first, as the deletion of all keys of a user does.
     await tx.execute(update(users).where(users.c.id == user_id).values(**seen))
     await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
 
@@ -212,7 +212,7 @@ async def get_key(tx: Tx, key_id: str) -> KeyRow | None:
 
 
 async def hold_key(tx: Tx, key_id: str) -> bool:
-    """Whether there is one; it is not deleted until the transaction ends."""
+    """Return whether the key exists; it is not deleted until the transaction ends."""
     statement = select(api_keys.c.id).where(api_keys.c.id == key_id).with_for_update(read=True, key_share=True)
     return (await tx.execute(statement)).one_or_none() is not None
 
@@ -224,7 +224,8 @@ async def get_token_by_name(tx: Tx, user_id: UUID, name: str) -> KeyRow | None:
 
 
 async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | None) -> list[tuple[KeyRow, str]]:
-    """Tokens with their owners' names, by token name. `expired_before` leaves out what expired before then."""
+    """Return tokens with their owners' names, by token name. `expired_before` leaves out tokens that expired before
+    then."""
     statement = (
         select(*_KEY_COLUMNS, users.c.username)
         .join(users, users.c.id == api_keys.c.user_id)
@@ -239,10 +240,10 @@ async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | N
 
 
 APPLICATION = "oauth2_provider_app"
-"""The login type of access tokens of OAuth2 applications."""
+"""Login type of access tokens of OAuth2 applications."""
 NO_SESSIONS = ("token", APPLICATION)
 SHOWN_SESSIONS = 500
-"""The most that one list shows: a program that signs in each minute would otherwise make it endless."""
+"""Maximum of one list: a program that signs in each minute would otherwise make it endless."""
 
 
 def _sessions_of(user_id: UUID) -> ColumnElement[bool]:
@@ -250,7 +251,7 @@ def _sessions_of(user_id: UUID) -> ColumnElement[bool]:
 
 
 async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
-    """Keys of somebody's signing in that are good now, last used first. What has a name was made for a program."""
+    """Return the valid session keys of a user, last used first. A key with a name belongs to a program."""
     statement = (
         select(*_KEY_COLUMNS)
         .where(_sessions_of(user_id), api_keys.c.expires_at > now)
@@ -262,45 +263,45 @@ async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
 
 MOST_NOTICES = 20
 ENDED_AT_ONCE = 500
-"""The most sessions that one signing in ends."""
+"""Maximum of sessions that one sign-in deletes."""
 ENDED = "sessions_ended"
-"""The channel that says which keys are good no longer: `key ID`, or `user UUID` for all of somebody's; `sharing` says
-that somebody's access to workspaces was taken back."""
+"""Channel for invalidated keys: `key ID`, or `user UUID` for all keys of a user; `sharing` when access to workspaces
+was revoked."""
 
 
 async def notify_user_out(tx: Tx, user_id: UUID) -> None:
-    """Cuts what somebody holds open, on every replica."""
+    """Close a user's open connections, on every replica."""
     await notify(tx, ENDED, f"user {user_id}")
 
 
 async def notify_shared_less(tx: Tx) -> None:
-    """Has every open stream of an application judged anew, on every replica."""
+    """Recheck every open stream of an application, on every replica."""
     await notify(tx, ENDED, "sharing")
 
 
 async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool = False) -> int:
-    """Deletes the keys the condition selects and cuts what each of them holds open, on every replica.
+    """Delete the keys that match the condition and close their open connections, on every replica.
 
-    The one way to delete keys that may still be good. `renewed`: tokens of an application, in whose place others come,
-    which takes back nothing the person agreed to. Otherwise what an application made with its token ends with that.
-    Returns how many the condition selected.
+    The only way to delete keys that may still be valid. `renewed`: tokens of an application that are replaced by new
+    ones, which revokes nothing the user consented to. Otherwise the keys an application created with its token are
+    deleted as well. Returns the number of matching keys.
     """
     columns = api_keys.c.id, api_keys.c.user_id
     consents = [] if renewed else await _consents_of(tx, condition)
-    gone = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
-    await _notify_gone(tx, [(row.id, row.user_id) for row in gone])
+    deleted = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
+    await _notify_gone(tx, [(row.id, row.user_id) for row in deleted])
     if not renewed:
-        await _end_unused_codes(tx, [row.id for row in gone], {row.user_id for row in gone})
+        await _end_unused_codes(tx, [row.id for row in deleted], {row.user_id for row in deleted})
     consent = tuple_(_MADE.c.app_id, _MADE.c.user_id, _MADE.c.grant_id)
     for some in _slices(consents):
         await end_made_keys(tx, consent.in_(some))
-    return len(gone)
+    return len(deleted)
 
 
 _MADE = oauth2_provider_app_made_keys
 Item = TypeVar("Item")
 _MOST_NAMED = 5000
-"In one statement, which may have 32,767 values: an application has as many consents as there are people."
+"""Maximum ids per statement, which may have 32,767 values: an application has as many consents as there are users."""
 
 
 def _slices(items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -308,7 +309,7 @@ def _slices(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 
 async def _consents_of(tx: Tx, condition: ColumnElement[bool]) -> list[tuple[UUID, UUID, str]]:
-    """(application, user, grant) of the access tokens among the keys the condition selects."""
+    """Return (application, user, grant) of the access tokens among the matching keys."""
     tokens = oauth2_provider_app_tokens
     chosen = select(api_keys.c.id).where(condition)
     statement = select(tokens.c.app_id, tokens.c.user_id, tokens.c.grant_id).where(tokens.c.api_key_id.in_(chosen))
@@ -316,27 +317,28 @@ async def _consents_of(tx: Tx, condition: ColumnElement[bool]) -> list[tuple[UUI
 
 
 async def end_made_keys(tx: Tx, condition: ColumnElement[bool]) -> None:
-    """Ends keys that applications made, by a condition on their consents. Whoever makes one holds the key they make it
-    with: one that comes in between is seen by the next look, and after the last none can be made."""
+    """Delete keys that applications created, by a condition on their consents. Creating a key holds the key that
+    creates it: a key created in between is found by the next pass, and after the last pass none can be created."""
     chosen = api_keys.c.id.in_(select(_MADE.c.api_key_id).where(condition))
     while await delete_keys(tx, chosen):
         pass
 
 
-async def _notify_gone(tx: Tx, gone: Sequence[tuple[str, UUID]]) -> None:
-    """By name while they are few; otherwise all that is open of their users is looked at: one notice for each."""
-    if len(gone) <= MOST_NOTICES:
-        payloads = [f"key {key_id}" for key_id, _ in gone]
+async def _notify_gone(tx: Tx, deleted: Sequence[tuple[str, UUID]]) -> None:
+    """Notify by key id while they are few; otherwise notify once per user, which rechecks all of that user's
+    connections."""
+    if len(deleted) <= MOST_NOTICES:
+        payloads = [f"key {key_id}" for key_id, _ in deleted]
     else:
-        payloads = sorted({f"user {user_id}" for _, user_id in gone})
+        payloads = sorted({f"user {user_id}" for _, user_id in deleted})
     await notify_all(tx, ENDED, payloads)
 
 
 async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collection[UUID]) -> None:
-    """A code stands for what its user agreed to with a key, and ends with it.
+    """Delete unused codes: a code stands for the consent a user gave with a key, and is deleted with it.
 
-    One of before 0032 names no key: any of its user that ends takes it along. Used ones stay remembered: a second use
-    ends what the first gave.
+    A code from before migration 0032 names no key and is deleted with any key of its user. Used codes stay: a second
+    use revokes the result of the first.
     """
     codes = oauth2_provider_app_codes
     unused = delete(codes).where(codes.c.used_at.is_(None))
@@ -347,7 +349,7 @@ async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collecti
 
 
 async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:
-    """See `delete_keys`."""
+    """Delete a key; see `delete_keys`."""
     return bool(await delete_keys(tx, api_keys.c.id == key_id, renewed=renewed))
 
 
@@ -359,33 +361,33 @@ async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
 
 
 async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
-    """All keys of a user and what they agreed to that nobody used yet, or only keys with exactly one scope."""
-    mine = api_keys.c.user_id == user_id
-    await delete_keys(tx, and_(mine, api_keys.c.scopes == [scope]) if scope else mine)
-    if not scope:  # a key that agreed may be gone already, and its code with it; a nameless code's is not known
+    """Delete all keys of a user with their unused codes, or only keys with exactly one scope."""
+    own_keys = api_keys.c.user_id == user_id
+    await delete_keys(tx, and_(own_keys, api_keys.c.scopes == [scope]) if scope else own_keys)
+    if not scope:  # the key of a code may be deleted already; old codes name no key
         codes = oauth2_provider_app_codes
         await tx.execute(delete(codes).where(codes.c.user_id == user_id, codes.c.used_at.is_(None)))
-    # Applications are open by tickets, too, which name the user and no key.
+    # Applications are also open by tickets, which name the user and no key.
     await notify_user_out(tx, user_id)
 
 
 async def delete_sessions_by(tx: Tx, user_id: UUID, login_type: str) -> None:
-    """Those a user got by one way of logging in; tokens have a type of their own."""
+    """Delete a user's sessions from one login method; tokens have a type of their own."""
     await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.login_type == login_type))
     await notify_user_out(tx, user_id)
 
 
-async def keep_newest_sessions(tx: Tx, user_id: UUID, most: int, now: datetime) -> int:
-    """Ends those of somebody's sessions that were used, or made, longest ago; returns how many.
+async def keep_newest_sessions(tx: Tx, user_id: UUID, limit: int, now: datetime) -> int:
+    """Delete a user's sessions that were used, or created, longest ago; return their number.
 
-    Those that are over, which are kept for days, go before any that is good: they take nobody's room. Where there are
-    thousands from before there was a most, they go by and by: nobody's signing in waits for all of them.
+    Expired sessions, which are kept for days, are deleted before valid ones: they do not count. Thousands of sessions
+    from before there was a limit are deleted in batches, so that a sign-in does not wait for all of them.
     """
     newest_first = func.greatest(api_keys.c.last_used, api_keys.c.created_at).desc(), api_keys.c.id
-    mine = select(api_keys.c.id).where(_sessions_of(user_id)).order_by(api_keys.c.expires_at <= now, *newest_first)
-    return await delete_keys(tx, api_keys.c.id.in_(mine.offset(most).limit(ENDED_AT_ONCE)))
+    own_keys = select(api_keys.c.id).where(_sessions_of(user_id)).order_by(api_keys.c.expires_at <= now, *newest_first)
+    return await delete_keys(tx, api_keys.c.id.in_(own_keys.offset(limit).limit(ENDED_AT_ONCE)))
 
 
 async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:
-    """Removes the session-like token of that name (one per workspace, for instance)."""
+    """Delete the session-like token of that name (one per workspace, for instance)."""
     await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.token_name == name))

@@ -1,4 +1,4 @@
-"""Queries on agents' applications: which there are, how they are, what was reported for them."""
+"""Queries on agents' applications: definition, health and reported statuses."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class AppStatusRow:
 
 @dataclass(frozen=True, slots=True)
 class AppDetail:
-    """An app with what was reported for it, newest first."""
+    """App with its reported statuses, newest first."""
 
     app: AppRow
     statuses: list[AppStatusRow]
@@ -71,8 +71,8 @@ class AppDetail:
 _APP_COLUMNS = tuple(workspace_apps.c[field.name] for field in fields(AppRow))
 _statuses = workspace_app_statuses
 KEPT_STATUSES = 256
-"""Ours: what is kept of the statuses of one app."""
-# Children as JSON inside their parents' rows: a statement less for every page of workspaces.
+"""Ours: statuses kept of one app."""
+# Children as JSON inside their parents' rows save a statement for every page of workspaces.
 _STATUSES_OF_APP = (
     select(
         func.json_agg(
@@ -110,20 +110,20 @@ def _app_detail(row: Any) -> AppDetail:
 
 
 def app_status_from(items: Sequence[Any]) -> AppStatusRow:
-    """A row that came as a JSON list, in the order of its fields."""
+    """Return a row from a JSON list, in the order of its fields."""
     ids = [UUID(items[index]) for index in (0, 2, 3, 4)]
     return AppStatusRow(ids[0], json_time(items[1]), ids[1], ids[2], ids[3], items[5], items[6], items[7])
 
 
 async def put_app(tx: Tx, app: AppRow) -> None:
-    """Terraform keeps an app's id over builds: its row moves to the new agent and keeps what was reported for it."""
+    """Upsert an app. Terraform keeps an app's id over builds: its row moves to the new agent and keeps its statuses."""
     values = column_values(app)
     statement = insert(workspace_apps).values(values)
     await tx.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
 
 
 async def find_app_workspaces(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, UUID | None]:
-    """The workspace each existing app belongs to (None: an import's or a dry run's)."""
+    """Return the workspace of each existing app (None: an import's or a dry run's)."""
     query = (
         select(workspace_apps.c.id, workspace_builds.c.workspace_id)
         .join(workspace_agents, workspace_agents.c.id == workspace_apps.c.agent_id)
@@ -138,7 +138,7 @@ async def update_app_health(tx: Tx, app_id: UUID, health: str) -> None:
 
 
 async def insert_app_status(tx: Tx, row: AppStatusRow) -> None:
-    """The newest `KEPT_STATUSES` of an app stay: every view of its agent shows all of them."""
+    """Insert a status and keep the newest `KEPT_STATUSES` of the app: every view of its agent shows all of them."""
     await tx.execute(insert(_statuses).values(column_values(row)))
     of_app = select(_statuses.c.id).where(_statuses.c.app_id == row.app_id)
     older = of_app.order_by(_statuses.c.created_at.desc(), _statuses.c.id.desc()).offset(KEPT_STATUSES)
@@ -146,7 +146,7 @@ async def insert_app_status(tx: Tx, row: AppStatusRow) -> None:
 
 
 async def list_app_owners(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
-    """Agent id and healthcheck URL by app id."""
+    """Return agent id and healthcheck URL by app id."""
     query = select(workspace_apps.c.id, workspace_apps.c.agent_id, workspace_apps.c.healthcheck_url)
     rows = await tx.execute(query.where(workspace_apps.c.id.in_(app_ids)))
     return {row[0]: (row[1], row[2]) for row in rows}

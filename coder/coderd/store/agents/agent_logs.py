@@ -1,6 +1,6 @@
 """Queries on agents' logs. Ids grow over all agents, so `after` works as a cursor within one.
 
-An agent's log is capped: the row that would exceed `max_length` closes it for ever.
+An agent's log is limited: the row that would exceed `max_length` closes it for good.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class NewAgentLog:
 async def append_logs(
     tx: Tx, agent_id: UUID, source_id: UUID, lines: Sequence[NewAgentLog], *, max_length: int
 ) -> bool:
-    """Stores a batch whole or not at all. False: the log is full (and marked so); the caller still has to commit."""
+    """Store a batch as a whole or not at all. False: the log is full (and marked so); the caller still has to
+    commit."""
     size = sum(max(MIN_LINE_BYTES, len(line.output.encode())) for line in lines)
     grow = (
         update(workspace_agents)
@@ -76,7 +77,7 @@ async def append_logs(
 async def list_logs(
     tx: Tx, agent_id: UUID, *, after: int = 0, before: int = 0, limit: int | None = None
 ) -> list[AgentLogRow]:
-    """Lines with `after < id` (and `id < before` unless 0), oldest first."""
+    """Return lines with `after < id` (and `id < before` unless 0), oldest first."""
     query = (
         select(_logs.c.id, _logs.c.created_at, _logs.c.output, _logs.c.level, _logs.c.log_source_id)
         .where(_logs.c.agent_id == agent_id, _logs.c.id > after)

@@ -1,4 +1,4 @@
-"""Queries on the values a template asks agents to collect."""
+"""Queries on the metadata a template makes agents collect."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:
 async def update_metadata(
     tx: Tx, agent_id: UUID, results: Mapping[str, tuple[str, str]], collected_at: datetime
 ) -> None:
-    """`results`: key -> (value, error). Keys the build does not define are ignored."""
+    """Store `results`: key -> (value, error). Keys the build does not define are ignored."""
     table = workspace_agent_metadata
     for key, (value, error) in results.items():
         await tx.execute(

@@ -1,4 +1,4 @@
-"""Queries on agents' scripts and on how their runs went."""
+"""Queries on agents' scripts and their runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IDS = bindparam("ids", type_=ARRAY(Uuid))
 
 @dataclass(frozen=True, slots=True)
 class ScriptRow:
-    """A script, and how its last run ended (None before)."""
+    """Script with the end of its last run (None before)."""
 
     id: UUID
     agent_id: UUID
@@ -82,7 +82,7 @@ async def list_scripts(tx: Tx, agent_ids: Sequence[UUID]) -> list[ScriptRow]:
 
 
 async def list_script_timings(tx: Tx, job_id: UUID) -> list[ScriptTimingRow]:
-    """Every run of every script of a build's agents, in order."""
+    """Return every run of every script of a build's agents, in order."""
     timings, scripts = workspace_agent_script_timings, workspace_agent_scripts
     query = (
         select(

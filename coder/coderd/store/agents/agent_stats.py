@@ -1,4 +1,4 @@
-"""Writing what agents counted: connections, bytes, sessions."""
+"""Insertion of agents' statistics: connections, bytes, sessions."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ class AgentStats(TypedDict, total=False):
 
 
 async def insert_stats(tx: Tx, **values: Unpack[AgentStats]) -> None:
-    """One report of an agent's statistics; names as in the table."""
+    """Insert one report of an agent's statistics; names as in the table."""
     await tx.execute(insert(workspace_agent_stats).values(**values))

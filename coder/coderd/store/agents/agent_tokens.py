@@ -1,4 +1,4 @@
-"""Queries on rotated tokens of external agents. Which of them lets an agent in is `agents.get_agent_by_token`."""
+"""Queries on rotated tokens of external agents. `agents.get_agent_by_token` decides which of them is valid."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class AgentTokenRow:
     agent_name: str
     template_token: UUID
     generation: int
-    "From 1; 0 is the template's."
+    """Generation from 1; 0 is the template's."""
     created_at: datetime
     used_at: datetime | None
-    "Its first use, which ends all older generations."
+    """Time of its first use, which invalidates all older generations."""
 
 
 async def list_agent_tokens(tx: Tx, workspace_id: UUID, agent: AgentRow) -> list[AgentTokenRow]:
-    """Oldest first."""
+    """Return tokens, oldest first."""
     columns = [tokens.c[field.name] for field in fields(AgentTokenRow)]
     query = select(*columns).where(
         tokens.c.workspace_id == workspace_id,
@@ -42,7 +42,7 @@ async def list_agent_tokens(tx: Tx, workspace_id: UUID, agent: AgentRow) -> list
 
 
 async def add_agent_token(tx: Tx, row: AgentTokenRow) -> None:
-    """Takes the place of one that nobody has used yet: never are more than two good at a time."""
+    """Insert a token. Replaces an unused one: at most two are valid at a time."""
     same = and_(
         tokens.c.workspace_id == row.workspace_id,
         tokens.c.agent_name == row.agent_name,
@@ -53,7 +53,7 @@ async def add_agent_token(tx: Tx, row: AgentTokenRow) -> None:
 
 
 async def mark_used(tx: Tx, token: UUID, now: datetime) -> bool:
-    """Whether that was its first use."""
+    """Record a use; return whether it was the first."""
     done = await tx.execute(
         update(tokens).where(tokens.c.token == token, tokens.c.used_at.is_(None)).values(used_at=now)
     )

@@ -1,7 +1,7 @@
-"""Queries on agents themselves; what belongs to them has files beside this one.
+"""Queries on agents themselves; their children have files of their own in this folder.
 
-An agent may speak to the server while its build is the newest of a living workspace: `get_agent_by_token` and
-`get_agent_place` apply that rule, the others do not. That its owner is not suspended, the service looks at.
+An agent may connect to the server while its build is the newest of a living workspace: `get_agent_by_token` and
+`get_agent_place` apply that rule, the others do not. The service checks that the owner is not suspended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _IDS = bindparam("ids", type_=ARRAY(Uuid))
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """One agent of one build."""
+    """Agent of one build."""
 
     id: UUID
     parent_id: UUID | None
@@ -82,7 +82,7 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """A current agent, its workspace and its owner: what is needed to decide about it and to serve it."""
+    """Current agent, its workspace and its owner: the facts needed to authorize and serve it."""
 
     agent: AgentRow
     workspace_id: UUID
@@ -98,7 +98,7 @@ class AgentPlace:
     build_id: UUID
     build_number: int
     rotated_token: UUID | None = None
-    "What it was found by, when that is not the token the template gave."
+    """Rotated token it was found by, if it is not the template's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ _PLACE: Select[Any] = (
     .join(workspace_builds, workspace_builds.c.job_id == _agents.c.job_id)
     .join(
         workspaces,
-        # the newest build only: an older one's agents are history
+        # the newest build only: an older build's agents are history
         and_(workspaces.c.id == workspace_builds.c.workspace_id, workspaces.c.latest_build_id == workspace_builds.c.id),
     )
     .join(users, users.c.id == workspaces.c.owner_id)
@@ -174,7 +174,7 @@ _REPLACED = exists().where(
 
 
 async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
-    """The current agent a token belongs to, unless a newer generation of it has been used.
+    """Return the current agent a token belongs to, unless a newer generation of the token has been used.
 
     Terraform keeps a token over builds, so older rows may carry it, too.
     """
@@ -188,31 +188,31 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
 
 
 async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[AgentPlace]:
-    """The current agents that say they run on a cloud machine, newest first."""
+    """Return the current agents that report this cloud machine, newest first."""
     query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(100)
     return [_place(row) for row in await tx.execute(query)]
 
 
 async def get_agent_place(tx: Tx, agent_id: UUID) -> AgentPlace | None:
-    """A current agent; None for an agent of an older build."""
+    """Return a current agent; None for an agent of an older build."""
     row = (await tx.execute(_PLACE.where(_agents.c.id == agent_id))).first()
     return _place(row) if row else None
 
 
 async def list_current_agents(tx: Tx, owner_id: UUID) -> list[AgentPlace]:
-    """Every current agent of an owner's living workspaces."""
+    """Return every current agent of an owner's living workspaces."""
     rows = await tx.execute(_PLACE.where(workspaces.c.owner_id == owner_id).order_by(_agents.c.id))
     return [_place(row) for row in rows]
 
 
 async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[AgentPlace]:
-    """Every current agent of the living workspaces a condition on them (and their owners) picks."""
+    """Return every current agent of living workspaces that match a condition on them (and their owners)."""
     rows = await tx.execute(_PLACE.where(condition).order_by(users.c.username, workspaces.c.name, _agents.c.name))
     return [_place(row) for row in rows]
 
 
 _sources = workspace_agent_log_sources
-# Children as JSON inside their parents' rows: a statement less for every page of workspaces.
+# Children as JSON inside their parents' rows save a statement for every page of workspaces.
 _SOURCES_OF_AGENT = (
     select(
         func.json_agg(
@@ -253,10 +253,10 @@ async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
 
 
 async def count_sub_agents_made(tx: Tx, job_id: UUID) -> tuple[int, int]:
-    """How many were made since a build, with their applications; also those that are hidden now."""
-    made = select(_agents.c.id).where(_agents.c.job_id == job_id, _agents.c.parent_id.is_not(None))
-    apps = select(func.count()).where(workspace_apps.c.agent_id.in_(made)).scalar_subquery()
-    row = (await tx.execute(select(func.count(), apps).select_from(made.subquery()))).one()
+    """Return how many sub-agents and applications were created since a build, hidden ones included."""
+    created = select(_agents.c.id).where(_agents.c.job_id == job_id, _agents.c.parent_id.is_not(None))
+    apps = select(func.count()).where(workspace_apps.c.agent_id.in_(created)).scalar_subquery()
+    row = (await tx.execute(select(func.count(), apps).select_from(created.subquery()))).one()
     return row[0], row[1]
 
 
@@ -269,7 +269,7 @@ async def insert_agents(
     log_sources: Sequence[LogSourceRow] = (),
     metadata: Sequence[MetadataRow] = (),
 ) -> None:
-    """Agents with everything a build defines for them."""
+    """Insert agents with everything a build defines for them."""
     await insert_rows(tx, _agents, (column_values(row) for row in agents))
     for app in apps:
         await put_app(tx, app)
@@ -279,7 +279,7 @@ async def insert_agents(
 
 
 async def delete_older_agents(tx: Tx, workspace_id: UUID, job_id: UUID) -> None:
-    """Hides the agents of every other build of the workspace: they can never come back."""
+    """Hide the agents of every other build of the workspace: they can never reconnect."""
     older = select(workspace_builds.c.job_id).where(
         workspace_builds.c.workspace_id == workspace_id, workspace_builds.c.job_id != job_id
     )
@@ -325,12 +325,12 @@ class AgentChanges(TypedDict, total=False):
 
 
 async def update_agent(tx: Tx, agent_id: UUID, **values: Unpack[AgentChanges]) -> None:
-    """Sets columns by name: lifecycle, startup facts, connection times."""
+    """Set columns by name: lifecycle, startup facts, connection times."""
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
 
 
 async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
-    """False when the agent has ended a start before."""
+    """Record the end of a start; False when the agent has ended one before."""
     query = update(_agents).where(_agents.c.id == agent_id, _agents.c.first_ready_at.is_(None))
     return (await tx.execute(query.values(first_ready_at=at).returning(_agents.c.id))).first() is not None
 
@@ -344,7 +344,7 @@ async def mark_connected(
     api_version: str | None = None,
     path: dict[str, Any] | None = None,
 ) -> None:
-    """A link began, with an `api_version`, or is alive; `path` is how its pings are answered."""
+    """Record that a link opened (with an `api_version`) or is alive; `path` is how its pings are answered."""
     values: dict[str, Any] = {
         "link_id": func.coalesce(_agents.c.link_id, link),
         "first_connected_at": func.coalesce(_agents.c.first_connected_at, now),
@@ -359,24 +359,25 @@ async def mark_connected(
 
 
 async def mark_disconnected(tx: Tx, agent_id: UUID, link: UUID, now: datetime) -> bool:
-    """The link ended. `now` must be later than the last `mark_connected` to count. False when a newer link lives."""
-    gone = update(_agents).where(_agents.c.id == agent_id, _agents.c.link_id == link)
-    query = gone.values(disconnected_at=now, updated_at=now, link_id=None).returning(_agents.c.id)
+    """Record that the link closed. `now` must be later than the last `mark_connected` to count. False when a newer link
+    is open."""
+    disconnected = update(_agents).where(_agents.c.id == agent_id, _agents.c.link_id == link)
+    query = disconnected.values(disconnected_at=now, updated_at=now, link_id=None).returning(_agents.c.id)
     return (await tx.execute(query)).first() is not None
 
 
 async def delete_agent(tx: Tx, agent_id: UUID) -> None:
-    """Hides a sub agent; its history stays."""
+    """Hide a sub-agent; its history stays."""
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(deleted=True))
 
 
 async def count_log_sources(tx: Tx, agent_id: UUID) -> int:
-    """Nobody else adds one until the transaction ends."""
+    """Return the number of log sources; other transactions add none until this one ends."""
     await tx.execute(select(_agents.c.id).where(_agents.c.id == agent_id).with_for_update())
     query = select(func.count()).where(_sources.c.agent_id == agent_id)
     return int((await tx.execute(query)).scalar_one())
 
 
 async def add_log_source(tx: Tx, source: LogSourceRow) -> None:
-    """Makes a source; one that is there stays as it is."""
+    """Insert a source; an existing one is kept."""
     await tx.execute(insert(workspace_agent_log_sources).values(column_values(source)).on_conflict_do_nothing())

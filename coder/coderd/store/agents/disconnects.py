@@ -1,4 +1,4 @@
-"""Queries on when agents were away and on the last readings of their machines."""
+"""Queries on agents' disconnects and the last readings of their machines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DisconnectRow:
     ended: str
     returned_at: datetime | None
     told_at: datetime | None
-    "When the agent told its side."
+    """Time at which the agent reported its events."""
     cause: str
     detail: str
     events: list[dict[str, Any]]
@@ -43,7 +43,7 @@ class VitalsRow:
 
 
 class DisconnectTold(TypedDict, total=False):
-    """Columns that an agent's own side of its absence sets."""
+    """Columns set by an agent's report about its disconnect."""
 
     told_at: datetime
     cause: Required[str]
@@ -52,7 +52,7 @@ class DisconnectTold(TypedDict, total=False):
 
 
 class NewDisconnect(DisconnectTold, total=False):
-    """Columns that a disconnect begins with; the others say that nobody has told of it and that it lasts."""
+    """Initial columns of a disconnect; the defaults of the others mean unreported and ongoing."""
 
     disconnected_at: Required[datetime]
     ended: Required[str]
@@ -64,7 +64,7 @@ def _of(workspace_id: UUID, agent_name: str) -> Any:
 
 
 async def add_disconnect(tx: Tx, workspace_id: UUID, agent_name: str, **values: Unpack[NewDisconnect]) -> None:
-    """The oldest beyond `KEPT` go."""
+    """Insert a disconnect and delete the oldest beyond `KEPT`."""
     await tx.execute(insert(disconnects).values(workspace_id=workspace_id, agent_name=agent_name, **values))
     of_agent = _of(workspace_id, agent_name)
     newest = select(disconnects.c.id).where(of_agent).order_by(disconnects.c.id.desc()).limit(KEPT)
@@ -72,7 +72,7 @@ async def add_disconnect(tx: Tx, workspace_id: UUID, agent_name: str, **values: 
 
 
 async def list_disconnects(tx: Tx, workspace_id: UUID, agent_name: str, limit: int = KEPT) -> list[DisconnectRow]:
-    """Newest first."""
+    """Return disconnects, newest first."""
     columns = [disconnects.c[field.name] for field in fields(DisconnectRow)]
     query = select(*columns).where(_of(workspace_id, agent_name)).order_by(disconnects.c.id.desc()).limit(limit)
     return [DisconnectRow(*row) for row in await tx.execute(query)]
@@ -83,17 +83,17 @@ async def update_disconnect(tx: Tx, ident: int, **values: Unpack[DisconnectTold]
 
 
 async def note_return(tx: Tx, workspace_id: UUID, agent_name: str, now: datetime) -> None:
-    """The agent is back: whatever it was away for is over."""
+    """Record that the agent reconnected: its open disconnects end."""
     open_ones = and_(_of(workspace_id, agent_name), disconnects.c.returned_at.is_(None))
     await tx.execute(update(disconnects).where(open_ones).values(returned_at=now))
 
 
 async def count_causes(tx: Tx, workspace_id: UUID, agent_name: str, causes: set[str], since: datetime) -> int:
-    """How many disconnects since then had one of the causes."""
-    wanted = and_(
+    """Return how many disconnects since then had one of the causes."""
+    condition = and_(
         _of(workspace_id, agent_name), disconnects.c.cause.in_(sorted(causes)), disconnects.c.disconnected_at >= since
     )
-    return int((await tx.execute(select(func.count()).select_from(disconnects).where(wanted))).scalar_one())
+    return int((await tx.execute(select(func.count()).select_from(disconnects).where(condition))).scalar_one())
 
 
 async def put_vitals(tx: Tx, agent_id: UUID, host: dict[str, Any], at: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Queries on the standing of memory and volumes that a template wants watched."""
+"""Queries on the state of monitored memory and volumes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class MonitorRow:
     path: str
-    "Empty: the memory."
+    """Path of the volume; empty for the memory."""
     state: str
     quiet_until: datetime | None
 
 
 async def list_monitors(tx: Tx, agent_id: UUID) -> dict[str, MonitorRow]:
-    """By path."""
+    """Return monitors by path."""
     statement = select(monitors.c.path, monitors.c.state, monitors.c.quiet_until).where(monitors.c.agent_id == agent_id)
     return {row[0]: MonitorRow(*row) for row in await tx.execute(statement)}
 

@@ -1,4 +1,4 @@
-"""Queries on the use of applications: sessions are written as they grow, reports count minutes of them."""
+"""Queries on the use of applications: sessions are written as they grow, reports count their minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """Somebody's use of one application without a longer pause."""
+    """Use of one application by a user without a longer pause."""
 
     session_id: UUID
     user_id: UUID
@@ -42,7 +42,7 @@ class UsedWorkspace:
 
 
 async def put_sessions(tx: Tx, rows: Sequence[SessionRow]) -> list[UsedWorkspace]:
-    """Writes sessions, longer ones over their beginnings; those of what is gone meanwhile are left out.
+    """Upsert sessions, longer ones over their beginnings; sessions of deleted objects are left out.
 
     Returns the living workspaces that were used.
     """
@@ -53,22 +53,22 @@ async def put_sessions(tx: Tx, rows: Sequence[SessionRow]) -> list[UsedWorkspace
     agents = select(workspace_agents.c.id).where(workspace_agents.c.id.in_({row.agent_id for row in rows}))
     known = set((await tx.execute(agents)).scalars())
     values = [
-        {**{item.name: getattr(row, item.name) for item in fields(SessionRow)}, "template_id": place.template_id}
+        {**{item.name: getattr(row, item.name) for item in fields(SessionRow)}, "template_id": workspace.template_id}
         for row in rows
-        if (place := used.get(row.workspace_id)) is not None and row.agent_id in known
+        if (workspace := used.get(row.workspace_id)) is not None and row.agent_id in known
     ]
     if values:
-        wanted = insert(workspace_app_stats).values(values)
+        upsert = insert(workspace_app_stats).values(values)
         table = workspace_app_stats.c
         await tx.execute(
-            wanted.on_conflict_do_update(
+            upsert.on_conflict_do_update(
                 index_elements=["session_id"],
                 set_={
-                    "session_ended_at": func.greatest(table.session_ended_at, wanted.excluded.session_ended_at),
-                    "requests": func.greatest(table.requests, wanted.excluded.requests),
+                    "session_ended_at": func.greatest(table.session_ended_at, upsert.excluded.session_ended_at),
+                    "requests": func.greatest(table.requests, upsert.excluded.requests),
                 },
-                # nobody grows a session that is another's
-                where=(table.user_id == wanted.excluded.user_id) & (table.workspace_id == wanted.excluded.workspace_id),
+                # a user cannot extend another user's session
+                where=(table.user_id == upsert.excluded.user_id) & (table.workspace_id == upsert.excluded.workspace_id),
             )
         )
     return list(used.values())

@@ -1,6 +1,6 @@
 """Queries on the audit log, and on the states of objects it compares.
 
-`TRACKED` says per kind of object which columns count; the others (times of the row, sizes) change without meaning.
+`TRACKED` lists the relevant columns per kind of object; the others (times of the row, sizes) change without meaning.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 COUNT_CAP = 2000
-"""Nobody pages further; counting on would only cost."""
+"""Maximum count: users do not page further, and counting on would only cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRow:
-    """One entry. Ids of people and organizations may be of the past."""
+    """Audit entry. Users and organizations it names may be deleted."""
 
     id: UUID
     time: datetime
@@ -66,7 +66,7 @@ class EntryRow:
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """An entry with its organization, for people who may see one."""
+    """Entry with its organization, for callers that may see it."""
 
     entry: EntryRow
     organization_name: str | None
@@ -76,7 +76,7 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which entries to list; None or empty means any."""
+    """Filter of entries; None or empty means any."""
 
     resource_type: str = ""
     resource_id: UUID | None = None
@@ -90,7 +90,7 @@ class EntryFilter:
     request_id: UUID | None = None
     organization_id: UUID | None = None
     organizations: Sequence[UUID] | None = None
-    "Entries of these only: what the caller may read. None reads everything."
+    """Organizations whose entries the caller may read; None means all."""
 
 
 async def insert_entry(tx: Tx, row: EntryRow) -> None:
@@ -98,7 +98,7 @@ async def insert_entry(tx: Tx, row: EntryRow) -> None:
 
 
 async def list_entries(tx: Tx, which: EntryFilter, *, limit: int, offset: int) -> list[EntryView]:
-    """Newest first. `limit` 0 is all."""
+    """Return entries, newest first. `limit` 0 is all."""
     columns = [audit_logs.c[field.name] for field in fields(EntryRow)]
     statement = (
         select(*columns, organizations.c.name, organizations.c.display_name, organizations.c.icon)
@@ -114,14 +114,14 @@ async def list_entries(tx: Tx, which: EntryFilter, *, limit: int, offset: int) -
 
 
 async def count_entries(tx: Tx, which: EntryFilter) -> int:
-    """At most `COUNT_CAP`."""
-    found = select(audit_logs.c.id).where(*_conditions(which)).limit(COUNT_CAP).subquery()
-    return int((await tx.execute(select(func.count()).select_from(found))).scalar_one())
+    """Return their number, at most `COUNT_CAP`."""
+    result = select(audit_logs.c.id).where(*_conditions(which)).limit(COUNT_CAP).subquery()
+    return int((await tx.execute(select(func.count()).select_from(result))).scalar_one())
 
 
 def _conditions(which: EntryFilter) -> list[ColumnElement[bool]]:
     log = audit_logs.c
-    wanted: list[tuple[Any, Callable[[], ColumnElement[bool]]]] = [
+    candidates: list[tuple[Any, Callable[[], ColumnElement[bool]]]] = [
         (which.resource_type, lambda: log.resource_type == which.resource_type),
         (which.resource_id, lambda: log.resource_id == which.resource_id),
         (which.resource_target, lambda: log.resource_target == which.resource_target),
@@ -134,10 +134,10 @@ def _conditions(which: EntryFilter) -> list[ColumnElement[bool]]:
         (which.username, lambda: _by_user(func.lower(users.c.username) == func.lower(which.username))),
         (which.email, lambda: _by_user(func.lower(users.c.email) == func.lower(which.email))),
     ]
-    found = [make() for value, make in wanted if value]
+    results = [make() for value, make in candidates if value]
     if which.organizations is not None:
-        found.append(log.organization_id.in_(list(which.organizations)))
-    return found
+        results.append(log.organization_id.in_(list(which.organizations)))
+    return results
 
 
 def _by_user(condition: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -149,7 +149,7 @@ def _by_user(condition: ColumnElement[bool]) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """How the state of one kind of object is read."""
+    """Query for the state of one kind of object."""
 
     table: Table
     columns: tuple[str, ...]
@@ -159,10 +159,10 @@ class Tracked:
     organization: ColumnElement[Any] | None = None
     icon: ColumnElement[Any] | None = None
     owner: ColumnElement[Any] | None = None
-    "The name of the owning user, for links."
+    """Name of the owning user, for links."""
     joined: FromClause | None = None
     extra: tuple[ColumnElement[Any], ...] = ()
-    "Computed fields, labelled."
+    """Computed fields, labelled."""
 
 
 _GROUP_MEMBERS = (
@@ -183,7 +183,7 @@ _TOKEN_GENERATIONS = (
     .scalar_subquery()
     .label("agent_tokens")
 )
-"Which tokens were rotated in, never the tokens themselves."
+"""Rotated generations, never the tokens themselves."""
 
 _PROVISIONER_KEYS = (
     select(func.coalesce(func.jsonb_agg(provisioner_keys.c.name), literal([], type_=audit_logs.c.diff.type)))
@@ -191,7 +191,8 @@ _PROVISIONER_KEYS = (
     .scalar_subquery()
     .label("provisioner_keys")
 )
-"There is no kind for them: whose key lets a machine take an organization's jobs is a change of the organization."
+"""Provisioner keys have no kind of their own: a key that lets a machine take an organization's jobs is a change of the
+organization."""
 
 _MOMENT = 'YYYY-MM-DD"T"HH24:MI:SS"Z"'
 _PORT_SHARES = (
@@ -202,7 +203,7 @@ _PORT_SHARES = (
                 workspace_port_shares.c.share_level,
                 " ",
                 workspace_port_shares.c.protocol,
-                literal(" until ", Text)  # nothing when there is no end
+                literal(" until ", Text)  # empty when there is no end
                 + func.to_char(func.timezone("UTC", workspace_port_shares.c.expires_at), _MOMENT, type_=Text),
             ),
         )
@@ -226,7 +227,7 @@ TRACKED: dict[str, Tracked] = {
     ),
     "api_key": Tracked(
         api_keys, ("user_id", "expires_at", "login_type", "lifetime_seconds", "token_name", "scopes", "allow_list"),
-        func.coalesce(func.nullif(api_keys.c.token_name, ""), api_keys.c.id),  # sessions have no name, but an id
+        func.coalesce(func.nullif(api_keys.c.token_name, ""), api_keys.c.id),  # sessions have an id instead of a name
     ),
     "organization_member": Tracked(
         organization_members, ("user_id", "roles"), users.c.username, id=organization_members.c.user_id,
@@ -296,11 +297,11 @@ NAMED: dict[str, tuple[Select[tuple[str]], tuple[ColumnElement[UUID], ...]]] = {
     "workspace_build": (_workspace_of_build(), (workspace_builds.c.id, workspace_builds.c.job_id)),
     "workspace_proxy": (select(workspace_proxies.c.name), (workspace_proxies.c.id,)),
 }
-"""Kinds of which an entry says only which one it was: where their names are, and by what they are found."""
+"""Kinds whose entries only name the object: the query for the name, and the columns of its key."""
 
 
 async def find_name(tx: Tx, kind: str, key: UUID) -> str:
-    """Empty when there is none."""
+    """Return the name; empty when there is none."""
     names, ids = NAMED[kind]
     statement = names.where(or_(*(column == key for column in ids))).limit(1)
     return str((await tx.execute(statement)).scalar_one_or_none() or "")
@@ -308,10 +309,10 @@ async def find_name(tx: Tx, kind: str, key: UUID) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditSnapshot:
-    """An object at one moment."""
+    """State of an object at one moment."""
 
     id: UUID | None
-    "None for objects without a UUID."
+    """Id; None for objects without a UUID."""
     target: str
     organization_id: UUID | None
     icon: str
@@ -320,13 +321,13 @@ class AuditSnapshot:
 
 
 async def take_snapshot(tx: Tx, kind: str, key: Any, organization_id: UUID | None = None) -> AuditSnapshot | None:
-    """The object by its key; None when there is none."""
+    """Return the object by its key; None when there is none."""
     how = TRACKED[kind]
     identity = how.table.c.id if how.id is None else how.id
-    nothing = literal(None)
+    empty = literal(None)
     columns = [how.table.c[name] for name in how.columns]
     parts = [identity, how.target, how.organization, how.icon, how.owner]
-    statement: Select[Any] = select(*(part if part is not None else nothing for part in parts), *columns, *how.extra)
+    statement: Select[Any] = select(*(part if part is not None else empty for part in parts), *columns, *how.extra)
     statement = statement.select_from(how.joined if how.joined is not None else how.table).where(identity == key)
     if organization_id is not None and how.organization is not None:
         statement = statement.where(how.organization == organization_id)
@@ -340,7 +341,7 @@ async def take_snapshot(tx: Tx, kind: str, key: Any, organization_id: UUID | Non
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """Convert a value to JSON types."""
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, datetime | date):
@@ -352,7 +353,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """What an entry about a build says."""
+    """Facts about a build in an entry."""
 
     workspace_id: UUID
     workspace_name: str
@@ -405,22 +406,22 @@ _EXISTENCE: dict[str, tuple[Table, str]] = {
 
 
 async def list_missing(tx: Tx, kind: str, ids: Sequence[UUID]) -> set[UUID]:
-    """Those of the objects that are gone."""
+    """Return the ids of deleted objects."""
     if kind not in _EXISTENCE or not ids:
         return set()
     table, flag = _EXISTENCE[kind]
     statement = select(table.c.id).where(table.c.id.in_(list(ids)))
     if flag:
-        gone = table.c[flag].is_not(None) if flag.endswith("_at") else table.c[flag]
-        statement = statement.where(~gone)
+        deleted = table.c[flag].is_not(None) if flag.endswith("_at") else table.c[flag]
+        statement = statement.where(~deleted)
     return set(ids) - set((await tx.execute(statement)).scalars())
 
 
 async def find_user_id(tx: Tx, reference: str) -> UUID | None:
-    """By name or e-mail, among the living."""
+    """Return a living user by name or e-mail."""
     text = func.lower(reference)
     statement = select(users.c.id).where(
         or_(func.lower(users.c.username) == text, func.lower(users.c.email) == text), ~users.c.deleted
     )
-    found: UUID | None = (await tx.execute(statement)).scalar_one_or_none()
-    return found
+    row: UUID | None = (await tx.execute(statement)).scalar_one_or_none()
+    return row

@@ -1,4 +1,4 @@
-"""Queries on the connection log: who reached into which workspace, when and how."""
+"""Queries on the connection log: connections of users to workspaces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ConnectionRow:
     user_id: UUID | None = None
     slug_or_port: str | None = None
     connection_id: UUID | None = None
-    "None for web connections: their end is not known."
+    """Id of the connection; None for web connections, whose end is not known."""
     disconnect_time: datetime | None = None
     disconnect_reason: str | None = None
 
@@ -53,7 +53,7 @@ class ConnectionView:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFilter:
-    """Which connections to list; None or empty means any."""
+    """Filter of connections; None or empty means any."""
 
     organization_id: UUID | None = None
     workspace_owner: str = ""
@@ -67,11 +67,11 @@ class ConnectionFilter:
     connection_id: UUID | None = None
     status: str = ""
     organizations: Sequence[UUID] | None = None
-    "What the caller may read; None is everything."
+    """Organizations the caller may read; None means all."""
 
 
 async def put_connection(tx: Tx, row: ConnectionRow) -> None:
-    """A connection began; the report of one known already changes nothing."""
+    """Insert a connection; a repeated report of it changes nothing."""
     values = column_values(row)
     await tx.execute(insert(connection_logs).values(**values).on_conflict_do_nothing())
 
@@ -79,7 +79,7 @@ async def put_connection(tx: Tx, row: ConnectionRow) -> None:
 async def end_connection(
     tx: Tx, connection_id: UUID, workspace_id: UUID, agent_name: str, *, at: datetime, code: int, reason: str
 ) -> bool:
-    """False when no such connection is open."""
+    """Record its end; False when no such connection is open."""
     log = connection_logs.c
     statement = (
         update(connection_logs)
@@ -95,7 +95,7 @@ async def end_connection(
 
 
 async def list_connections(tx: Tx, which: ConnectionFilter, *, limit: int, offset: int) -> list[ConnectionView]:
-    """Newest first. `limit` 0 is all."""
+    """Return connections, newest first. `limit` 0 is all."""
     columns = [connection_logs.c[field.name] for field in fields(ConnectionRow)]
     statement = (
         select(*columns, users.c.username, organizations.c.name, organizations.c.display_name, organizations.c.icon)
@@ -113,38 +113,38 @@ async def list_connections(tx: Tx, which: ConnectionFilter, *, limit: int, offse
 
 
 async def count_connections(tx: Tx, which: ConnectionFilter) -> int:
-    """At most `COUNT_CAP`."""
-    found = select(connection_logs.c.id).where(*_conditions(which)).limit(COUNT_CAP).subquery()
-    return int((await tx.execute(select(func.count()).select_from(found))).scalar_one())
+    """Return their number, at most `COUNT_CAP`."""
+    result = select(connection_logs.c.id).where(*_conditions(which)).limit(COUNT_CAP).subquery()
+    return int((await tx.execute(select(func.count()).select_from(result))).scalar_one())
 
 
 def _conditions(which: ConnectionFilter) -> list[ColumnElement[bool]]:
     log = connection_logs.c
-    found: list[ColumnElement[bool]] = []
+    results: list[ColumnElement[bool]] = []
     for name in ("organization_id", "type", "workspace_id", "connection_id"):
         if getattr(which, name):
-            found.append(log[name] == getattr(which, name))
+            results.append(log[name] == getattr(which, name))
     if which.connected_after:
-        found.append(log.connect_time >= which.connected_after)
+        results.append(log.connect_time >= which.connected_after)
     if which.connected_before:
-        found.append(log.connect_time <= which.connected_before)
+        results.append(log.connect_time <= which.connected_before)
     if which.status:
         open_ = log.disconnect_time.is_(None)
-        found.append(log.connection_id.is_not(None))
-        found.append(open_ if which.status == "ongoing" else ~open_)
-    for value, who, column in (
+        results.append(log.connection_id.is_not(None))
+        results.append(open_ if which.status == "ongoing" else ~open_)
+    for value, user, column in (
         (which.workspace_owner, log.workspace_owner_id, users.c.username),
         (which.workspace_owner_email, log.workspace_owner_id, users.c.email),
         (which.username, log.user_id, users.c.username),
         (which.user_email, log.user_id, users.c.email),
     ):
         if value:
-            found.append(_named(who, column, value))
+            results.append(_named(user, column, value))
     if which.organizations is not None:
-        found.append(log.organization_id.in_(list(which.organizations)))
-    return found
+        results.append(log.organization_id.in_(list(which.organizations)))
+    return results
 
 
-def _named(who: ColumnElement[Any], column: ColumnElement[Any], value: str) -> ColumnElement[bool]:
+def _named(user: ColumnElement[Any], column: ColumnElement[Any], value: str) -> ColumnElement[bool]:
     named = users.alias()
-    return who.in_(select(named.c.id).where(func.lower(named.c[str(column.key)]) == func.lower(value)))
+    return user.in_(select(named.c.id).where(func.lower(named.c[str(column.key)]) == func.lower(value)))

@@ -1,6 +1,6 @@
-"""Whether the database answers: what the work on it shows, and since when it has not answered.
+"""Availability of the database, from the results of the work on it.
 
-Units of work and the listening connection report here; asking costs nothing, so that health probes may.
+Units of work and the listening connection report here; reading costs nothing, so health probes may.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _log = get_logger("database")
 
 
 DRIVER_ERRORS = (OSError, DBAPIError, PostgresError, InterfaceError, InternalClientError)
-"""What work on a database raises when that is not there; `means_away` tells which of them do not mean that."""
+"""Errors that work on a database raises when it is unavailable; `means_away` excludes the ones with other meanings."""
 _BROKEN = (OSError, InterfaceError, InternalClientError)
-"""Connecting failed (TimeoutError is an OSError), or the driver was in the middle of something when the connection
-ended: then it finds itself in a state it does not know."""
+"""Connecting failed (TimeoutError is an OSError), or the connection ended during an operation, which leaves the driver
+in an unknown state."""
 
 
 class DatabaseAwayError(CoderError):
-    """The database cannot be reached, or ended the connection.
+    """The database cannot be reached, or closed the connection.
 
-    `reason` is what the driver said. It is kept out of the chain of causes: agents and users are told of those, and it
-    names the address of the database.
+    `reason` is the driver's message. It is kept out of the chain of causes: agents and users see those, and it contains
+    the address of the database.
     """
 
     def __init__(self, reason: Exception) -> None:
@@ -36,36 +36,36 @@ class DatabaseAwayError(CoderError):
 
 
 class Availability:
-    """Since when the database has not answered. `now` is a monotonic clock in seconds."""
+    """Time since which the database has not answered. `now` is a monotonic clock in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._asked: float | None = None
+        self._waiting_since: float | None = None
         self._away: float | None = None
 
-    def asked(self) -> None:
-        """Somebody waits for an answer: none at all tells as much as an error."""
-        if self._asked is None:
-            self._asked = self._now()
+    def query_started(self) -> None:
+        """Record that a caller waits for an answer: silence counts like an error."""
+        if self._waiting_since is None:
+            self._waiting_since = self._now()
 
     def answered(self) -> None:
         if self._away is not None:
             _log.info("the database answers again", after_seconds=round(self._now() - self._away, 1))
-        self._asked = self._away = None
+        self._waiting_since = self._away = None
 
     def failed(self, error: Exception) -> None:
         if self._away is None:
-            self._away = self._now() if self._asked is None else self._asked
+            self._away = self._now() if self._waiting_since is None else self._waiting_since
             _log.error("the database does not answer", error=error)
 
     def away_for(self) -> float:
-        """Seconds; 0 as long as it answers."""
-        began = self._asked if self._away is None else self._away
+        """Return seconds; 0 as long as it answers."""
+        began = self._waiting_since if self._away is None else self._away
         return 0.0 if began is None else self._now() - began
 
 
 def means_away(error: Exception) -> bool:
-    """Whether the database was not there, rather than refused something.
+    """Return whether the database was unavailable, rather than refused a statement.
 
     SQLSTATE class 08 is the connection; 57P01 to 57P03: it is shutting down, has crashed, is starting.
     """
@@ -73,7 +73,7 @@ def means_away(error: Exception) -> bool:
         return error.connection_invalidated or _is_state_of_absence(getattr(error.orig, "sqlstate", None))
     if isinstance(error, PostgresError):
         return _is_state_of_absence(error.sqlstate)
-    # The driver says ValueError for what it was given: a value that no column takes is the caller's.
+    # The driver raises ValueError for arguments that no column takes: the caller's fault.
     return isinstance(error, _BROKEN) and not isinstance(error, ValueError)
 
 

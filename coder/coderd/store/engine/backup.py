@@ -1,8 +1,8 @@
-"""A deployment's database as one file, and back.
+"""Backup of a deployment's database to a single file, and restore.
 
 The file is a tar of `manifest.json` and `database.dump` (PostgreSQL's custom format, which later majors read, too: a
-backup made with the old major and restored with the new one is the way between them). It is made from one snapshot
-while the server runs. A backup is not called done before it was restored into a scratch database and its rows counted.
+backup from the old major, restored with the new one, is the upgrade path between them). It is written from one snapshot
+while the server runs. A backup is complete only after it was restored into a scratch database and its rows counted.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup says of itself."""
+    """Description of a backup."""
 
     format: int
     version: str
     revision: str
     made_at: str
     sha256: str
-    "Of `database.dump`."
+    """SHA-256 of `database.dump`."""
     rows: dict[str, int]
-    "By table, as counted in the scratch database."
+    """Rows by table, as counted in the scratch database."""
 
     @property
     def holds_deployment(self) -> bool:
@@ -56,14 +56,15 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Where the built-in database's programs are looked for."""
+    """Search locations of the built-in database's programs."""
 
     data_path: Path
     bin_dir: str = ""
 
 
 async def write_backup(url: str, target: Path, programs: Programs, made_at: str) -> Manifest:
-    """Raises CoderError; then there is no file of that name. A database that holds no deployment is refused."""
+    """Write a backup. Raises CoderError; then there is no file of that name. A database without a deployment is
+    refused."""
     dump = target.with_name(f".{target.name}.dump")
     part = target.with_name(f".{target.name}.part")
     try:
@@ -91,7 +92,7 @@ async def write_backup(url: str, target: Path, programs: Programs, made_at: str)
 
 
 def read_backup(source: Path, into: Path) -> Manifest:
-    """Checks a backup whole and leaves its dump at `into`. Raises CoderError for what is none, or damaged."""
+    """Verify a whole backup and leave its dump at `into`. Raises CoderError for an invalid or damaged one."""
     try:
         with tarfile.open(source) as tar:
             head, dump = tar.extractfile("manifest.json"), tar.extractfile("database.dump")
@@ -121,7 +122,7 @@ def read_backup(source: Path, into: Path) -> Manifest:
 
 
 async def load_backup(url: str, dump: Path, manifest: Manifest, programs: Programs) -> None:
-    """Into an empty database. Raises CoderError when it is not empty, or not everything arrived."""
+    """Restore into an empty database. Raises CoderError when it is not empty, or rows are missing afterwards."""
     _, before = await count_rows(url)
     if before:
         raise CoderError("not_empty", "the database to restore into has tables already", "Give an empty one.")
@@ -135,19 +136,19 @@ async def load_backup(url: str, dump: Path, manifest: Manifest, programs: Progra
 
 
 async def count_rows(url: str) -> tuple[str, dict[str, int]]:
-    """The schema's revision and the number of rows of each table."""
+    """Return the schema's revision and the number of rows of each table."""
 
     async def count(tx: Tx) -> tuple[str, dict[str, int]]:
         names = (
             await tx.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"))
         ).scalars()
-        found = {}
+        results = {}
         for name in list(names):
             quoted = '"' + name.replace('"', '""') + '"'
-            found[name] = int((await tx.execute(text(f"SELECT count(*) FROM {quoted}"))).scalar_one())  # noqa: S608
-        if "alembic_version" not in found:
-            return "", found
-        return (await tx.execute(text("SELECT version_num FROM alembic_version"))).scalar() or "", found
+            results[name] = int((await tx.execute(text(f"SELECT count(*) FROM {quoted}"))).scalar_one())  # noqa: S608
+        if "alembic_version" not in results:
+            return "", results
+        return (await tx.execute(text("SELECT version_num FROM alembic_version"))).scalar() or "", results
 
     async with open_database(url) as database:
         return await database.read(count)
@@ -180,7 +181,7 @@ async def _run(programs: Programs, name: str, args: list[str], url: str, **strea
 
 
 def _without_password(url: str) -> tuple[str, str]:
-    """A command line can be read by everybody on the machine."""
+    """Split off the password: every user on the machine can read a command line."""
     parts = urlsplit(url)
     if not parts.password:
         return url, ""

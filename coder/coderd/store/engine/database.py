@@ -3,7 +3,7 @@
 `Database.run(fn, *args)` is one crossing and one transaction: `fn(tx, *args)` must be pure database work, because it
 runs on the other loop. Nothing else in the program touches asyncio or an engine.
 
-Why a thread and not trio-asyncio: the selector loop under trio needs several turns a round trip (9.4 ms median under
+A thread instead of trio-asyncio: the selector loop under trio needs several turns a round trip (9.4 ms median under
 load against 1.2 ms here), and uvloop, which halves the cost of a query, can only live in its own thread.
 """
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 Tx: TypeAlias = AsyncConnection
-"""An open transaction; what every function of the store takes first."""
+"""Open transaction; the first argument of every function of the store."""
 
 
 _log = get_logger("database")
@@ -44,7 +44,7 @@ _RUN_TRIES = 5
 
 
 class LoopThread:
-    """An asyncio loop in a daemon thread; `call` awaits one of its coroutines from trio."""
+    """Asyncio loop in a daemon thread; `call` awaits its coroutines from trio."""
 
     def __init__(self) -> None:
         self._ready = threading.Event()
@@ -56,7 +56,7 @@ class LoopThread:
         self._ready.wait()
 
     def stop(self) -> None:
-        """Ends the loop; blocks for as long as its last callbacks take (microseconds when idle)."""
+        """Stop the loop; blocks until its last callbacks have run (microseconds when idle)."""
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()
@@ -79,7 +79,7 @@ class LoopThread:
             loop.close()
 
     async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs `make()` on the loop. A cancelled caller cancels the coroutine and waits for its end."""
+        """Run `make()` on the loop. A cancelled caller cancels the coroutine and waits for its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
         loop, token, task = self._started(), trio.lowlevel.current_trio_token(), trio.lowlevel.current_task()
         state = _Crossing()
@@ -88,7 +88,7 @@ class LoopThread:
             try:
                 state.task = loop.create_task(make())
             except Exception as error:
-                deliver(outcome.Error(error))  # else the caller would wait for ever
+                deliver(outcome.Error(error))  # otherwise the caller would wait forever
             else:
                 state.task.add_done_callback(finished)
 
@@ -99,7 +99,7 @@ class LoopThread:
             try:
                 token.run_sync_soon(trio.lowlevel.reschedule, task, outcome.Value(result))
             except trio.RunFinishedError:
-                pass  # the program ended around us; nobody waits any more
+                pass  # the program ended; there is no waiting caller
 
         def abort(raise_cancel: Any) -> trio.lowlevel.Abort:
             state.raise_cancel = raise_cancel
@@ -115,7 +115,7 @@ class LoopThread:
         try:
             return result.unwrap()  # type: ignore[no-any-return]
         finally:
-            # An error's traceback holds this frame: what this frame holds must not hold the error.
+            # An error's traceback holds this frame, so this frame must not hold the error.
             state.task = None
             del result
 
@@ -137,7 +137,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def engine_url(url: str) -> URL:
-    """A `postgres://` or `postgresql://` URL as SQLAlchemy and asyncpg want it.
+    """Return a `postgres://` or `postgresql://` URL in the form of SQLAlchemy and asyncpg.
 
     libpq's `sslmode` becomes asyncpg's `ssl`. Raises CoderError `bad_database_url`.
     """
@@ -155,7 +155,7 @@ def engine_url(url: str) -> URL:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """Connections: how many there may be, and how many there are."""
+    """Connections of the pool: the limit and the current number."""
 
     most: int
     in_use: int
@@ -163,22 +163,23 @@ class PoolState:
 
 
 class Database:
-    """At most `pool_size` connections to one Postgres database, and one that listens. Made by `open_database`."""
+    """At most `pool_size` connections to one Postgres database, and one that listens. Created by `open_database`."""
 
     def __init__(
         self, url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.url = engine_url(url)
         self._thread = LoopThread()
-        # What is above the number kept idle is opened for a burst and closed after it; 0 would mean no limit there.
+        # Connections above the number kept idle are opened for a burst and closed after it; 0 would mean no limit
+        # there.
         pool_size = max(pool_size, 1)
-        self._most = pool_size
+        self._size_limit = pool_size
         kept = min(max(idle, 1), pool_size) if idle is not None else pool_size
         self._engine = create_async_engine(
             self.url,
             pool_size=kept,
-            # A unit of work runs on this loop and cannot ask for a second one, so one connection is enough for all to
-            # come to an end; they only wait longer.
+            # A unit of work runs on this loop and cannot request a second connection, so a single one is enough for all
+            # to finish; they only wait longer.
             max_overflow=pool_size - kept,
             pool_timeout=30,
             hide_parameters=True,  # errors are logged; hashes and addresses must not be
@@ -194,15 +195,16 @@ class Database:
         self._readers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._listeners: Listeners | None = None
         self.availability = Availability(now)
-        "Whether the database answers, as the work on it shows."
+        """Availability of the database, from the results of the work on it."""
         self.observe: Callable[[str], contextlib.AbstractContextManager[None]] | None = None
-        "Surrounds each unit of work with something, for tracing; it is given the work's name."
+        """Context manager around each unit of work, for tracing; receives the work's name."""
         self.identity_generation = 0
-        "Grows with every change to who somebody is or may do, before the one who made it hears that it is done."
+        """Generation of identities and permissions; it grows with every change, before the author of the change is
+        notified."""
         watch_statements(self._engine.sync_engine)
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """One transaction: commits when `fn(tx, …)` returns, rolls back when it raises or the caller is cancelled.
+        """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.
 
         A deadlock or a serialization failure runs `fn` again, so it must not keep state outside `tx`. Raises
         DatabaseAwayError.
@@ -220,21 +222,21 @@ class Database:
 
     @property
     def is_listening(self) -> bool:
-        """Whether notices arrive at the moment."""
+        """Return whether notices arrive at the moment."""
         return self._listeners is not None and self._listeners.is_connected
 
     def pool(self) -> PoolState:
-        """What the pool of connections is at, for metrics; counted without waiting for anybody."""
+        """Return the state of the pool, for metrics; does not wait."""
         pool: Any = self._engine.sync_engine.pool
         in_use, idle = pool.checkedout(), pool.checkedin()
-        return PoolState(self._most, in_use, idle)
+        return PoolState(self._size_limit, in_use, idle)
 
     def notices(self) -> PgListening:
-        """What listening is at, for metrics."""
+        """Return the state of listening, for metrics."""
         return self._listeners.state() if self._listeners else PgListening(False, 0, 0, PgNotificationCounters())
 
     async def read(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Like `run` for reads: every statement sees the latest commit, nothing is locked, no BEGIN is paid."""
+        """Run a read, like `run`: every statement sees the latest commit, without locks or BEGIN."""
 
         async def unit() -> T:
             async with self._readers.connect() as tx:
@@ -257,10 +259,10 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def listen(self, *channels: str) -> AsyncIterator[trio.MemoryReceiveChannel[tuple[str, str]]]:
-        """Receives `(channel, payload)` of every NOTIFY on `channels` from now on.
+        """Receive `(channel, payload)` of every NOTIFY on `channels` from now on.
 
-        After a lost connection came back each channel receives `(channel, RESYNC)`. A reader that falls 1000 notices
-        behind loses the oldest and receives RESYNC instead.
+        After a reconnect each channel receives `(channel, RESYNC)`. A reader that falls 1000 notices behind loses the
+        oldest and receives RESYNC instead.
         """
         if self._listeners is None:
             raise CoderError("database_closed", "the database is not open")
@@ -271,12 +273,12 @@ class Database:
             self._listeners.unsubscribe(subscription)
 
     async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs a coroutine on the database's loop; for the store's own use (migrations)."""
+        """Run a coroutine on the database's loop; for the store's own use (migrations)."""
         return await self._thread.call(make)
 
     @property
     def engine(self) -> Any:
-        """The engine itself, for migrations only."""
+        """Return the engine itself, for migrations only."""
         return self._engine
 
     async def _close(self) -> None:
@@ -286,7 +288,7 @@ class Database:
 
 
 async def let_others_run() -> None:
-    """One turn for everybody else on the database's loop."""
+    """Yield one turn to other work on the database's loop."""
     await asyncio.sleep(0)
 
 
@@ -296,7 +298,7 @@ async def _retried(unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
             return await unit()
         except DBAPIError as error:
             again = getattr(error.orig, "sqlstate", None) in _RETRYABLE
-            # A pooled connection whose server went away fails on first use; the pool then drops the rest.
+            # A pooled connection whose server is lost fails on first use; the pool then drops the rest.
             again = again or (error.connection_invalidated and attempt == 0)
             if not again or attempt == _RUN_TRIES - 1:
                 raise
@@ -307,7 +309,7 @@ async def _retried(unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
 async def open_database(
     url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
 ) -> AsyncIterator[Database]:
-    """Opens the database for the length of the block. Connects lazily; `migrate` shows whether it can be used."""
+    """Open the database for the length of the block. Connects lazily; `migrate` checks that it is usable."""
     database = Database(url, pool_size=pool_size, idle=idle, now=now)
     database._thread.start()
     try:

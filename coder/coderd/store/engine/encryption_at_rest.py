@@ -1,6 +1,6 @@
-"""Every place where sealed texts lie, for commands that change their keys with the server stopped or running.
+"""Locations of all sealed texts, for commands that change their keys with the server stopped or running.
 
-What is sealed is said by `services/foundation/encryption_at_rest.py`. A value is replaced wherever the same text lies.
+`services/foundation/encryption_at_rest.py` defines them. A value is replaced wherever the same text occurs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _WHOLE: tuple[tuple[Table, Column[str]], ...] = (
     (user_secrets, user_secrets.c.value),
     (git_ssh_keys, git_ssh_keys.c.private_key),
 )
-"""The whole text is a secret, sealed or not."""
+"""Columns whose whole text is a secret, sealed or not."""
 
 
 async def rewrite(tx: Tx, whole: Callable[[str], str], inside: Callable[[str], str]) -> int:
-    """Puts every text through `whole` (secrets) or `inside` (settings that hold sealed parts). How many changed."""
+    """Map every text through `whole` (secrets) or `inside` (settings with sealed parts). Return how many changed."""
     changed = 0
     for table, column in _WHOLE:
         for text in list((await tx.execute(select(column).distinct().where(column != ""))).scalars()):
@@ -47,7 +47,7 @@ async def rewrite(tx: Tx, whole: Callable[[str], str], inside: Callable[[str], s
 
 
 async def forget_sealed(tx: Tx) -> int:
-    """Removes what is sealed and the rows that are nothing without it. How many rows."""
+    """Delete the sealed texts and the rows that are useless without them. Return the number of rows."""
     removed = 0
     for table in (external_auth_links, user_secrets, git_ssh_keys):
         columns = [column for owner, column in _WHOLE if owner is table]

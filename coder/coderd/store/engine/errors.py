@@ -1,4 +1,4 @@
-"""What the database refuses, under a name the services may use: they catch it, only the store speaks SQL."""
+"""Errors of the database under names that services may use: they catch them, and only the store speaks SQL."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ __all__ = ["DBAPIError", "DatabaseAwayError", "IntegrityError", "constraint_of",
 
 
 def constraint_of(error: IntegrityError) -> str:
-    """The name of the constraint, or unique index, that refused something; empty when there is none.
+    """Return the name of the constraint, or unique index, that was violated; empty when there is none.
 
-    The driver's own word: the text of the error has what somebody wrote in it, too.
+    Taken from the driver's own field: the text of the error contains values from users, too.
     """
     refusal = error.orig.__cause__ if error.orig else None
     return str(getattr(refusal, "constraint_name", None) or "")
 
 
 def refuses_the_value(error: DBAPIError) -> bool:
-    """Whether it was what somebody wanted stored: a number out of range, a text that is none, one too many.
+    """Return whether the value was the reason: a number out of range, an invalid text, a duplicate.
 
-    Not so when the database was away, or two transactions were in each other's way: then the same may do later. Classes
-    22 and 23 of SQLSTATE, and 54000, a name that no index can hold; a number that does not fit its column is refused by
-    the driver, which gives no state.
+    False when the database was unavailable, or two transactions conflicted: then a retry may succeed. Classes 22 and 23
+    of SQLSTATE, and 54000, a name that no index can hold. A number out of a column's range is refused by the driver,
+    which gives no state.
     """
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:

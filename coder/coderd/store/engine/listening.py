@@ -1,6 +1,6 @@
-"""LISTEN: one connection on behalf of everybody, back again after it was lost.
+"""LISTEN: one connection shared by all readers, reopened after it was lost.
 
-Its coroutines run on the database's loop (`DatabaseLoop.call`); readers wait in trio. Telling is in `pubsub.py`.
+Its coroutines run on the database's loop (`DatabaseLoop.call`); readers wait in trio. Notifying is in `pubsub.py`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from coder.base.retry import Backoff
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability
 
 RESYNC = "\x00resync"
-"""Delivered on every listening channel after the listening connection came back: notices may have been missed."""
+"""Payload on every listening channel after the listening connection was reopened: notices may have been missed."""
 
 PING_EVERY = 5.0
-"""Seconds between looks at the listening connection: they show that the database answers though nobody asks it."""
+"""Seconds between pings of the listening connection: they detect an outage while no other work runs."""
 _PING_TIMEOUT = 60.0
 """Seconds without an answer after which the connection counts as lost; a busy machine may take some of them."""
 _BIG_NOTICE = 7600
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class DatabaseLoop(Protocol):
-    """What listening needs of the database."""
+    """Methods of the database that listening uses."""
 
     url: URL
     availability: Availability
@@ -42,11 +42,11 @@ class DatabaseLoop(Protocol):
 
 @dataclass(slots=True)
 class PgNotificationCounters:
-    """What came through the listening connection since the start."""
+    """Counters of the listening connection since the start."""
 
     small: int = 0
     big: int = 0
-    "Nearly as long as Postgres allows (upstream draws the line at 7600 bytes)."
+    """Payloads near Postgres' limit (upstream draws the line at 7600 bytes)."""
     received_bytes: int = 0
     losses: int = 0
     subscribed: int = 0
@@ -54,17 +54,17 @@ class PgNotificationCounters:
 
 @dataclass(frozen=True, slots=True)
 class PgListening:
-    """The state of listening."""
+    """State of listening."""
 
     is_connected: bool
     channels: int
-    "Somebody listens on them."
+    """Number of channels with readers."""
     subscribers: int
     counters: PgNotificationCounters
 
 
 class Subscription:
-    """One reader of some channels."""
+    """Reader of some channels."""
 
     __slots__ = ("channels", "receive", "send")
 
@@ -78,7 +78,7 @@ class Subscription:
         except trio.WouldBlock:
             self._overflow(channel)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the reader is leaving
+            pass  # the reader is closing
 
     def _overflow(self, channel: str) -> None:
         with contextlib.suppress(trio.WouldBlock):
@@ -88,7 +88,7 @@ class Subscription:
 
 
 class Listeners:
-    """One connection that listens on behalf of everybody and comes back when it is lost."""
+    """Single connection that listens for all readers and reconnects when it is lost."""
 
     def __init__(self, database: DatabaseLoop, nursery: trio.Nursery) -> None:
         self._database = database
@@ -126,7 +126,7 @@ class Listeners:
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """The server keeps LISTENing: channels are few and come back often."""
+        """Remove a reader. The server keeps LISTENing: channels are few and are reused often."""
         for channel in subscription.channels:
             readers = self._by_channel.get(channel, [])
             if subscription in readers:
@@ -135,16 +135,16 @@ class Listeners:
         subscription.receive.close()
 
     def state(self) -> PgListening:
-        readers = [found for found in self._by_channel.values() if found]
-        distinct = {id(reader) for found in readers for reader in found}
+        readers = [item for item in self._by_channel.values() if item]
+        distinct = {id(reader) for item in readers for reader in item}
         return PgListening(self.is_connected, len(readers), len(distinct), self.counters)
 
     async def _listen(self, channel: str) -> None:
         async with self._lock:
             connection, lost = self._connection, self._lost
             if connection is None or channel in self._listening:
-                return  # without a connection: the reconnect listens on every known channel
-            notice = self._on_notice()  # here, not on the loop: it needs trio's token
+                return  # without a connection the reconnect listens on every known channel
+            notice = self._on_notice()  # called here, not on the loop: it needs trio's token
             try:
                 # Bounded: `_ping` waits for the same lock, and would not notice a database that hangs here.
                 with trio.fail_after(_PING_TIMEOUT):
@@ -153,7 +153,8 @@ class Listeners:
                 _log.warn("listening failed, connecting again", channel=channel, error=error)
                 await self._drop(connection, lost)
             else:
-                # Not before: after a cancelled subscriber the channel would stay marked, and deaf for the next.
+                # Only after success: otherwise a cancelled subscriber would leave the channel marked, without notices
+                # for the next.
                 self._listening.add(channel)
 
     def _on_notice(self) -> Callable[[str, str], None]:
@@ -186,7 +187,7 @@ class Listeners:
                 try:
                     await self._connect(first)
                 except Exception as error:
-                    # Whatever is wrong with the connection: the server outlives it and tries again.
+                    # Any fault of the connection: the server survives it and reconnects.
                     self._database.availability.failed(error)
                     _log.warn("the listening connection failed", error=error)
                     await trio.sleep(backoff.next_delay())
@@ -209,10 +210,10 @@ class Listeners:
                     await self._database.call(lambda: _terminate(connection))
 
     async def _ping(self) -> None:
-        """Ends a connection that does not answer: then `_lost` is set."""
+        """Close a connection that does not answer: then `_lost` is set."""
         connection, lost, availability = self._connection, self._lost, self._database.availability
         async with self._lock:
-            availability.asked()
+            availability.query_started()
             try:
                 with trio.fail_after(_PING_TIMEOUT):
                     await self._database.call(lambda: connection.execute("SELECT 1"))
@@ -223,7 +224,7 @@ class Listeners:
                 availability.answered()
 
     async def _drop(self, connection: object, lost: trio.Event) -> None:
-        """Lets `_keep_connected` open another one, which listens on every known channel."""
+        """Let `_keep_connected` open another connection, which listens on every known channel."""
         await self._database.call(lambda: _terminate(connection))
         lost.set()
 
@@ -242,7 +243,7 @@ class Listeners:
         for channel in list(self._by_channel):
             await self._listen(channel)
         if lost.is_set():
-            # A database in recovery lets in and refuses LISTEN: without a pause this would go round for ever.
+            # A database in recovery accepts connections and refuses LISTEN: without a pause this would loop forever.
             self._connection = None
             raise ConnectionError("the listening connection ended while its channels were added")
         self._connected.set()

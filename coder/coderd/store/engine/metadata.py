@@ -23,11 +23,11 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-"""Names are fixed by convention so that a unique violation can be told apart by constraint name."""
+"""Names follow a convention so that a unique violation can be identified by constraint name."""
 
 
 class _Timestamp(TypeDecorator[datetime]):
-    """timestamptz that reads -infinity (how asyncpg stores the year 1, Go's zero time) as an aware datetime."""
+    """timestamptz that reads -infinity (asyncpg's form of year 1, Go's zero time) as an aware datetime."""
 
     impl = TIMESTAMP(timezone=True)
     cache_ok = True

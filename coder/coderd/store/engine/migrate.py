@@ -1,7 +1,7 @@
-"""Bringing the schema up to date: Alembic under an advisory lock, so that several replicas may start at once.
+"""Schema upgrades: Alembic under an advisory lock, so that several replicas may start together.
 
-Revisions are the four digits a file of `migrations/versions` begins with. A database that knows a revision we do not
-have is newer than this program and is refused. When nothing is to be done Alembic is not even imported (0.3 s).
+Revisions are the first four digits of each file in `migrations/versions`. A database with an unknown revision is newer
+than this program and is refused. Without pending migrations Alembic is not even imported (0.3 s).
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _log = get_logger("migrate")
 
 
 def known_revisions() -> list[str]:
-    """Revisions of this program, oldest first."""
+    """Return the revisions of this program, oldest first."""
     return sorted(path.name[:4] for path in (_FOLDER / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
 
 
 async def require_deployment(database: Database) -> None:
-    """Raises CoderError `no_database` for one without our tables, which only a server makes; `database_unreachable`."""
+    """Require our tables. Raises CoderError `no_database` without them, since only a server creates them;
+    `database_unreachable`."""
     if not await _reached_revision(database):
         raise CoderError(
             "no_database",
@@ -40,7 +41,7 @@ async def require_deployment(database: Database) -> None:
 
 
 async def migrate(database: Database) -> None:
-    """Applies what is missing. Raises CoderError `schema_newer`, `database_unreachable`."""
+    """Apply the missing revisions. Raises CoderError `schema_newer`, `database_unreachable`."""
     current = await _reached_revision(database)
     if _is_current(current):
         return
@@ -49,7 +50,7 @@ async def migrate(database: Database) -> None:
 
 
 def _is_current(revision: str) -> bool:
-    """Whether nothing is to be done. Raises CoderError `schema_newer`."""
+    """Return whether no migration is pending. Raises CoderError `schema_newer`."""
     known = known_revisions()
     if revision and revision not in known:
         raise CoderError(
@@ -83,7 +84,7 @@ async def _upgrade(engine: Any) -> None:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
         await connection.commit()
         try:
-            # Asked again: while this replica waited for the lock another one, of a newer release, may have been here.
+            # Checked again: while this replica waited for the lock, another one of a newer release may have migrated.
             if not _is_current(await _current_revision(connection)):
                 await connection.run_sync(_run_alembic)
                 await connection.commit()
@@ -93,8 +94,8 @@ async def _upgrade(engine: Any) -> None:
 
 
 def _run_alembic(connection: Any) -> None:
-    # Alembic's template engine would highlight sources in its error pages, and holds 5 MB of lexers for it all of the
-    # server's life. None is how the import system is told that a module is absent; it does without then.
+    # Alembic's template engine would highlight sources in its error pages, and keeps 5 MB of lexers for it in the
+    # server's memory. None tells the import system that a module is absent; the engine then does without.
     sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type]
     from alembic import command
     from alembic.config import Config

@@ -1,4 +1,4 @@
-"""Finding things by what people call them: an id or a name, without regard to case."""
+"""Lookups by an id or a name, without regard to case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FoundGroup:
 
 
 def as_uuid(text: str) -> UUID | None:
-    """The id a text is, if it is one."""
+    """Return the UUID in the text, if it is one."""
     try:
         return read_uuid(text)
     except ValueError:
@@ -31,16 +31,16 @@ def as_uuid(text: str) -> UUID | None:
 
 
 def as_id(text: str) -> UUID | None:
-    """The id a text is where names may stand, too. What can be a name is one: 32 digits of somebody's id are a name
-    that another may have, and what is meant for the one must not reach the other."""
+    """Return the id in a text that may also be a name. A text that can be a name is one: 32 digits of an id are a name
+    that another object may have, and a request for one must not reach the other."""
     return None if is_name(text) else as_uuid(text)
 
 
 def called(query: Select[Any], text: str, ident: ColumnElement[UUID], is_named: ColumnElement[bool]) -> Select[Any]:
-    """At most one row of those a query chooses among: the one of that id, or the one of that name.
+    """Return at most one row of a query: by that id, or by that name.
 
-    Names of some kinds (groups) are long enough to look like an id as it is written: the id comes first, so that what
-    is meant for one thing never reaches another that is called so.
+    Names of some kinds (groups) are long enough to look like an id: the id takes precedence, so that a request for one
+    object never reaches another with that name.
     """
     wanted = as_id(text)
     if wanted is None:
@@ -49,7 +49,7 @@ def called(query: Select[Any], text: str, ident: ColumnElement[UUID], is_named: 
 
 
 async def find_organization(tx: Tx, text: str) -> UUID | None:
-    """A living organization by id, name or the word `default`."""
+    """Return a living organization by id, name or the word `default`."""
     query = select(organizations.c.id).where(~organizations.c.deleted)
     if text == "default":
         query = query.where(organizations.c.is_default)
@@ -64,14 +64,14 @@ async def default_organization_name(tx: Tx) -> str:
 
 
 async def find_user(tx: Tx, text: str) -> UUID | None:
-    """A living user by id or name."""
+    """Return a living user by id or name."""
     query = select(users.c.id).where(~users.c.deleted)
     query = called(query, text, users.c.id, func.lower(users.c.username) == func.lower(text))
     return (await tx.execute(query)).scalar_one_or_none()
 
 
 async def find_group(tx: Tx, name: str, organization: str = "") -> FoundGroup | None:
-    """A group by id, or by exact name within an organization (the default one when none is named)."""
+    """Return a group by id, or by exact name within an organization (the default one when none is named)."""
     query = select(groups.c.id, groups.c.organization_id)
     where = await find_organization(tx, organization or "default")
     query = called(query, name, groups.c.id, and_(groups.c.name == name, groups.c.organization_id == where))

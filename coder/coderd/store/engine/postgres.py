@@ -1,12 +1,12 @@
-"""The built-in PostgreSQL: initialised once, started as our child, started again when it dies, stopped with us.
+"""The built-in PostgreSQL: initialised once, started as a child process, restarted when it dies, stopped with the
+server.
 
-`run_postgres` is an async context that yields the URL. One server owns one data directory (a file lock says so); a
-Postgres whose server was killed is waited for, then adopted. Connections are possible through a socket in a 0700
-folder only.
+`run_postgres` is an async context that yields the URL. One server owns one data directory (held by a file lock); a
+Postgres whose server was killed is waited for, then adopted. Connections are possible through a socket in a 0700 folder
+only.
 
-Not here: whose folders (`postgres_cluster.py`), which programs (`postgres_programs.py`), its process
-(`postgres_process.py`), when it is started again (`postgres_supervisor.py`), schemas (`migrate.py`), connections
-(`database.py`).
+Not here: folders (`postgres_cluster.py`), programs (`postgres_programs.py`), the process (`postgres_process.py`),
+restarts (`postgres_supervisor.py`), schemas (`migrate.py`), connections (`database.py`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from coder.coderd.store.engine.postgres_supervisor import PostgresSupervisor
 async def run_postgres(
     data_path: Path, *, bin_dir: str = "", ephemeral: bool = False, durable: bool = True
 ) -> AsyncIterator[str]:
-    """Runs the built-in database for the length of the block and yields its URL.
+    """Run the built-in database for the length of the block and yield its URL.
 
-    `ephemeral` keeps it in a temporary folder that is removed at the end; `durable=False` trades safety against
-    power loss for speed (tests). Raises CoderError: `data_dir_in_use`, `postgres_missing`, `postgres_failed`; the last
-    ends the block, too, when the database died and cannot be started again.
+    `ephemeral` keeps it in a temporary folder that is removed at the end; `durable=False` trades safety against power
+    loss for speed (tests). Raises CoderError: `data_dir_in_use`, `postgres_missing`, `postgres_failed`; the last also
+    ends the block when the database died and cannot be restarted.
     """
     account = find_account()
     with contextlib.ExitStack() as stack:
@@ -71,14 +71,14 @@ async def run_postgres(
 
 
 def builtin_url(data_path: Path) -> str:
-    """Where the built-in database of a data directory is reached while its server runs."""
+    """Return the URL of a data directory's built-in database while its server runs."""
     return cluster_of(data_path, find_account()).url
 
 
 def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, dict[str, Any]]:
-    """`pg_dump` or `pg_restore`, and how subprocess starts it as whom the built-in database lets in.
+    """Return `pg_dump` or `pg_restore`, and the subprocess options that run it as a user the built-in database accepts.
 
-    Where there is no built-in database the program runs as ourselves: no folder is made for it.
+    Without a built-in database the program runs as the current user, and no folder is created for it.
     """
     cluster = find_cluster(data_path, find_account())
     if cluster is None:
@@ -88,13 +88,13 @@ def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path,
 
 
 def require_existing(data_path: Path) -> None:
-    """For what works on a deployment that is there. Raises CoderError `no_database`, `no_access`; nothing is made."""
+    """Require an existing deployment. Raises CoderError `no_database`, `no_access`; creates nothing."""
     if find_cluster(data_path, find_account()) is None:
         raise CoderError("no_database", f"there is no database in {data_path.expanduser().absolute()}")
 
 
 def set_aside(data_path: Path, name: str) -> Path | None:
-    """Renames the database's files, so that the next start makes a new one; None when there are none."""
+    """Rename the database's files, so that the next start creates new ones; None when there are none."""
     cluster = cluster_of(data_path, find_account())
     with locked(cluster):
         if not cluster.data.exists():
@@ -105,7 +105,7 @@ def set_aside(data_path: Path, name: str) -> Path | None:
 
 
 def put_back(data_path: Path, aside: Path | None) -> None:
-    """Removes what was made since `set_aside`, and undoes that."""
+    """Remove the files created since `set_aside`, and undo it."""
     cluster = cluster_of(data_path, find_account())
     with locked(cluster):
         shutil.rmtree(cluster.data, ignore_errors=True)
@@ -116,7 +116,7 @@ def put_back(data_path: Path, aside: Path | None) -> None:
 async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
     if (cluster.data / "PG_VERSION").exists() and not (cluster.root / "initialising").exists():
         return
-    # A mark beside the data tells a half-made cluster (we were killed) from a real one.
+    # A mark next to the data distinguishes a partial cluster (the server was killed) from a complete one.
     mark = cluster.root / "initialising"
     mark.touch(0o600)
     shutil.rmtree(cluster.data, ignore_errors=True)
@@ -149,10 +149,10 @@ async def _run_program(cluster: Cluster, command: list[str], text: bytes = b"") 
     )
     if result.returncode != 0:
         lines = result.stdout.decode(errors="replace").strip().splitlines()
-        # What follows the cause is how it was cleaned up after.
-        told = next((line for line in lines if "error:" in line or "FATAL:" in line), "".join(lines[-1:]))
+        # The lines after the cause describe the clean-up.
+        message = next((line for line in lines if "error:" in line or "FATAL:" in line), "".join(lines[-1:]))
         raise CoderError(
             "postgres_failed",
-            f"{Path(command[0]).name} failed: {told or result.returncode}",
+            f"{Path(command[0]).name} failed: {message or result.returncode}",
             "Check the free space and the rights of the data directory, or give --postgres-url.",
         )

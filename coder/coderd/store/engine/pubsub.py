@@ -1,7 +1,7 @@
-"""Telling other tasks and replicas that something changed: Postgres NOTIFY inside a transaction.
+"""Notices to other tasks and replicas: Postgres NOTIFY inside a transaction.
 
-Listening is `Database.listen`. A payload says which row changed, never the row itself (8000 bytes is Postgres'
-limit, and a reader must be allowed to read it anyway).
+Listening is `Database.listen`. A payload names the changed row, never its content (8000 bytes is Postgres' limit, and a
+reader must have permission to read the row anyway).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _NOTIFY_ALL = text("SELECT pg_notify(:channel, payload) FROM unnest(CAST(:payloa
 
 
 async def notify(tx: Tx, channel: str, payload: str = "") -> None:
-    """Delivered when `tx` commits, not delivered when it rolls back."""
+    """Notify a channel: delivered when `tx` commits, dropped when it rolls back."""
     await tx.execute(_NOTIFY, {"channel": channel, "payload": payload})
 
 
 async def notify_all(tx: Tx, channel: str, payloads: Sequence[str]) -> None:
-    """Many in one statement, delivered in their order."""
+    """Send many in one statement, delivered in order."""
     if payloads:
         await tx.execute(_NOTIFY_ALL, {"channel": channel, "payloads": list(payloads)})

@@ -1,4 +1,4 @@
-"""Rows of tables as dataclasses: what is written is the fields, by the columns' names."""
+"""Rows of tables as dataclasses: the fields are written under the columns' names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def column_values(row: DataclassInstance, *without: str) -> dict[str, Any]:
-    """Values by column, not copied as `dataclasses.asdict` would. `without`: fields that are columns of no table."""
+    """Return values by column, not copied as `dataclasses.asdict` would. `without`: fields that are not columns."""
     return {field.name: getattr(row, field.name) for field in fields(row) if field.name not in without}
 
 
 def json_time(text: str) -> datetime:
-    """A moment as Postgres writes it inside JSON."""
+    """Parse a time as Postgres writes it inside JSON."""
     return datetime.fromisoformat(text).astimezone(UTC)

@@ -1,7 +1,7 @@
-"""Long work inside a transaction, done in turns: the loop of the database is everybody's.
+"""Long work inside a transaction, done in turns, since the loop of the database is shared.
 
-A provisioner may report eight thousand resources at once. Whatever walks through them awaits `Turns.rest` for each, and
-rows are written some at a time, for a driver prepares all rows of a statement at once.
+A provisioner may report eight thousand resources in one message. Loops over them await `Turns.rest` for each, and rows
+are written in batches, because a driver prepares all rows of a statement together.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 TURN = 0.002
-"Ours: seconds of work after which others run."
+"""Ours: seconds of work after which other tasks run."""
 ROWS = 64
-"Ours: rows of one statement, which are prepared in about so long."
+"""Ours: rows of one statement, which take about that long to prepare."""
 
 
 class Turns:
-    """Of one piece of work."""
+    """Turns of one piece of work."""
 
     def __init__(self) -> None:
         self._until = time.perf_counter() + TURN
 
     async def rest(self) -> None:
-        """To be awaited for each of many things: once in a while it lets others run."""
+        """Yield from time to time; to be awaited for each of many items."""
         if time.perf_counter() > self._until:
             await let_others_run()
             self._until = time.perf_counter() + TURN
 
 
 async def insert_rows(tx: Tx, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    """All of them, in their order; each is asked for when its statement is made."""
+    """Insert all rows in order; each is generated when its statement is built."""
     waiting = iter(rows)
     while values := list(islice(waiting, ROWS)):
         await tx.execute(insert(table), values)

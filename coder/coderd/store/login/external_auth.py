@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExternalLink:
-    """One user at one provider; tokens as stored (sealed where there are keys)."""
+    """Link of a user to a provider; tokens as stored (sealed where there are keys)."""
 
     provider_id: str
     user_id: UUID
@@ -50,7 +50,7 @@ async def list_links(tx: Tx, user_id: UUID) -> list[ExternalLink]:
 
 
 async def put_link(tx: Tx, row: ExternalLink) -> None:
-    """A new link, or new tokens for the old one."""
+    """Insert a link, or replace the tokens of the old one."""
     values = {name: getattr(row, name) for name in ExternalLink.__slots__}
     kept = {"provider_id", "user_id", "created_at"}
     changed = {name: value for name, value in values.items() if name not in kept}
@@ -60,7 +60,8 @@ async def put_link(tx: Tx, row: ExternalLink) -> None:
 
 
 async def renew_link(tx: Tx, row: ExternalLink, used: str) -> bool:
-    """New tokens, if the stored refresh token still is `used`: somebody else may have renewed (or linked) meanwhile."""
+    """Replace the tokens if the stored refresh token still is `used`: another process may have renewed (or linked)
+    meanwhile."""
     condition = (
         links.c.provider_id == row.provider_id,
         links.c.user_id == row.user_id,

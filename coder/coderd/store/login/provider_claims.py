@@ -1,6 +1,6 @@
-"""Queries about what identity providers said of people: which claims there are, and their values.
+"""Queries about claims from identity providers: names and values.
 
-For the pages that set up sync. A member's claims belong to each organization the member is in.
+For the pages that set up sync. A member's claims belong to each organization of the member.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _VALUES = text("SELECT DISTINCT item.value #>> '{}'" + _OF.replace("WHERE", _EAC
 
 
 async def claim_fields(tx: Tx, organization_id: UUID | None) -> list[str]:
-    """Names of claims, sorted; only those of an organization's members when one is given."""
+    """Return the names of claims, sorted; only those of an organization's members if it is named."""
     rows: Any = await tx.execute(_FIELDS, {"organization": organization_id})
     return [row[0] for row in rows]
 
 
 async def claim_values(tx: Tx, field: str, organization_id: UUID | None) -> list[str]:
-    """Values one claim had, sorted; lists count as their elements."""
+    """Return the values of a claim, sorted; lists count as their elements."""
     rows: Any = await tx.execute(_VALUES, {"organization": organization_id, "field": field})
     return [row[0] for row in rows if row[0] is not None]

@@ -1,4 +1,4 @@
-"""Queries about the accounts users have at identity providers."""
+"""Queries about users' accounts at identity providers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """One account. Tokens are sealed where the site has encryption keys
-    (`services/foundation/encryption_at_rest.py`)."""
+    """Account. Tokens are sealed where the site has encryption keys (`services/foundation/encryption_at_rest.py`)."""
 
     user_id: UUID
     login_type: str
@@ -41,7 +40,7 @@ async def get_link(tx: Tx, user_id: UUID, login_type: str) -> LinkRow | None:
 
 
 async def find_linked_user(tx: Tx, login_type: str, linked_id: str) -> UUID | None:
-    """The living user with that account."""
+    """Return the living user with that account."""
     statement = (
         select(user_links.c.user_id)
         .join(users, users.c.id == user_links.c.user_id)
@@ -58,7 +57,8 @@ async def put_link(tx: Tx, row: LinkRow) -> None:
 
 
 async def renew_link(tx: Tx, row: LinkRow, used: str) -> bool:
-    """New tokens, if the stored refresh token still is `used`: a login or another renewal may have been faster."""
+    """Replace the tokens if the stored refresh token still is `used`: a login or another renewal may have been
+    faster."""
     condition = (
         user_links.c.user_id == row.user_id,
         user_links.c.login_type == row.login_type,
@@ -73,9 +73,9 @@ async def delete_link(tx: Tx, user_id: UUID, login_type: str) -> None:
 
 
 async def reset_links(tx: Tx, login_type: str, keep_prefix: str, *, write: bool) -> int:
-    """Unties accounts from people of the provider whose id does not begin so; "" unties all. How many.
+    """Unlink accounts of the provider whose id has another prefix; "" unlinks all. Return their number.
 
-    The next login ties them again, by their address. Without `write` they are only counted.
+    The next login links them again, by e-mail address. Without `write` they are only counted.
     """
     links = user_links.c
     stale = and_(links.login_type == login_type, links.linked_id != "")

@@ -1,4 +1,4 @@
-"""Queries about who announced a node's public keys first."""
+"""Queries about the first owner of each node's public keys."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 MOST = 1024
-"""Keys kept for one owner, two a node; the oldest are forgotten, so that nobody fills the table."""
+"""Keys kept for one owner, two a node; the oldest are deleted, so that an owner cannot fill the table."""
 
 _keys = node_keys.c
 
 
 async def claim_keys(tx: Tx, keys: Sequence[bytes], owner: str, now: datetime) -> list[bytes]:
-    """Those of `keys` that are somebody else's; when there are none, all belong to `owner` afterwards."""
+    """Return the `keys` that belong to other owners; if there are none, all belong to `owner` afterwards."""
     if not keys:
         return []
     fresh = insert(node_keys).values([{"key": key, "owner": owner, "seen_at": now} for key in sorted(keys)])
-    mine = fresh.on_conflict_do_update(
+    claim = fresh.on_conflict_do_update(
         index_elements=["key"], set_={"seen_at": fresh.excluded.seen_at}, where=_keys.owner == fresh.excluded.owner
     ).returning(_keys.key)
-    taken = {bytes(key) for (key,) in await tx.execute(mine)}
-    theirs = [key for key in keys if key not in taken]
-    if theirs:
-        return theirs
+    taken = {bytes(key) for (key,) in await tx.execute(claim)}
+    foreign = [key for key in keys if key not in taken]
+    if foreign:
+        return foreign
     oldest = select(_keys.key).where(_keys.owner == owner).order_by(_keys.seen_at.desc()).offset(MOST)
     await tx.execute(delete(node_keys).where(_keys.key.in_(oldest)))
     return []

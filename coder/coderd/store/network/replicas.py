@@ -1,4 +1,4 @@
-"""Queries about the server processes that share this database, and what they tell each other by NOTIFY."""
+"""Queries about the server processes that share this database, and their notices to each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 CHANNEL = "replicas_coordinate"
-"""What coordinators tell each other; see `services/network/replica_coordination.py`."""
+"""Channel of coordinators; see `services/network/replica_coordination.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ _COLUMNS = tuple(replicas.c[field.name] for field in fields(ReplicaRow))
 
 
 async def put_replica(tx: Tx, row: ReplicaRow, oldest: datetime) -> list[ReplicaRow]:
-    """Says that this one lives; all that live, which were renewed after `oldest`. The rows of others are forgotten."""
+    """Record that this replica is alive; return all replicas renewed after `oldest`, and delete the others."""
     values = asdict(row)
     await tx.execute(insert(replicas).values(values).on_conflict_do_update(index_elements=["id"], set_=values))
     await tx.execute(delete(replicas).where(replicas.c.updated_at < oldest))
@@ -47,7 +47,7 @@ async def put_replica(tx: Tx, row: ReplicaRow, oldest: datetime) -> list[Replica
 
 
 async def list_replicas(tx: Tx, oldest: datetime) -> list[ReplicaRow]:
-    """Those renewed since, the oldest replica first."""
+    """Return the replicas renewed since, the oldest replica first."""
     query = select(*_COLUMNS).where(replicas.c.updated_at >= oldest)
     return [ReplicaRow(*item) for item in await tx.execute(query.order_by(replicas.c.created_at, replicas.c.id))]
 
@@ -57,8 +57,8 @@ async def delete_replica(tx: Tx, replica_id: UUID) -> None:
 
 
 async def publish(tx: Tx, payloads: Sequence[str], nodes: Mapping[UUID, bytes], now: datetime) -> None:
-    """Tells the other replicas, in this order, when `tx` commits. `nodes`, by peer, are those that fit no payload."""
-    for peer, node in sorted(nodes.items()):  # in an order: two replicas may say the same of two peers
+    """Notify the other replicas, in this order, when `tx` commits. `nodes`, by peer, are too large for a payload."""
+    for peer, node in sorted(nodes.items()):  # sorted, because two replicas may report the same two peers
         values = {"peer_id": peer, "node": node, "told_at": now}
         fresh = insert(large_nodes).values(values)
         await tx.execute(fresh.on_conflict_do_update(index_elements=["peer_id"], set_=values))
@@ -66,7 +66,7 @@ async def publish(tx: Tx, payloads: Sequence[str], nodes: Mapping[UUID, bytes], 
 
 
 async def get_large_node(tx: Tx, peer: UUID) -> bytes | None:
-    """The last one that was told of a peer."""
-    found = await tx.execute(select(large_nodes.c.node).where(large_nodes.c.peer_id == peer))
-    node = found.scalar_one_or_none()
+    """Return the last large node published for a peer."""
+    result = await tx.execute(select(large_nodes.c.node).where(large_nodes.c.peer_id == peer))
+    node = result.scalar_one_or_none()
     return None if node is None else bytes(node)

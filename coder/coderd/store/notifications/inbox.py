@@ -43,7 +43,7 @@ async def list_inbox(
     read: bool | None = None,
     before: UUID | None = None,
 ) -> list[InboxRow]:
-    """Newest first, a page of 25; those of one moment by id, so that none is lost between two pages."""
+    """Return entries, newest first, a page of 25; equal times are ordered by id, so that pages lose none."""
     statement = select(*_COLUMNS).where(table.c.user_id == user_id)
     if targets:
         statement = statement.where(table.c.targets.contains(list(targets)))

@@ -1,4 +1,4 @@
-"""Queries on what was told once: a message of a kind about one thing goes out again only for another mark."""
+"""Queries on notification marks: a message of a kind about one object is sent again only for another mark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def mark(tx: Tx, template_id: UUID, about: UUID, text: str, now: datetime) -> bool:
-    """False when exactly this was told already, by whichever replica."""
+    """Set the mark; False if exactly this was sent already, by any replica."""
     statement = insert(marks).values(template_id=template_id, about=about, mark=text, marked_at=now)
     statement = statement.on_conflict_do_update(
         index_elements=["template_id", "about"],
@@ -27,10 +27,10 @@ async def mark(tx: Tx, template_id: UUID, about: UUID, text: str, now: datetime)
 
 
 async def get_mark(tx: Tx, template_id: UUID, about: UUID) -> str | None:
-    """Locked: whoever reads it to replace it does so alone."""
+    """Return the mark, locked until it is replaced."""
     where = (marks.c.template_id == template_id, marks.c.about == about)
-    found: str | None = (await tx.execute(select(marks.c.mark).where(*where).with_for_update())).scalar_one_or_none()
-    return found
+    row: str | None = (await tx.execute(select(marks.c.mark).where(*where).with_for_update())).scalar_one_or_none()
+    return row
 
 
 async def forget_marks(tx: Tx, template_id: UUID, before: datetime) -> None:

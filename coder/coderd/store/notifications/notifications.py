@@ -1,4 +1,4 @@
-"""Queries on messages to people: queueing them, leasing what is due, preferences, methods of templates."""
+"""Queries on notifications: queueing, leasing due messages, preferences, methods of templates."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 MOST_IN_INBOX = 1000
-"""Of one reader."""
+"""Maximum messages of one reader."""
 CHANNEL = "notification_messages"
-"""Told when there is something to send."""
+"""Channel notified when there is a message to send."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """A message waiting to be sent. `payload` is everything there is to say."""
+    """Message to be sent. `payload` is its whole content."""
 
     id: UUID
     template_id: UUID
@@ -61,7 +61,7 @@ async def insert_message(tx: Tx, row: MessageRow) -> None:
 
 
 async def lease(tx: Tx, now: datetime, until: datetime) -> MessageRow | None:
-    """Takes the oldest message that is due; nobody else gets it before `until`."""
+    """Lease the oldest due message; no other process gets it before `until`."""
     due = (
         select(notification_messages.c.id)
         .where(notification_messages.c.status == "pending", notification_messages.c.next_try_at <= now)
@@ -82,24 +82,25 @@ async def lease(tx: Tx, now: datetime, until: datetime) -> MessageRow | None:
 async def settle(
     tx: Tx, leased: MessageRow, status: str, reason: str, now: datetime, next_try_at: datetime | None = None
 ) -> None:
-    """What came of an attempt. Changes nothing when somebody else took the message after the lease ran out."""
+    """Record the result of an attempt. Changes nothing if another process leased the message after this lease
+    expired."""
     table = notification_messages
     values: dict[str, Any] = {"status": status, "status_reason": reason, "updated_at": now}
     if next_try_at is not None:
         values["next_try_at"] = next_try_at
-    ours = (table.c.id == leased.id, table.c.attempts == leased.attempts, table.c.status == "pending")
-    await tx.execute(update(table).where(*ours).values(**values))
+    leased_row = (table.c.id == leased.id, table.c.attempts == leased.attempts, table.c.status == "pending")
+    await tx.execute(update(table).where(*leased_row).values(**values))
 
 
 async def next_due(tx: Tx) -> datetime | None:
-    """When the next message wants to go."""
+    """Return when the next message is due."""
     statement = select(func.min(notification_messages.c.next_try_at)).where(notification_messages.c.status == "pending")
-    found: datetime | None = (await tx.execute(statement)).scalar_one_or_none()
-    return found
+    row: datetime | None = (await tx.execute(statement)).scalar_one_or_none()
+    return row
 
 
 async def insert_inbox(tx: Tx, row: MessageRow) -> None:
-    """The message as an entry of its reader's inbox, which forgets the oldest; a second delivery changes nothing."""
+    """Insert the message into its reader's inbox and delete the oldest entries; a second delivery changes nothing."""
     payload = row.payload
     statement = insert(inbox_notifications).values(
         id=row.id,
@@ -112,15 +113,15 @@ async def insert_inbox(tx: Tx, row: MessageRow) -> None:
         actions=payload["actions"],
         created_at=row.created_at,
     )
-    await lock_objects(tx, "inbox", row.user_id)  # two replicas deliver at once
+    await lock_objects(tx, "inbox", row.user_id)  # two replicas may deliver concurrently
     await tx.execute(statement.on_conflict_do_nothing())
-    mine = inbox_notifications.c.user_id == row.user_id
-    newest = select(inbox_notifications.c.created_at).where(mine).order_by(inbox_notifications.c.created_at.desc())
+    own = inbox_notifications.c.user_id == row.user_id
+    newest = select(inbox_notifications.c.created_at).where(own).order_by(inbox_notifications.c.created_at.desc())
     last = newest.offset(MOST_IN_INBOX - 1).limit(1).scalar_subquery()
-    await tx.execute(delete(inbox_notifications).where(mine, inbox_notifications.c.created_at < last))
+    await tx.execute(delete(inbox_notifications).where(own, inbox_notifications.c.created_at < last))
 
 
-# ---- who wants what, and how
+# ---- preferences and methods
 
 
 async def list_preferences(tx: Tx, user_id: UUID) -> list[Preference]:
@@ -142,20 +143,20 @@ async def put_preferences(tx: Tx, user_id: UUID, disabled: Mapping[UUID, bool], 
 
 
 async def get_preference(tx: Tx, user_id: UUID, template_id: UUID) -> bool | None:
-    """Whether the user switched it off; None when nothing was said."""
+    """Return whether the user disabled it; None without a preference."""
     table = notification_preferences
     statement = select(table.c.disabled).where(table.c.user_id == user_id, table.c.template_id == template_id)
     return (await tx.execute(statement)).scalar_one_or_none()
 
 
 async def list_methods(tx: Tx) -> dict[UUID, str]:
-    """Templates with a way of their own."""
+    """Return the templates with a method of their own."""
     statement = select(notification_methods.c.template_id, notification_methods.c.method)
     return {row[0]: row[1] for row in await tx.execute(statement)}
 
 
 async def put_method(tx: Tx, template_id: UUID, method: str) -> bool:
-    """Empty: the deployment's way again. False when it was so already."""
+    """Set a template's method; empty restores the deployment's. False when unchanged."""
     if (await list_methods(tx)).get(template_id, "") == method:
         return False
     if not method:
@@ -167,7 +168,8 @@ async def put_method(tx: Tx, template_id: UUID, method: str) -> bool:
 
 
 async def list_admins(tx: Tx, roles: Collection[str], organization_id: UUID | None = None) -> list[UUID]:
-    """Active people with one of the site roles, or one of them in the organization (`organization-<role>`)."""
+    """Return active users with one of the site roles, or one of the roles in the organization
+    (`organization-<role>`)."""
     chosen: ColumnElement[bool] = users.c.rbac_roles.op("&&")(list(roles))
     if organization_id is not None:
         inside = select(organization_members.c.user_id).where(

@@ -1,4 +1,4 @@
-"""Queries about browsers that want to be told."""
+"""Queries about browsers with Web Push subscriptions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ class SubscriptionRow:
 
 
 VAPID_KEYS = "vapid_keys"
-"""Where the site's key pair is kept among what the site remembers."""
+"""Name of the site's key pair among the site settings."""
 _COLUMNS = tuple(table.c[name] for name in SubscriptionRow.__slots__)
 
 
 async def list_subscriptions(tx: Tx, user_id: UUID) -> list[SubscriptionRow]:
-    """Oldest first; none of somebody who may not sign in: browsers would go on hearing what their inbox tells."""
+    """Return subscriptions, oldest first; none for a user who may not sign in: browsers would keep receiving the
+    inbox."""
     may_sign_in = exists().where(users.c.id == table.c.user_id, ~users.c.deleted, users.c.status != "suspended")
     statement = select(*_COLUMNS).where(table.c.user_id == user_id, may_sign_in)
     statement = statement.order_by(table.c.created_at, table.c.id)
@@ -42,7 +43,7 @@ async def list_subscriptions(tx: Tx, user_id: UUID) -> list[SubscriptionRow]:
 
 
 async def put_subscription(tx: Tx, row: SubscriptionRow, limit: int) -> None:
-    """The same browser again replaces what it said before; above `limit` of a user the oldest go."""
+    """Upsert a subscription by browser; above the user's `limit` the oldest are deleted."""
     values = {name: getattr(row, name) for name in SubscriptionRow.__slots__}
     changed = {name: values[name] for name in ("created_at", "p256dh_key", "auth_key")}
     statement = insert(table).values(values)
@@ -55,17 +56,17 @@ async def put_subscription(tx: Tx, row: SubscriptionRow, limit: int) -> None:
 
 
 async def delete_subscription(tx: Tx, user_id: UUID, endpoint: str) -> bool:
-    """False when there was none."""
-    found = await tx.execute(delete(table).where(table.c.user_id == user_id, table.c.endpoint == endpoint))
-    return bool(found.rowcount)
+    """Delete it; False when there was none."""
+    result = await tx.execute(delete(table).where(table.c.user_id == user_id, table.c.endpoint == endpoint))
+    return bool(result.rowcount)
 
 
 async def delete_dead(tx: Tx, subscription_id: UUID, auth_key: str) -> None:
-    """One whose push service says that it is gone; not when the browser subscribed anew meanwhile."""
+    """Delete a subscription that its push service reports gone, unless the browser subscribed again meanwhile."""
     await tx.execute(delete(table).where(table.c.id == subscription_id, table.c.auth_key == auth_key))
 
 
 async def forget_keys(tx: Tx) -> int:
-    """Drops the key pair, which is made anew when it is next needed, and what was subscribed under it. How many."""
+    """Delete the key pair, which is created again on demand, with its subscriptions. Return their number."""
     await tx.execute(delete(site_configs).where(site_configs.c.key == VAPID_KEYS))
     return (await tx.execute(delete(table))).rowcount

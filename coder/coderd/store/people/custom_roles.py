@@ -1,4 +1,4 @@
-"""Queries about the roles people make: per organization, or for the site when there is none.
+"""Queries about custom roles: per organization, or for the site when there is none.
 
 `permissions` is `{"organization": {resource: [actions]}, "organization_denied": {…}, "member": {…}, "site": {…}}`.
 """
@@ -34,7 +34,7 @@ _COLUMNS = tuple(custom_roles.c[name] for name in CustomRoleRow.__slots__)
 
 
 async def list_roles(tx: Tx, organization_id: UUID, names: Sequence[str] | None = None) -> list[CustomRoleRow]:
-    """By name; only those of `names` when given."""
+    """Return roles by name; only those of `names` when given."""
     statement = select(*_COLUMNS).where(custom_roles.c.organization_id == organization_id)
     if names is not None:
         statement = statement.where(custom_roles.c.name.in_(names))
@@ -42,8 +42,8 @@ async def list_roles(tx: Tx, organization_id: UUID, names: Sequence[str] | None 
 
 
 async def hold_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> set[str]:
-    """Those of `names` that are roles of the organization's own, and stay so until the transaction ends: for who gives
-    them. What is deleted meanwhile would come back with the next role of its name."""
+    """Return the `names` that are the organization's own roles, locked until the transaction ends: before they are
+    assigned. Otherwise a role deleted meanwhile would return with the next role of its name."""
     condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name.in_(names))
     statement = select(custom_roles.c.name).where(*condition).order_by(custom_roles.c.id)
     rows = await tx.execute(statement.with_for_update(read=True, key_share=True))
@@ -77,15 +77,15 @@ async def update_role(tx: Tx, role_id: UUID, **values: Unpack[RoleChanges]) -> N
 
 
 async def delete_role(tx: Tx, organization_id: UUID, name: str) -> None:
-    """Takes it from everybody who has it or would get it, too."""
+    """Delete a role, and its present and future assignments."""
     condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name == name)
     await tx.execute(delete(custom_roles).where(*condition))
-    theirs = (organization_members.c.organization_id == organization_id, organization_members.c.roles.contains([name]))
-    # In the order of whoever locks several memberships; an update of many has none.
-    in_order = select(organization_members.c.user_id).where(*theirs).order_by(organization_members.c.user_id)
+    holders = (organization_members.c.organization_id == organization_id, organization_members.c.roles.contains([name]))
+    # In the order of every other lock of several memberships; an UPDATE of many has none.
+    in_order = select(organization_members.c.user_id).where(*holders).order_by(organization_members.c.user_id)
     await tx.execute(in_order.with_for_update(key_share=True))
     await tx.execute(
-        update(organization_members).where(*theirs).values(roles=func.array_remove(organization_members.c.roles, name))
+        update(organization_members).where(*holders).values(roles=func.array_remove(organization_members.c.roles, name))
     )
     defaults = organizations.c.default_member_roles
     await tx.execute(

@@ -22,9 +22,9 @@ class GitSSHKeyRow:
     created_at: datetime
     updated_at: datetime
     private_key: str
-    "OpenSSH's PEM form."
+    """Key in OpenSSH's PEM form."""
     public_key: str
-    "One authorized_keys line."
+    """Line of authorized_keys."""
 
 
 _COLUMNS = tuple(git_ssh_keys.c[name] for name in GitSSHKeyRow.__slots__)
@@ -36,7 +36,7 @@ async def get_git_ssh_key(tx: Tx, user_id: UUID) -> GitSSHKeyRow | None:
 
 
 async def put_git_ssh_key(tx: Tx, user_id: UUID, private_key: str, public_key: str, now: datetime) -> None:
-    """Inserts, or replaces the pair and keeps `created_at`."""
+    """Insert, or replace the pair and keep `created_at`."""
     values = {"private_key": private_key, "public_key": public_key, "updated_at": now}
     statement = upsert(git_ssh_keys).values(user_id=user_id, created_at=now, **values)
     await tx.execute(statement.on_conflict_do_update(index_elements=["user_id"], set_=values))

@@ -25,7 +25,7 @@ EVERYONE = "Everyone"
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group with what every answer shows of its organization."""
+    """Group with the fields of its organization that every response shows."""
 
     id: UUID
     organization_id: UUID
@@ -87,7 +87,7 @@ async def list_groups(
     has_member: UUID | None = None,
     ids: Sequence[UUID] = (),
 ) -> list[GroupRow]:
-    """By name; the conditions given must all hold."""
+    """Return groups by name that match all conditions."""
     statement = _GROUPS
     if organization_id is not None:
         statement = statement.where(groups.c.organization_id == organization_id)
@@ -102,10 +102,10 @@ async def list_groups(
 
 
 async def list_members(tx: Tx, group_ids: Sequence[UUID]) -> dict[UUID, list[UserRow]]:
-    """Living members of each group, by username. One statement whatever the number of groups."""
-    found: dict[UUID, list[UserRow]] = {group_id: [] for group_id in group_ids}
+    """Return the living members of each group, by username. One statement for any number of groups."""
+    results: dict[UUID, list[UserRow]] = {group_id: [] for group_id in group_ids}
     if not group_ids:
-        return found
+        return results
     statement = (
         select(_MEMBERSHIP.c.group_id, *USER_COLUMNS)
         .join(users, users.c.id == _MEMBERSHIP.c.user_id)
@@ -113,21 +113,21 @@ async def list_members(tx: Tx, group_ids: Sequence[UUID]) -> dict[UUID, list[Use
         .order_by(func.lower(users.c.username))
     )
     for group_id, *values in await tx.execute(statement):
-        found[group_id].append(UserRow(*values))
-    return found
+        results[group_id].append(UserRow(*values))
+    return results
 
 
-async def page_members(tx: Tx, group_id: UUID, wanted: UserFilter) -> tuple[list[UserRow], int]:
-    """One page of members and how many there are in all."""
+async def page_members(tx: Tx, group_id: UUID, which: UserFilter) -> tuple[list[UserRow], int]:
+    """Return one page of members and their total number."""
     statement = (
         select(*USER_COLUMNS, func.count().over())
         .join(_MEMBERSHIP, users.c.id == _MEMBERSHIP.c.user_id)
-        .where(_MEMBERSHIP.c.group_id == group_id, *conditions(wanted))
+        .where(_MEMBERSHIP.c.group_id == group_id, *conditions(which))
         .order_by(func.lower(users.c.username))
-        .offset(wanted.offset)
+        .offset(which.offset)
     )
-    if wanted.limit:
-        statement = statement.limit(wanted.limit)
+    if which.limit:
+        statement = statement.limit(which.limit)
     rows = list(await tx.execute(statement))
     return [UserRow(*row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 
@@ -146,7 +146,7 @@ async def delete_group(tx: Tx, group_id: UUID) -> None:
 
 
 async def add_members(tx: Tx, group_id: UUID, user_ids: Sequence[UUID]) -> int:
-    """How many were new."""
+    """Add members; return how many were new."""
     if not user_ids:
         return 0
     rows = [{"group_id": group_id, "user_id": user_id} for user_id in user_ids]
@@ -155,13 +155,13 @@ async def add_members(tx: Tx, group_id: UUID, user_ids: Sequence[UUID]) -> int:
 
 
 async def remove_members(tx: Tx, group_id: UUID, user_ids: Sequence[UUID]) -> int:
-    """How many there were."""
+    """Remove members; return their number."""
     condition = and_(group_members.c.group_id == group_id, group_members.c.user_id.in_(user_ids))
     return int((await tx.execute(delete(group_members).where(condition))).rowcount)
 
 
 async def leave_groups(tx: Tx, organization_id: UUID, user_id: UUID, *, but: Collection[UUID] = ()) -> None:
-    """Takes somebody who leaves an organization out of its groups, or out of all `but` some."""
+    """Remove a user who leaves an organization from its groups, or from all `but` some."""
     inside = select(groups.c.id).where(groups.c.organization_id == organization_id, groups.c.id.not_in(but))
     await tx.execute(
         delete(group_members).where(group_members.c.user_id == user_id, group_members.c.group_id.in_(inside))
@@ -169,7 +169,7 @@ async def leave_groups(tx: Tx, organization_id: UUID, user_id: UUID, *, but: Col
 
 
 async def hold_groups(tx: Tx, group_ids: Collection[UUID]) -> set[UUID]:
-    """Those of `group_ids` that are there, and stay so until the transaction ends: for who puts somebody in."""
+    """Return the existing `group_ids`, locked until the transaction ends: before members are added."""
     statement = select(groups.c.id).where(groups.c.id.in_(group_ids)).order_by(groups.c.id)
     return {row[0] for row in await tx.execute(statement.with_for_update(read=True, key_share=True))}
 
@@ -178,10 +178,12 @@ async def hold_groups(tx: Tx, group_ids: Collection[UUID]) -> set[UUID]:
 
 
 async def quota_budget(tx: Tx, organization_id: UUID, user_id: UUID) -> int | None:
-    """What the groups of a member allow together; None while no group of the organization has an allowance."""
-    mine = select(literal(1)).where(_MEMBERSHIP.c.group_id == groups.c.id, _MEMBERSHIP.c.user_id == user_id).exists()
+    """Return the sum of a member's group allowances; None while no group of the organization has one."""
+    is_member = (
+        select(literal(1)).where(_MEMBERSHIP.c.group_id == groups.c.id, _MEMBERSHIP.c.user_id == user_id).exists()
+    )
     statement = select(
-        func.coalesce(func.sum(groups.c.quota_allowance).filter(mine), 0),
+        func.coalesce(func.sum(groups.c.quota_allowance).filter(is_member), 0),
         func.coalesce(func.max(groups.c.quota_allowance), 0),
     ).where(groups.c.organization_id == organization_id)
     budget, largest = (await tx.execute(statement)).one()
@@ -189,7 +191,7 @@ async def quota_budget(tx: Tx, organization_id: UUID, user_id: UUID) -> int | No
 
 
 async def any_allowance(tx: Tx) -> bool:
-    """Whether quotas are used at all."""
+    """Return whether quotas are used at all."""
     return bool((await _ANY_ALLOWANCE.fetch(tx))[0][0])
 
 
@@ -197,5 +199,5 @@ _ANY_ALLOWANCE = PreparedStatement(select(select(groups.c.id).where(groups.c.quo
 
 
 async def lock_quota(tx: Tx, user_id: UUID) -> None:
-    """Two builds of one owner may ask at once: one after the other. Held until the transaction ends."""
+    """Serialize concurrent builds of one owner until the transaction ends."""
     await tx.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"quota {user_id}", 0))))

@@ -1,5 +1,5 @@
-"""How many things somebody has of a kind, and how many bytes they are. Waits for others who ask the same of the same
-person, so that of two at once the second counts what the first made."""
+"""Numbers and bytes of a user's objects by kind. Counting serializes per user, so that of two concurrent requests the
+second counts the objects of the first."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _SECRET_TEXTS = ("name", "description", "env_name", "file_path", "value")
-_SEED = 7308  # of these advisory locks: apart from the locks that are numbers
+_SEED = 7308  # seed of these advisory locks: distinct from the numbered locks
 _NOTHING: ColumnElement[int] = literal(0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
     owner: Column[UUID]
-    "Whose it is; its table is what is counted in."
+    """Owner column; its table is counted."""
     counts: ColumnElement[bool] = field(default_factory=lambda: literal(True))
     size: ColumnElement[int] = field(default_factory=lambda: _NOTHING)
     ends: Column[datetime] | None = None
-    "Of what is shown for a while after its end, and has to make room."
+    """End time of objects that are listed for a while after it, and are deleted first."""
     lasts: timedelta = timedelta(0)
-    "How long after that moment it ends."
+    """Time between that moment and the end."""
     spared: ColumnElement[bool] | None = None
-    "What makes no room, though it is over."
+    """Objects that are kept although they have ended."""
 
 
 def _unfinished(job_type: JobType) -> _Kind:
@@ -48,7 +48,7 @@ def _unfinished(job_type: JobType) -> _Kind:
 
 _KINDS: dict[str, _Kind] = {
     "tokens": _Kind(api_keys.c.user_id, api_keys.c.login_type == "token", ends=api_keys.c.expires_at),
-    # Each of them is read when an agent asks, whoever wrote how much into which.
+    # Every secret is read for an agent's request, whichever it is, so the total is limited.
     "secrets": _Kind(
         user_secrets.c.user_id,
         size=func.octet_length(func.concat(*(user_secrets.c[name] for name in _SECRET_TEXTS))),
@@ -66,12 +66,12 @@ _KINDS: dict[str, _Kind] = {
 
 
 async def lock_objects(tx: Tx, kind: str, user_id: UUID) -> None:
-    """Until the transaction ends."""
+    """Lock the user's objects of a kind until the transaction ends."""
     await tx.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"{kind} {user_id}", _SEED))))
 
 
 async def count_objects(tx: Tx, kind: str, user_id: UUID) -> tuple[int, int]:
-    """(how many, bytes), with what the transaction made itself."""
+    """Return (number, bytes), including the transaction's own changes."""
     await lock_objects(tx, kind, user_id)
     which = _KINDS[kind]
     statement = select(func.count(), func.coalesce(func.sum(which.size), 0))
@@ -81,7 +81,7 @@ async def count_objects(tx: Tx, kind: str, user_id: UUID) -> tuple[int, int]:
 
 
 async def forget_expired(tx: Tx, kind: str, user_id: UUID, now: datetime) -> bool:
-    """Whether anything of the kind was over, and is gone now."""
+    """Delete ended objects of the kind; return whether there were any."""
     which = _KINDS[kind]
     if which.ends is None:
         return False

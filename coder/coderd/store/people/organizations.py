@@ -34,7 +34,7 @@ class OrganizationRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A membership with what lists show of its user."""
+    """Membership with the fields of its user that lists show."""
 
     organization_id: UUID
     user_id: UUID
@@ -73,8 +73,8 @@ _MEMBERS = (
 async def get_organization(
     tx: Tx, organization_id: UUID, *, lock: bool = False, hold: bool = False
 ) -> OrganizationRow | None:
-    """`lock` keeps everybody else away until the transaction ends: for who changes it, or asks what is in it. `hold`
-    keeps only those away: many may rely on what the row says, and put something in."""
+    """Return an organization. `lock` excludes all other transactions until this one ends: for changes, and for checks
+    of its content. `hold` excludes only those: many may rely on the row concurrently, and add objects."""
     statement = select(*_ORGANIZATION).where(organizations.c.id == organization_id, ~organizations.c.deleted)
     if lock or hold:
         statement = statement.with_for_update(read=not lock, key_share=not lock)
@@ -96,7 +96,7 @@ async def get_default_organization(tx: Tx) -> OrganizationRow:
 
 
 async def list_organizations(tx: Tx, ids: Sequence[UUID] | None = None) -> list[OrganizationRow]:
-    """By name; only those of `ids` when given."""
+    """Return organizations by name; only those of `ids` when given."""
     statement = select(*_ORGANIZATION).where(~organizations.c.deleted)
     if ids is not None:
         statement = statement.where(organizations.c.id.in_(ids))
@@ -115,7 +115,7 @@ async def list_organizations_of(tx: Tx, user_id: UUID) -> list[OrganizationRow]:
 
 
 async def insert_organization(tx: Tx, values: dict[str, Any]) -> None:
-    """With its Everyone group."""
+    """Insert an organization with its Everyone group."""
     await tx.execute(insert(organizations).values(**values))
     await tx.execute(insert(groups).values(id=values["id"], organization_id=values["id"], name="Everyone"))
 
@@ -140,7 +140,8 @@ async def update_organization(tx: Tx, organization_id: UUID, **values: Unpack[Or
 
 
 async def count_contents(tx: Tx, organization_id: UUID) -> dict[str, int]:
-    """What keeps an organization from being deleted, by name. Its Everyone group does not count."""
+    """Return the numbers of objects that prevent the deletion of an organization, by name. Its Everyone group does not
+    count."""
     from coder.coderd.store.tables.provisioners import provisioner_keys
     from coder.coderd.store.tables.templates import templates
     from coder.coderd.store.tables.workspaces import workspaces
@@ -175,25 +176,28 @@ async def delete_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
 
 
 async def lock_member(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    """Before a membership ends: waits for those who hold it (`hold_members`), whose work is to be seen then."""
-    mine = (organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id)
-    await tx.execute(select(organization_members.c.user_id).where(*mine).with_for_update())
+    """Lock a membership before it ends: waits for its holders (`hold_members`), whose writes must be visible then."""
+    membership = (organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id)
+    await tx.execute(select(organization_members.c.user_id).where(*membership).with_for_update())
 
 
 async def hold_members(tx: Tx, organization_id: UUID, user_ids: Collection[UUID]) -> set[UUID]:
-    """Those of `user_ids` who are members, and stay so until the transaction ends: for who gives them something that
-    ends with the membership. The people themselves are held before: roles are changed by whoever locks a person and
-    then the membership, and what is given names the person, too."""
+    """Return the `user_ids` that are members, locked until the transaction ends: before they receive objects that end
+    with the membership. Lock the users before: role changes lock a user and then the membership, and the objects name
+    the user, too."""
     if not user_ids:
         return set()
     await hold_users(tx, user_ids)
-    theirs = (organization_members.c.organization_id == organization_id, organization_members.c.user_id.in_(user_ids))
-    statement = select(organization_members.c.user_id).where(*theirs).order_by(organization_members.c.user_id)
+    memberships = (
+        organization_members.c.organization_id == organization_id,
+        organization_members.c.user_id.in_(user_ids),
+    )
+    statement = select(organization_members.c.user_id).where(*memberships).order_by(organization_members.c.user_id)
     return {row[0] for row in await tx.execute(statement.with_for_update(read=True, key_share=True))}
 
 
 async def get_member(tx: Tx, organization_id: UUID, user_id: UUID, *, lock: bool = False) -> MemberRow | None:
-    """`lock` keeps others from changing the membership until the transaction ends."""
+    """Return a membership. `lock` keeps others from changing it until the transaction ends."""
     statement = _MEMBERS.where(
         organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id
     )
@@ -218,17 +222,17 @@ async def is_active_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool
     return (await tx.execute(statement)).one_or_none() is not None
 
 
-async def list_members(tx: Tx, organization_id: UUID, wanted: UserFilter) -> tuple[list[MemberRow], int]:
-    """A page of members by username and how many there are (0 when the page is empty)."""
+async def list_members(tx: Tx, organization_id: UUID, which: UserFilter) -> tuple[list[MemberRow], int]:
+    """Return a page of members by username and their number (0 when the page is empty)."""
     statement = (
         select(*_MEMBER, func.count().over())
         .join(users, users.c.id == organization_members.c.user_id)
-        .where(organization_members.c.organization_id == organization_id, *conditions(wanted))
+        .where(organization_members.c.organization_id == organization_id, *conditions(which))
         .order_by(func.lower(users.c.username))
-        .offset(wanted.offset)
+        .offset(which.offset)
     )
-    if wanted.limit:
-        statement = statement.limit(wanted.limit)
+    if which.limit:
+        statement = statement.limit(which.limit)
     rows = list(await tx.execute(statement))
     return [MemberRow(*row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 

@@ -1,4 +1,4 @@
-"""Queries about the secrets users keep for their workspaces. Values are opaque here."""
+"""Queries about users' secrets for their workspaces. Values are opaque here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLUMNS = tuple(user_secrets.c[name] for name in UserSecretRow.__slots__)
 
 
 async def list_secrets(tx: Tx, user_id: UUID, *, enabled_only: bool = False) -> list[UserSecretRow]:
-    """By name."""
+    """Return secrets by name."""
     statement = select(*_COLUMNS).where(user_secrets.c.user_id == user_id).order_by(user_secrets.c.name)
     if enabled_only:
         statement = statement.where(user_secrets.c.enabled)

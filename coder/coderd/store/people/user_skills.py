@@ -1,4 +1,4 @@
-"""Queries about the skills users keep."""
+"""Queries about users' skills."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = tuple(user_skills.c[name] for name in SkillRow.__slots__)
 
 
 async def list_skills(tx: Tx, user_id: UUID) -> list[SkillRow]:
-    """By name."""
+    """Return skills by name."""
     statement = select(*_COLUMNS).where(user_skills.c.user_id == user_id).order_by(user_skills.c.name)
     return [SkillRow(*row) for row in await tx.execute(statement)]
 

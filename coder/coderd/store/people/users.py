@@ -1,4 +1,4 @@
-"""Queries about users: rows, lists with filters, what a user chose for itself."""
+"""Queries about users: rows, filtered lists, users' own settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
-    """A user with the organizations it is in."""
+    """User with its organizations."""
 
     id: UUID
     email: str
@@ -42,7 +42,7 @@ class UserRow:
 
 @dataclass(frozen=True, slots=True)
 class UserFilter:
-    """What a list is narrowed to; empty fields do not narrow."""
+    """Filter of a list; empty fields do not filter."""
 
     search: str = ""
     name: str = ""
@@ -56,7 +56,7 @@ class UserFilter:
     github_com_user_id: int | None = None
     service_account: bool | None = None
     only_id: UUID | None = None
-    "For callers that may see nobody but themselves."
+    """Id of the caller, if it may see no other user."""
     after_id: UUID | None = None
     offset: int = 0
     limit: int = 0
@@ -68,7 +68,7 @@ USER_COLUMNS = tuple(users.c[name] for name in UserRow.__slots__ if name != "org
 _ORGANIZATIONS = (
     select(
         func.array_agg(
-            aggregate_order_by(  # the default organization first: clients take the first
+            aggregate_order_by(  # the default organization first: clients use the first
                 organization_members.c.organization_id,
                 organizations.c.is_default.desc(),
                 organization_members.c.organization_id,
@@ -91,13 +91,13 @@ def _row(values: Any) -> UserRow:
 async def get_user(
     tx: Tx, user_id: UUID, *, lock: bool = False, hold: bool = False, keep: bool = False
 ) -> UserRow | None:
-    """By id, deleted ones too. Until the transaction ends
+    """Return a user by id, deleted ones too. Until the transaction ends
 
-    - `lock` keeps others from changing the user, and waits for whoever holds them: for who ends what they were given;
-    - `hold` keeps only those away who lock: for who gives the user something that ends with a lock;
-    - `keep` keeps others from changing the user, and waits for nobody who only names them: for who relies on the row,
-      and goes on to workspaces or templates. Whoever has locked one of those names people in what they write of it (a
-      build its initiator, a version its author), which waits for a `lock`.
+    - `lock` keeps others from changing the user, and waits for holders: before the user's grants are revoked;
+    - `hold` excludes only `lock`: before the user receives a grant that a lock revokes;
+    - `keep` keeps others from changing the user, and does not wait for rows that only reference it: for code that
+      relies on the row, and continues with workspaces or templates. A transaction that has locked one of those
+      references users in its rows (a build its initiator, a version its author), which waits for a `lock`.
     """
     statement = _SELECT.where(users.c.id == user_id)
     if lock or hold or keep:
@@ -107,20 +107,20 @@ async def get_user(
 
 
 async def hold_users(tx: Tx, user_ids: Collection[UUID]) -> None:
-    """`hold` of several, in the one order of everybody who locks more than one."""
+    """Hold several users, in the one order that all locks of several users follow."""
     statement = select(users.c.id).where(users.c.id.in_(user_ids)).order_by(users.c.id)
     await tx.execute(statement.with_for_update(read=True, key_share=True))
 
 
 async def get_user_by_name(tx: Tx, username: str) -> UserRow | None:
-    """A living user by name, regardless of case."""
+    """Return a living user by name, regardless of case."""
     statement = _SELECT.where(func.lower(users.c.username) == func.lower(username), ~users.c.deleted)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _row(row)
 
 
 async def get_user_by_email(tx: Tx, email: str) -> UserRow | None:
-    # As the index says it, and no parameter, or it would not be used.
+    # Same expression as the index, without a parameter, or the index would not be used.
     same = func.lower(users.c.email) == func.lower(email), users.c.email != literal_column("''")
     statement = _SELECT.where(*same, ~users.c.deleted, ~users.c.is_system)
     row = (await tx.execute(statement)).one_or_none()
@@ -128,25 +128,26 @@ async def get_user_by_email(tx: Tx, email: str) -> UserRow | None:
 
 
 async def list_by_ids(tx: Tx, ids: Sequence[UUID]) -> list[UserRow]:
-    """Deleted ones too, in no order."""
+    """Return users by ids, deleted ones too, in no order."""
     if not ids:
         return []
     return [_row(row) for row in await tx.execute(_SELECT.where(users.c.id.in_(list(ids))))]
 
 
 async def count_users(tx: Tx) -> int:
-    """Living people, system users left out."""
+    """Return the number of living users without system users."""
     statement = select(func.count()).select_from(users).where(~users.c.deleted, ~users.c.is_system)
     return int((await tx.execute(statement)).scalar_one())
 
 
 async def lock_first_user(tx: Tx) -> None:
-    """Held until the transaction ends."""
+    """Lock the creation of the first user until the transaction ends."""
     await tx.execute(text("SELECT pg_advisory_xact_lock(7302)"))
 
 
 async def has_other_owner(tx: Tx, user_id: UUID) -> bool:
-    """Whether somebody else may do everything, too. Held until the transaction ends: two may not leave at once."""
+    """Return whether there is another owner. Locked until the transaction ends: two owners may not leave
+    concurrently."""
     await tx.execute(text("SELECT pg_advisory_xact_lock(7304)"))
     others = select(users.c.id).where(
         users.c.id != user_id,
@@ -158,58 +159,58 @@ async def has_other_owner(tx: Tx, user_id: UUID) -> bool:
     return (await tx.execute(others.limit(1))).first() is not None
 
 
-async def list_users(tx: Tx, wanted: UserFilter) -> tuple[list[UserRow], int]:
-    """A page in the order of names, and how many there are in all (0 when the page is empty)."""
-    statement = select(*USER_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*conditions(wanted))
-    statement = statement.order_by(func.lower(users.c.username)).offset(wanted.offset)
-    if wanted.limit:
-        statement = statement.limit(wanted.limit)
+async def list_users(tx: Tx, which: UserFilter) -> tuple[list[UserRow], int]:
+    """Return a page in the order of names, and their total number (0 when the page is empty)."""
+    statement = select(*USER_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*conditions(which))
+    statement = statement.order_by(func.lower(users.c.username)).offset(which.offset)
+    if which.limit:
+        statement = statement.limit(which.limit)
     rows = list(await tx.execute(statement))
     return [_row(row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 
 
-def conditions(wanted: UserFilter) -> list[Any]:
-    """What narrows a list of people: of all of them, of an organization's, of a group's."""
+def conditions(which: UserFilter) -> list[Any]:
+    """Return the conditions for a list of users: of all, of an organization, of a group."""
     conditions: list[Any] = [~users.c.deleted]
-    if not wanted.include_system:
+    if not which.include_system:
         conditions.append(~users.c.is_system)
-    if wanted.only_id is not None:
-        conditions.append(users.c.id == wanted.only_id)
-    if wanted.ids:
-        conditions.append(users.c.id.in_(wanted.ids))
-    if wanted.search:
-        pattern = f"%{_escaped(wanted.search)}%"
+    if which.only_id is not None:
+        conditions.append(users.c.id == which.only_id)
+    if which.ids:
+        conditions.append(users.c.id.in_(which.ids))
+    if which.search:
+        pattern = f"%{_escaped(which.search)}%"
         conditions.append(
             or_(users.c.email.ilike(pattern), users.c.username.ilike(pattern), users.c.name.ilike(pattern))
         )
-    if wanted.name:
-        conditions.append(users.c.name.ilike(f"%{_escaped(wanted.name)}%"))
-    if wanted.statuses:
-        conditions.append(users.c.status.in_(wanted.statuses))
-    if wanted.roles and "member" not in wanted.roles:
-        conditions.append(users.c.rbac_roles.overlap(list(wanted.roles)))
-    if wanted.login_types:
-        conditions.append(users.c.login_type.in_(wanted.login_types))
-    if wanted.github_com_user_id is not None:
-        conditions.append(users.c.github_com_user_id == wanted.github_com_user_id)
-    if wanted.service_account is not None:
-        conditions.append(users.c.is_service_account == wanted.service_account)
-    conditions += _time_conditions(wanted)
-    if wanted.after_id is not None:
+    if which.name:
+        conditions.append(users.c.name.ilike(f"%{_escaped(which.name)}%"))
+    if which.statuses:
+        conditions.append(users.c.status.in_(which.statuses))
+    if which.roles and "member" not in which.roles:
+        conditions.append(users.c.rbac_roles.overlap(list(which.roles)))
+    if which.login_types:
+        conditions.append(users.c.login_type.in_(which.login_types))
+    if which.github_com_user_id is not None:
+        conditions.append(users.c.github_com_user_id == which.github_com_user_id)
+    if which.service_account is not None:
+        conditions.append(users.c.is_service_account == which.service_account)
+    conditions += _time_conditions(which)
+    if which.after_id is not None:
         cursor = users.alias("cursor")
-        # A deleted user is an unknown one here, too: nobody follows them.
-        named = select(func.lower(cursor.c.username)).where(cursor.c.id == wanted.after_id, ~cursor.c.deleted)
+        # A deleted user counts as unknown here, too: no page follows it.
+        named = select(func.lower(cursor.c.username)).where(cursor.c.id == which.after_id, ~cursor.c.deleted)
         key = named.scalar_subquery()
         conditions.append(func.lower(users.c.username) > key)
     return conditions
 
 
-def _time_conditions(wanted: UserFilter) -> list[Any]:
+def _time_conditions(which: UserFilter) -> list[Any]:
     pairs = (
-        (wanted.last_seen_before, users.c.last_seen_at, True),
-        (wanted.last_seen_after, users.c.last_seen_at, False),
-        (wanted.created_before, users.c.created_at, True),
-        (wanted.created_after, users.c.created_at, False),
+        (which.last_seen_before, users.c.last_seen_at, True),
+        (which.last_seen_after, users.c.last_seen_at, False),
+        (which.created_before, users.c.created_at, True),
+        (which.created_after, users.c.created_at, False),
     )
     return [column <= value if before else column >= value for value, column, before in pairs if value is not None]
 
@@ -250,13 +251,13 @@ async def update_user(tx: Tx, user_id: UUID, **values: Unpack[UserChanges]) -> N
 
 
 async def wake_user(tx: Tx, user_id: UUID, now: datetime) -> None:
-    """Makes a dormant user active; somebody who was suspended a moment ago stays so."""
+    """Activate a dormant user; a user suspended meanwhile stays suspended."""
     dormant = update(users).where(users.c.id == user_id, users.c.status == "dormant")
     await tx.execute(dormant.values(status="active", updated_at=now, last_seen_at=now))
 
 
 async def get_configs(tx: Tx, user_id: UUID, prefix: str) -> dict[str, str]:
-    """What the user chose, by key without `prefix`."""
+    """Return the user's settings, by key without `prefix`."""
     statement = select(user_configs.c.key, user_configs.c.value).where(
         user_configs.c.user_id == user_id, user_configs.c.key.startswith(prefix, autoescape=True)
     )
@@ -274,14 +275,14 @@ async def remove_memberships(tx: Tx, user_id: UUID) -> None:
 
 
 async def take_passcode(tx: Tx, user_id: UUID, hashed: bytes) -> bool:
-    """Uses a one-time passcode up: of two at once one gets True."""
-    mine = update(users).where(users.c.id == user_id, users.c.one_time_passcode_hash == hashed)
-    result = await tx.execute(mine.values(one_time_passcode_hash=None))
+    """Consume a one-time passcode: of two concurrent calls one returns True."""
+    unused = update(users).where(users.c.id == user_id, users.c.one_time_passcode_hash == hashed)
+    result = await tx.execute(unused.values(one_time_passcode_hash=None))
     return bool(result.rowcount)
 
 
 async def get_passcode(tx: Tx, user_id: UUID) -> tuple[bytes | None, datetime | None]:
-    """Hash and expiry of the user's one-time passcode."""
+    """Return hash and expiry of the user's one-time passcode."""
     statement = select(users.c.one_time_passcode_hash, users.c.one_time_passcode_expires_at)
     row = (await tx.execute(statement.where(users.c.id == user_id))).one_or_none()
     return (row[0], row[1]) if row else (None, None)

@@ -1,4 +1,4 @@
-"""Queries on what was measured of provisioner daemons over the mesh."""
+"""Queries on measurements of provisioner daemons over the mesh."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _health = provisioner_daemon_health
 
 @dataclass(frozen=True, slots=True)
 class HealthRow:
-    """One daemon's last look."""
+    """Last poll of a daemon."""
 
     daemon_id: UUID
     measured_at: datetime
     answered_at: datetime | None
-    "The last look that was answered."
+    """Time of the last answered poll."""
     unreachable_since: datetime | None
-    "When the first of the looks that failed since then was made."
+    """Time of the first failed poll since then."""
     latency: float | None
-    "Seconds from asking to the whole answer."
+    """Seconds from the request to the complete response."""
     problem: str
     report: dict[str, Any]
-    "What the daemon said last."
+    """Last report of the daemon."""
 
 
 _COLUMNS = tuple(_health.c[field.name] for field in fields(HealthRow))
@@ -53,7 +53,7 @@ async def record_answer(tx: Tx, daemon_id: UUID, now: datetime, latency: float, 
 
 
 async def record_silence(tx: Tx, daemon_id: UUID, now: datetime, problem: str) -> None:
-    """The look failed: what it said before stays."""
+    """Record a failed poll; the last report is kept."""
     query = insert(_health).values(daemon_id=daemon_id, measured_at=now, unreachable_since=now, problem=problem)
     changed = {
         "measured_at": now,
@@ -64,12 +64,12 @@ async def record_silence(tx: Tx, daemon_id: UUID, now: datetime, problem: str) -
 
 
 async def forget_health(tx: Tx, daemon_id: UUID) -> None:
-    """The daemon came back, perhaps as one that does not join."""
+    """Delete the measurements of a daemon that reconnected, perhaps without joining the mesh."""
     await tx.execute(delete(_health).where(_health.c.daemon_id == daemon_id))
 
 
 async def list_health(tx: Tx, daemon_ids: Collection[UUID] | None = None) -> dict[UUID, HealthRow]:
-    """By daemon; `None`: of all daemons."""
+    """Return measurements by daemon; `None`: of all daemons."""
     query = select(*_COLUMNS)
     if daemon_ids is not None:
         query = query.where(_health.c.daemon_id.in_(daemon_ids))

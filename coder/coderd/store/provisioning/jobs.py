@@ -1,6 +1,6 @@
-"""Queries on provisioner jobs: the queue, who holds what, logs and timings.
+"""Queries on provisioner jobs: the queue, workers, logs and timings.
 
-Nothing here decides what a completed job means; `services/provisioning/job_endings.py` does.
+Nothing here interprets a completed job; `services/provisioning/daemon_calls.py` and its neighbours do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _logs = provisioner_job_logs
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One provisioner job."""
+    """Provisioner job."""
 
     id: UUID
     created_at: datetime
@@ -67,13 +67,13 @@ class JobRow:
 
     @property
     def version_id(self) -> UUID | None:
-        """The template version an import or dry run is about."""
+        """Return the template version of an import or dry run."""
         text = self.input.get("template_version_id")
         return UUID(text) if text else None
 
     @property
     def build_id(self) -> UUID | None:
-        """The workspace build a build job is about."""
+        """Return the workspace build of a build job."""
         text = self.input.get("workspace_build_id")
         return UUID(text) if text else None
 
@@ -97,7 +97,7 @@ _WAITING = and_(_jobs.c.started_at.is_(None), _jobs.c.completed_at.is_(None), _j
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """One stored line of a job's log."""
+    """Stored line of a job's log."""
 
     id: int
     created_at: datetime
@@ -109,7 +109,7 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True)
 class TimingRow:
-    """How long one action of a job took."""
+    """Duration of one action of a job."""
 
     job_id: UUID
     started_at: datetime
@@ -122,7 +122,7 @@ class TimingRow:
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
-    """A job with the names people know it by. Missing ones are empty."""
+    """Job with the names of its objects. Missing ones are empty."""
 
     job: JobRow
     worker_name: str
@@ -141,7 +141,7 @@ async def insert_job(tx: Tx, job: JobRow) -> None:
 
 
 async def get_job(tx: Tx, job_id: UUID, *, lock: bool = False) -> JobRow | None:
-    """`lock` keeps others from changing it until the transaction ends."""
+    """Return a job. `lock` keeps others from changing it until the transaction ends."""
     query = select(*_JOB_COLUMNS).where(_jobs.c.id == job_id)
     if lock:
         query = query.with_for_update()
@@ -150,7 +150,7 @@ async def get_job(tx: Tx, job_id: UUID, *, lock: bool = False) -> JobRow | None:
 
 
 async def get_jobs(tx: Tx, job_ids: Collection[UUID]) -> dict[UUID, JobRow]:
-    """Found jobs by id."""
+    """Return the existing jobs by id."""
     if not job_ids:
         return {}
     rows = await tx.execute(select(*_JOB_COLUMNS).where(_jobs.c.id.in_(job_ids)))
@@ -176,7 +176,7 @@ async def acquire_job(
     now: datetime,
     strict: bool = False,
 ) -> JobRow | None:
-    """Gives the next fitting job to `worker_id` and marks it started; None when nothing waits.
+    """Assign the next matching job to `worker_id` and mark it started; None when no job is pending.
 
     SKIP LOCKED: daemons never wait for each other.
     """
@@ -231,7 +231,7 @@ async def update_job(tx: Tx, job_id: UUID, **values: Unpack[JobChanges]) -> None
 
 
 async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[Wanted]:
-    """Every job of these organizations that no daemon took yet."""
+    """Return every pending job of these organizations."""
     query = select(
         _jobs.c.id,
         _jobs.c.organization_id,
@@ -244,7 +244,7 @@ async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[Wante
 
 
 async def list_worker_jobs(tx: Tx, worker_id: UUID) -> list[JobRow]:
-    """Unfinished jobs a daemon holds."""
+    """Return the unfinished jobs of a daemon."""
     query = select(*_JOB_COLUMNS).where(
         _jobs.c.worker_id == worker_id, _jobs.c.completed_at.is_(None), _jobs.c.started_at.is_not(None)
     )
@@ -254,7 +254,7 @@ async def list_worker_jobs(tx: Tx, worker_id: UUID) -> list[JobRow]:
 def _is_silent(hung_since: datetime, pending_since: datetime) -> ColumnElement[bool]:
     silent = or_(
         and_(_jobs.c.started_at.is_not(None), _jobs.c.updated_at <= hung_since),
-        # A parked job waits for its daemon as long as that takes (store/provisioning/queue_forecast_queries.py).
+        # A parked job waits for its daemon without limit (store/provisioning/queue_forecast_queries.py).
         and_(
             _jobs.c.started_at.is_(None),
             _jobs.c.updated_at <= pending_since,
@@ -265,13 +265,13 @@ def _is_silent(hung_since: datetime, pending_since: datetime) -> ColumnElement[b
 
 
 async def list_silent_jobs(tx: Tx, hung_since: datetime, pending_since: datetime) -> list[UUID]:
-    """Jobs without news for too long, the most silent first."""
+    """Return jobs without updates for too long, the most silent first."""
     query = select(_jobs.c.id).where(_is_silent(hung_since, pending_since)).order_by(_jobs.c.updated_at)
     return list((await tx.execute(query)).scalars())
 
 
 async def lock_silent_job(tx: Tx, job_id: UUID, hung_since: datetime, pending_since: datetime) -> JobRow | None:
-    """One of them, if it still is one and nobody else is changing it."""
+    """Lock a silent job, if it is still silent and not locked by another transaction."""
     query = select(*_JOB_COLUMNS).where(_jobs.c.id == job_id, _is_silent(hung_since, pending_since))
     row = (await tx.execute(query.with_for_update(skip_locked=True))).one_or_none()
     return JobRow(*row) if row else None
@@ -279,18 +279,18 @@ async def lock_silent_job(tx: Tx, job_id: UUID, hung_since: datetime, pending_si
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs of an organization to list; empty means all."""
+    """Filter of an organization's jobs; empty means all."""
 
     ids: Collection[UUID] = ()
     statuses: Collection[str] = ()
     tags: Mapping[str, str] | None = None
-    "Jobs a daemon with exactly these tags could run (by inclusion)."
+    """Tags of a daemon that could run the job (by inclusion)."""
     initiator_id: UUID | None = None
     limit: int = 0
 
 
 async def list_jobs(tx: Tx, organization_id: UUID, which: JobFilter) -> list[JobDetail]:
-    """Newest first."""
+    """Return jobs, newest first."""
     query = _detail_query().where(_jobs.c.organization_id == organization_id)
     if which.ids:
         query = query.where(_jobs.c.id.in_(which.ids))
@@ -338,7 +338,7 @@ def _detail_query() -> Select[Any]:
 
 
 async def insert_logs(tx: Tx, job_id: UUID, lines: Sequence[JobLogLine]) -> None:
-    """Stores lines in their order."""
+    """Store lines in order."""
     values = (
         {
             "job_id": job_id,
@@ -354,7 +354,7 @@ async def insert_logs(tx: Tx, job_id: UUID, lines: Sequence[JobLogLine]) -> None
 
 
 async def list_logs(tx: Tx, job_id: UUID, *, after: int = 0, limit: int = 0) -> list[LogRow]:
-    """Lines with ids above `after`, oldest first."""
+    """Return lines with ids above `after`, oldest first."""
     query = select(_logs.c.id, _logs.c.created_at, _logs.c.source, _logs.c.level, _logs.c.stage, _logs.c.output)
     query = query.where(_logs.c.job_id == job_id)
     if after:
@@ -370,7 +370,7 @@ async def insert_timings(tx: Tx, timings: Iterable[TimingRow]) -> None:
 
 
 async def list_timings(tx: Tx, job_id: UUID) -> list[TimingRow]:
-    """In the order they began."""
+    """Return timings in the order of their start."""
     table = provisioner_job_timings
     columns = [table.c[field.name] for field in fields(TimingRow)]
     query = select(*columns).where(table.c.job_id == job_id).order_by(table.c.started_at, table.c.id)
@@ -378,7 +378,7 @@ async def list_timings(tx: Tx, job_id: UUID) -> list[TimingRow]:
 
 
 async def get_job_workspace(tx: Tx, job_id: UUID) -> tuple[UUID, UUID] | None:
-    """Owner and id of the workspace a build job works on; None for other jobs."""
+    """Return owner and id of the workspace of a build job; None for other jobs."""
     query = (
         select(workspaces.c.owner_id, workspaces.c.id)
         .join(workspace_builds, workspace_builds.c.workspace_id == workspaces.c.id)

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 _daemons = provisioner_daemons
 KEY_DELETED = "provisioner_key_deleted"
-"""NOTIFY channel: the id of a key whose daemons must leave."""
+"""NOTIFY channel: the id of a deleted key, whose daemons must disconnect."""
 
 _keys = provisioner_keys
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonRow:
-    """One provisioner daemon that is or was connected."""
+    """Provisioner daemon that is or was connected."""
 
     id: UUID
     organization_id: UUID
@@ -44,12 +44,12 @@ class DaemonRow:
     provisioners: list[str]
     tags: dict[str, str]
     user_id: UUID | None = None
-    "Whose session it came with, if any."
+    """User whose session it used, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerKeyRow:
-    """One provisioner key; the secret itself is nowhere."""
+    """Provisioner key; the secret itself is not stored."""
 
     id: UUID
     created_at: datetime
@@ -61,7 +61,7 @@ class ProvisionerKeyRow:
 
 @dataclass(frozen=True, slots=True)
 class DaemonJob:
-    """A job of a daemon, with what people call it."""
+    """Job of a daemon, with its names."""
 
     worker_id: UUID
     id: UUID
@@ -76,19 +76,20 @@ _KEY_COLUMNS = tuple(_keys.c[field.name] for field in fields(ProvisionerKeyRow))
 
 
 def daemon_columns() -> tuple[Column[Any], ...]:
-    """What a `DaemonRow` is made of."""
+    """Return the columns of a `DaemonRow`."""
     return _DAEMON_COLUMNS
 
 
 async def upsert_daemon(tx: Tx, daemon: DaemonRow, link: UUID) -> DaemonRow | None:
-    """Stores a daemon that just connected; one of the same name, owner, key and user keeps its id and birthday.
+    """Store a daemon that just connected; a daemon of the same name, owner, key and user keeps its id and creation
+    time.
 
-    None when the name is another key's or user's: whoever takes a name must not take the jobs that go with it.
+    None when the name belongs to another key or user: taking a name must not take its jobs.
     """
     values = {**column_values(daemon), "link_id": link}
     changed = {name: value for name, value in values.items() if name not in {"id", "created_at", "organization_id"}}
     # Two statements: ON CONFLICT would have to repeat the expressions of the index letter by letter.
-    found = (
+    result = (
         await tx.execute(
             select(_daemons.c.id, _daemons.c.key_id, _daemons.c.user_id)
             .where(
@@ -99,49 +100,50 @@ async def upsert_daemon(tx: Tx, daemon: DaemonRow, link: UUID) -> DaemonRow | No
             .with_for_update()
         )
     ).one_or_none()
-    # A row without a user was written before users were: its daemon may have a job that must not be lost.
-    if found is not None and (found.key_id, found.user_id or daemon.user_id) != (daemon.key_id, daemon.user_id):
+    # A row without a user is older than that column: its daemon may have a job that must not be lost.
+    if result is not None and (result.key_id, result.user_id or daemon.user_id) != (daemon.key_id, daemon.user_id):
         return None
-    if found is None:
+    if result is None:
         query: Any = insert(_daemons).values(values)
     else:
-        query = update(_daemons).where(_daemons.c.id == found.id).values(changed)
+        query = update(_daemons).where(_daemons.c.id == result.id).values(changed)
     row = (await tx.execute(query.returning(*_DAEMON_COLUMNS))).one()
     return DaemonRow(*row)
 
 
 async def touch_daemon(tx: Tx, daemon_id: UUID, link: UUID, now: datetime) -> None:
-    """It is there; by this link, unless a newer one lives."""
-    here = {"last_seen_at": now, "link_id": func.coalesce(_daemons.c.link_id, link)}
-    await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(here))
+    """Record that the daemon is connected by this link, unless a newer one is open."""
+    values = {"last_seen_at": now, "link_id": func.coalesce(_daemons.c.link_id, link)}
+    await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(values))
 
 
 async def leave_daemon(tx: Tx, daemon_id: UUID, link: UUID, last_seen_at: datetime) -> None:
-    """It is gone, unless it came back over a newer link. By no clock: those of two servers differ."""
-    gone = (_daemons.c.id == daemon_id) & (_daemons.c.link_id == link)
-    await tx.execute(update(_daemons).where(gone).values(last_seen_at=last_seen_at, link_id=None))
+    """Record that the daemon disconnected, unless it reconnected over a newer link. Clocks are not compared: those of
+    two servers differ."""
+    condition = (_daemons.c.id == daemon_id) & (_daemons.c.link_id == link)
+    await tx.execute(update(_daemons).where(condition).values(last_seen_at=last_seen_at, link_id=None))
 
 
 async def is_newest_link(tx: Tx, daemon_id: UUID, link: UUID) -> bool:
-    """Whether the daemon has not come back over another link since."""
+    """Return whether the daemon has not reconnected over another link since."""
     query = select(_daemons.c.id).where(_daemons.c.id == daemon_id, _daemons.c.link_id == link)
     return (await tx.execute(query.with_for_update(read=True))).first() is not None
 
 
 def has_unfinished_job() -> ColumnElement[bool]:
-    """Of a daemon that may be silent and come back with the result: it is known by its id, which a row that is made
-    anew has not. The job ends by itself when nobody hears of it (`services/provisioning/reaping.py`)."""
+    """Return the condition that a silent daemon may reconnect with a result: it is recognized by its id, which a new
+    row would not have. Reaping ends a job without updates (`services/provisioning/reaping.py`)."""
     jobs = provisioner_jobs.c
     return exists().where(jobs.worker_id == _daemons.c.id, jobs.completed_at.is_(None))
 
 
 async def forget_daemons(tx: Tx, unseen_since: datetime) -> int:
-    """Deletes daemons nobody saw since, but for those with a job; returns how many."""
-    gone = or_(
+    """Delete daemons unseen since then, except those with a job; return their number."""
+    condition = or_(
         _daemons.c.last_seen_at < unseen_since,
         (_daemons.c.last_seen_at.is_(None)) & (_daemons.c.created_at < unseen_since),
     )
-    result = await tx.execute(delete(_daemons).where(gone, ~has_unfinished_job()).returning(_daemons.c.id))
+    result = await tx.execute(delete(_daemons).where(condition, ~has_unfinished_job()).returning(_daemons.c.id))
     return len(result.all())
 
 
@@ -152,20 +154,20 @@ async def list_daemons(
     ids: Collection[UUID] = (),
     tags: Mapping[str, str] | None = None,
 ) -> list[DaemonRow]:
-    """Oldest first. `tags` keeps daemons that have all of them."""
+    """Return daemons, oldest first. `tags` keeps daemons that have all of them."""
     query = select(*_DAEMON_COLUMNS).where(_daemons.c.organization_id == organization_id)
     if ids:
         query = query.where(_daemons.c.id.in_(ids))
     if tags:
         query = query.where(_daemons.c.tags.contains(literal(dict(tags), JSONB)))
-    # Daemons of one process come within the same second: their names say their order.
-    came = func.date_trunc("second", _daemons.c.created_at)
-    query = query.order_by(came, func.lower(_daemons.c.name), _daemons.c.id)
+    # Daemons of one process connect within the same second: their names define their order.
+    connected = func.date_trunc("second", _daemons.c.created_at)
+    query = query.order_by(connected, func.lower(_daemons.c.name), _daemons.c.id)
     return [DaemonRow(*row) for row in await tx.execute(query)]
 
 
 async def list_seen_daemons(tx: Tx, organization_ids: Collection[UUID], since: datetime) -> list[DaemonRow]:
-    """Daemons of some organizations that were there after `since`."""
+    """Return daemons of some organizations that were connected after `since`."""
     query = select(*_DAEMON_COLUMNS).where(
         _daemons.c.organization_id.in_(organization_ids), _daemons.c.last_seen_at > since
     )
@@ -180,7 +182,7 @@ async def get_daemon_names(tx: Tx, daemon_ids: Collection[UUID]) -> dict[UUID, s
 
 
 async def list_daemon_jobs(tx: Tx, daemon_ids: Collection[UUID]) -> list[DaemonJob]:
-    """For each daemon its running job and its last finished one, as far as there are any."""
+    """Return the running job and the last finished job of each daemon, if there are any."""
     if not daemon_ids:
         return []
     finished = provisioner_jobs.c.completed_at.is_not(None)
@@ -252,6 +254,6 @@ async def has_key(tx: Tx, key_id: UUID) -> bool:
 
 
 async def delete_key(tx: Tx, key_id: UUID) -> None:
-    """Deletes it and tells those it let in."""
+    """Delete a key and notify its daemons."""
     await tx.execute(delete(_keys).where(_keys.c.id == key_id))
     await notify(tx, KEY_DELETED, str(key_id))

@@ -1,4 +1,4 @@
-"""Queries for the questions why a job waits and when it starts: all daemons, what they do, what jobs took lately."""
+"""Queries for the reasons why a job is pending and its forecast: all daemons, their jobs, recent durations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARKED = "wait_for_provisioner"
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """What a daemon works on."""
+    """Running job of a daemon."""
 
     job_id: UUID
     worker_id: UUID
@@ -36,18 +36,18 @@ class RunningJob:
 
 
 async def list_all_daemons(tx: Tx) -> list[DaemonRow]:
-    """Of every organization."""
+    """Return the daemons of every organization."""
     rows = await tx.execute(select(*daemon_columns()).order_by(provisioner_daemons.c.created_at))
     return [DaemonRow(*row) for row in rows]
 
 
 async def list_key_ids(tx: Tx) -> set[UUID]:
-    """Every provisioner key there is."""
+    """Return the id of every provisioner key."""
     return set((await tx.execute(select(provisioner_keys.c.id))).scalars())
 
 
 async def list_running(tx: Tx) -> list[RunningJob]:
-    """Unfinished jobs with a daemon, the oldest first."""
+    """Return unfinished jobs with a daemon, the oldest first."""
     query = (
         select(_jobs.c.id, _jobs.c.worker_id, _jobs.c.type, _jobs.c.started_at)
         .where(_jobs.c.completed_at.is_(None), _jobs.c.started_at.is_not(None), _jobs.c.worker_id.is_not(None))
@@ -62,7 +62,7 @@ async def list_waiting_types(tx: Tx, job_ids: Collection[UUID]) -> dict[UUID, st
 
 
 async def list_durations(tx: Tx, organization_id: UUID, since: datetime, limit: int) -> list[tuple[str, float]]:
-    """(type, seconds) of jobs that ran to an end of their own, the newest first."""
+    """Return (type, seconds) of jobs that finished regularly, the newest first."""
     took = extract("epoch", _jobs.c.completed_at - _jobs.c.started_at)
     query = (
         select(_jobs.c.type, took)
@@ -80,6 +80,6 @@ async def list_durations(tx: Tx, organization_id: UUID, since: datetime, limit: 
 
 
 async def set_parked(tx: Tx, job_id: UUID, *, parked: bool) -> None:
-    """Whether the job may wait without limit."""
+    """Set whether the job may wait without limit."""
     value = _jobs.c.input.op("||")(literal({PARKED: parked}, JSONB))
     await tx.execute(update(_jobs).where(_jobs.c.id == job_id).values(input=value))

@@ -1,4 +1,4 @@
-"""Queries on resources of jobs. Agents inside them are `store/agents/agents.py`'s."""
+"""Queries on resources of jobs. Their agents are in `store/agents/agents.py`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _BY_JOBS = PreparedStatement(
 
 
 async def list_resources(tx: Tx, job_ids: Sequence[UUID]) -> list[ResourceRow]:
-    """In no particular order."""
+    """Return resources in no particular order."""
     return [ResourceRow(*row) for row in await _BY_JOBS.fetch(tx, ids=job_ids)]
 
 

@@ -36,7 +36,7 @@ class ProxyRow:
 
 @dataclass(frozen=True, slots=True)
 class ProxyReplicaRow:
-    """One process of a proxy, as of its last registration."""
+    """Process of a proxy, as of its last registration."""
 
     id: UUID
     proxy_id: UUID
@@ -52,39 +52,39 @@ _SELECT = select(*(workspace_proxies.c[name] for name in ProxyRow.__slots__)).wh
 
 
 async def list_proxies(tx: Tx) -> list[ProxyRow]:
-    """By name."""
+    """Return proxies by name."""
     statement = _SELECT.order_by(func.lower(workspace_proxies.c.name))
     return [ProxyRow(*row) for row in await tx.execute(statement)]
 
 
 async def find_proxy(tx: Tx, reference: str) -> ProxyRow | None:
-    """By id or name."""
+    """Return a proxy by id or name."""
     is_named = func.lower(workspace_proxies.c.name) == func.lower(reference)
     row = (await tx.execute(called(_SELECT, reference, workspace_proxies.c.id, is_named))).one_or_none()
     return None if row is None else ProxyRow(*row)
 
 
 async def get_region_id(tx: Tx, proxy_id: UUID) -> int:
-    """The number of a proxy's relay region among the proxies, from 1."""
+    """Return the number of a proxy's relay region among the proxies, from 1."""
     statement = select(workspace_proxies.c.region_id).where(workspace_proxies.c.id == proxy_id)
     return int((await tx.execute(statement)).scalar_one())
 
 
 async def list_region_ids(tx: Tx) -> dict[UUID, int]:
-    """The numbers of living proxies' relay regions."""
+    """Return the numbers of living proxies' relay regions."""
     statement = select(workspace_proxies.c.id, workspace_proxies.c.region_id).where(~workspace_proxies.c.deleted)
     return {row[0]: row[1] for row in await tx.execute(statement)}
 
 
 async def put_replica(tx: Tx, row: ProxyReplicaRow) -> bool:
-    """Notes that a process lives. False when the id is another proxy's."""
+    """Record that a process is alive. False when the id belongs to another proxy."""
     values = {name: getattr(row, name) for name in ProxyReplicaRow.__slots__}
-    wanted = postgresql.insert(workspace_proxy_replicas).values(values)
+    upsert = postgresql.insert(workspace_proxy_replicas).values(values)
     names = ("hostname", "relay_address", "error", "version", "updated_at")
-    statement = wanted.on_conflict_do_update(
+    statement = upsert.on_conflict_do_update(
         index_elements=["id"],
-        set_={name: wanted.excluded[name] for name in names},
-        where=workspace_proxy_replicas.c.proxy_id == wanted.excluded.proxy_id,
+        set_={name: upsert.excluded[name] for name in names},
+        where=workspace_proxy_replicas.c.proxy_id == upsert.excluded.proxy_id,
     )
     return bool((await tx.execute(statement)).rowcount)
 
@@ -96,7 +96,7 @@ async def delete_replica(tx: Tx, proxy_id: UUID, replica_id: UUID) -> bool:
 
 
 async def list_replicas(tx: Tx, proxy_id: UUID, since: datetime) -> list[ProxyReplicaRow]:
-    """Processes of a proxy heard of since then, oldest first."""
+    """Return processes of a proxy seen since then, oldest first."""
     table = workspace_proxy_replicas.c
     statement = (
         select(*(table[name] for name in ProxyReplicaRow.__slots__))
@@ -107,7 +107,7 @@ async def list_replicas(tx: Tx, proxy_id: UUID, since: datetime) -> list[ProxyRe
 
 
 async def forget_replicas(tx: Tx, before: datetime) -> None:
-    """Processes that ended without a word."""
+    """Delete processes that ended without deregistering."""
     await tx.execute(delete(workspace_proxy_replicas).where(workspace_proxy_replicas.c.updated_at < before))
 
 

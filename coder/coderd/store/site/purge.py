@@ -1,6 +1,6 @@
-"""Queries that forget what is too old to matter. Each takes a time and answers how many rows went.
+"""Deletion of old rows. Each query takes a time and returns the number of deleted rows.
 
-A batch at a time: the first purge of an old database must not hold its tables for minutes.
+Rows are deleted in batches: the first purge of an old database must not hold its tables for minutes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BATCH = 10_000
 _BEFORE = bindparam("before", type_=Timestamp)
 
-# Lines never change: there is nothing to look at again.
+# Lines never change, so the condition need not be rechecked.
 _AGENT_LOGS = text(
     """DELETE FROM workspace_agent_logs WHERE id IN (
         SELECT l.id FROM workspace_agent_logs l JOIN workspace_agents a ON a.id = l.agent_id
@@ -30,10 +30,10 @@ _AGENT_LOGS = text(
 
 
 def _batch(table: str, key: str, is_over: str) -> TextClause:
-    """Deletes a batch of the rows that are over.
+    """Delete a batch of expired rows.
 
-    The condition stands twice. A row that somebody renews while the batch waits for its lock is looked at again as it
-    is then, by the outer condition alone: the list of keys was made before.
+    The condition occurs twice. A row renewed while the batch waits for its lock is rechecked by the outer condition
+    alone: the list of keys was selected before.
     """
     return text(
         f"DELETE FROM {table} WHERE {key} IN (SELECT {key.strip('()')} FROM {table} WHERE {is_over} LIMIT :batch) "  # noqa: S608 - constants below, nothing of a caller
@@ -43,7 +43,7 @@ def _batch(table: str, key: str, is_over: str) -> TextClause:
 
 _KEY_IS_OVER = """expires_at < :before AND NOT EXISTS (
     SELECT 1 FROM oauth2_provider_app_tokens t WHERE t.api_key_id = api_keys.id AND t.expires_at >= :before)"""
-"An application's refresh token goes with its access token, and lives longer: while it is good, both stay."
+"""An application's refresh token is deleted with its access token, and lives longer: while it is valid, both stay."""
 _LOCK = text("SELECT pg_try_advisory_xact_lock(7306)")
 
 STATEMENTS = {
@@ -60,15 +60,15 @@ STATEMENTS = {
     "large_nodes": _batch("large_nodes", "peer_id", "told_at < :before"),
     "expired_port_shares": _batch("workspace_port_shares", "(workspace_id, agent_name, port)", "expires_at < :before"),
 }
-"""By record type, as metrics name them."""
+"""Statements by record type, as metrics name them."""
 
 
 async def purge(tx: Tx, before: dict[str, datetime]) -> dict[str, int] | None:
-    """Forgets a batch of each kind named. None when another replica is at it."""
+    """Delete a batch of each named kind. None when another replica is purging."""
     if not (await tx.execute(_LOCK)).scalar_one():
         return None
-    gone: dict[str, int] = {}
+    deleted: dict[str, int] = {}
     for kind, moment in before.items():
         result = await tx.execute(STATEMENTS[kind], {"before": moment, "batch": BATCH})
-        gone[kind] = result.rowcount
-    return gone
+        deleted[kind] = result.rowcount
+    return deleted

@@ -1,4 +1,4 @@
-"""Settings of the whole site kept in the database: the deployment id, the default organization, keys by name."""
+"""Site settings in the database: the deployment id, the default organization, keys by name."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 PREBUILDS_USER_ID = UUID("c42fdf75-3097-471c-8c33-fb52454d81c0")
-"""The system user that owns prebuilt workspaces until somebody claims them; upstream's id."""
+"""The system user that owns unclaimed prebuilt workspaces; upstream's id."""
 
 _DEPLOYMENT_ID = "deployment_id"
-_CONFIGS = 7309  # the seed of their advisory locks: apart from the locks that are numbers
+_CONFIGS = 7309  # seed of their advisory locks: distinct from the numbered locks
 
 
 async def get_config(tx: Tx, key: str) -> str | None:
@@ -29,7 +29,8 @@ async def get_config(tx: Tx, key: str) -> str | None:
 
 
 async def lock_config(tx: Tx, key: str) -> None:
-    """Until the transaction ends: for who writes what follows from what is stored. There may be no row yet."""
+    """Lock a setting until the transaction ends: for writes that depend on the stored value. There may be no row
+    yet."""
     await tx.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, _CONFIGS))))
 
 
@@ -39,9 +40,9 @@ async def put_config(tx: Tx, key: str, value: str) -> None:
 
 
 async def ensure_config(tx: Tx, key: str, value: str) -> str:
-    """Stores the value unless there is one; returns what is stored.
+    """Store the value unless there is one; return the stored value.
 
-    For generated secrets: of replicas that start at once all get the same one.
+    For generated secrets: replicas that start together all get the same one.
     """
     await tx.execute(upsert(site_configs).values(key=key, value=value).on_conflict_do_nothing())
     stored = await get_config(tx, key)
@@ -49,15 +50,16 @@ async def ensure_config(tx: Tx, key: str, value: str) -> str:
 
 
 async def ensure_deployment(tx: Tx, now: datetime) -> UUID:
-    """The deployment's id; on the first start makes it, and the default organization with its Everyone group."""
-    found = await get_config(tx, _DEPLOYMENT_ID)
-    if found is not None:
-        return UUID(found)
-    # Two replicas may start at once: the lock lets one of them make everything.
+    """Return the deployment's id; on the first start create it, and the default organization with its Everyone
+    group."""
+    config = await get_config(tx, _DEPLOYMENT_ID)
+    if config is not None:
+        return UUID(config)
+    # Two replicas may start together: the lock lets one of them create everything.
     await tx.execute(text("SELECT pg_advisory_xact_lock(7301)"))
-    found = await get_config(tx, _DEPLOYMENT_ID)
-    if found is not None:
-        return UUID(found)
+    config = await get_config(tx, _DEPLOYMENT_ID)
+    if config is not None:
+        return UUID(config)
     deployment_id, organization_id = uuid4(), uuid4()
     await put_config(tx, _DEPLOYMENT_ID, str(deployment_id))
     await tx.execute(
@@ -99,16 +101,16 @@ async def _insert_prebuilds_owner(tx: Tx, organization_id: UUID, now: datetime) 
 
 
 async def ping(tx: Tx) -> None:
-    """The smallest question there is."""
+    """Run the smallest possible query."""
     await tx.execute(text("SELECT 1"))
 
 
 async def list_configs(tx: Tx, prefix: str) -> dict[str, str]:
-    """Everything whose name begins so."""
+    """Return all settings with this prefix."""
     statement = select(site_configs.c.key, site_configs.c.value).where(site_configs.c.key.startswith(prefix))
     return {row[0]: row[1] for row in await tx.execute(statement)}
 
 
 async def lock_keys(tx: Tx) -> None:
-    """Held until the transaction ends."""
+    """Lock the keys until the transaction ends."""
     await tx.execute(text("SELECT pg_advisory_xact_lock(7303)"))

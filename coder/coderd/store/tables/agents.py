@@ -1,8 +1,8 @@
-"""Tables of agents and what belongs to them: apps, scripts, logs, metadata, statistics.
+"""Tables of agents and their children: apps, scripts, logs, metadata, statistics.
 
-Every start build inserts new agents; an old build's agents stay as history and can no longer authenticate. An
-agent's `status` is not stored, it is derived from the connection times (`domain/agents/agents.py`). `job_id` repeats
-the resource's, so that everything of a page of workspaces is found by its jobs.
+Every start build inserts new agents; an old build's agents stay as history and can no longer authenticate. An agent's
+`status` is not stored, it is derived from the connection times (`domain/agents/agents.py`). `job_id` repeats the
+resource's, so that everything of a page of workspaces is found by its jobs.
 
 JSON columns: `resources_monitoring` is `{"memory": {enabled, threshold} or null, "volumes": [{path, enabled,
 threshold}]}`, `devcontainers` a list of `{id, name, workspace_folder, config_path, subagent_id}`.
@@ -51,7 +51,7 @@ workspace_agents = Table(
     Column("first_connected_at", Timestamp),
     Column("last_connected_at", Timestamp),
     Column("disconnected_at", Timestamp),
-    # The newest stay at one replica (services/agents/agent_connections.py): no end of an older one counts.
+    # Newest link at a replica (services/agents/agent_connections.py): ends of older links are ignored.
     Column("link_id", Uuid),
     Column("lifecycle_state", Text, nullable=False, server_default="created"),
     Column("started_at", Timestamp),
@@ -91,10 +91,11 @@ workspace_agent_tokens = Table(
         "workspace_id", "agent_name", "template_token", "generation", name="uq_workspace_agent_tokens_generation"
     ),
 )
-"""What somebody rotated an agent's token to.
+"""Rotated tokens of agents.
 
-`template_token` is the one it stands in for (`workspace_agents.auth_token`, generation 0): it outlives builds that keep
-that one, and goes with a build that brings another."""
+`template_token` is the one it replaces (`workspace_agents.auth_token`, generation 0): it outlives builds that keep that
+token, and is deleted with a build that changes it.
+"""
 
 workspace_agent_disconnects = Table(
     "workspace_agent_disconnects",
@@ -111,7 +112,8 @@ workspace_agent_disconnects = Table(
     Column("events", Json, nullable=False, server_default=text("'[]'::jsonb")),
     Index("ix_workspace_agent_disconnects_agent", "workspace_id", "agent_name", "disconnected_at"),
 )
-"""When an agent was away and why (`domain/agents/disconnects.py`); by name, since every build makes new agents."""
+"""Disconnects of agents and their causes (`domain/agents/disconnects.py`); by name, since every build creates new
+agents."""
 
 workspace_apps = Table(
     "workspace_apps",
@@ -257,4 +259,4 @@ resource_monitors = Table(
     Column("state", Text, nullable=False),
     Column("quiet_until", Timestamp),
 )
-"""The standing of what a template wants watched in an agent; an empty path is its memory."""
+"""State of an agent's monitored resources; an empty path is its memory."""

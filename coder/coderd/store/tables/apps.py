@@ -1,6 +1,6 @@
 """The table of applications in use.
 
-Statistics outlive the users they count (NIL stands for nobody in particular), but not the workspace.
+Statistics outlive the users they count (NIL stands for anonymous visitors), but not the workspace.
 """
 
 from __future__ import annotations

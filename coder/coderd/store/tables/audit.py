@@ -1,6 +1,6 @@
 """Tables of the audit log and the connection log.
 
-Rows carry no foreign keys: they outlive what they speak of.
+Rows carry no foreign keys: they outlive the objects they name.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ connection_logs = Table(
     Index("ix_connection_logs_connect_time", "connect_time"),
     Index("ix_connection_logs_workspace_id", "workspace_id"),
 )
-# An agent may report an end without a beginning, or one beginning twice: both find the row by these.
+# An agent may report an end without a beginning, or a beginning twice: both find the row by these.
 Index(
     "ix_connection_logs_connection",
     connection_logs.c.connection_id,

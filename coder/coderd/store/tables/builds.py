@@ -1,6 +1,6 @@
-"""Tables of builds: what was asked, with which parameters, what Terraform remembers, which state it left.
+"""Tables of builds: requests, parameters, Terraform state and results.
 
-The job that runs a build lives with the jobs; a build's status is derived from it. `provisioner_state` may be
+The job that runs a build is in the tables of jobs; a build's status is derived from it. `provisioner_state` may be
 megabytes: no query that lists builds selects it.
 """
 

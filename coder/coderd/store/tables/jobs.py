@@ -42,7 +42,7 @@ provisioner_jobs = Table(
     # No foreign key: a purged daemon leaves its jobs' history readable.
     Column("worker_id", Uuid),
     Column("tags", Json, nullable=False),
-    # 0 = somebody waits for it, 1 = work made ahead (prebuilt workspaces): people go first.
+    # 0 for a waiting user, 1 for prebuilt workspaces: users first.
     Column("priority", SmallInteger, nullable=False, server_default="0"),
     Column("logs_length", Integer, nullable=False, server_default="0"),
     Column("logs_overflowed", Boolean, nullable=False, server_default=text("false")),

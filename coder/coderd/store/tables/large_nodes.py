@@ -1,4 +1,4 @@
-"""The table of nodes that are too large for a NOTIFY: the last one of each peer, for other replicas to read."""
+"""The table of nodes that are too large for a NOTIFY: the last node of each peer, for other replicas to read."""
 
 from __future__ import annotations
 

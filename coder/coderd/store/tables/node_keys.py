@@ -1,4 +1,4 @@
-"""The table of public keys that nodes of the overlay announced, and who did first."""
+"""The table of public keys announced by nodes of the overlay, with their first owner."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tables of notifications: messages to send, the inbox, preferences, and what was sent last.
+"""Tables of notifications: messages to send, the inbox, preferences, and marks of sent messages.
 
-Browsers that subscribed to Web Push are `web_push.py`.
+Web Push subscriptions are in `web_push.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ notification_messages = Table(
     Column("next_try_at", Timestamp, nullable=False),
     Index("ix_notification_messages_due", "next_try_at", postgresql_where=text("status = 'pending'")),
 )
-"""`status`: pending, sent, failed (given up), inhibited (the receiver did not want it)."""
+"""`status`: pending, sent, failed (given up), inhibited (disabled by the receiver)."""
 
 notification_marks = Table(
     "notification_marks",
@@ -36,7 +36,7 @@ notification_marks = Table(
     Column("mark", Text, nullable=False),
     Column("marked_at", Timestamp, nullable=False),
 )
-"""What a message that goes out once was told of last: a build's deadline, a preset's failures, a report's time."""
+"""Last mark of a message that is sent once: a build's deadline, a preset's failures, a report's time."""
 
 notification_preferences = Table(
     "notification_preferences",
@@ -53,7 +53,7 @@ notification_methods = Table(
     Column("template_id", Uuid, primary_key=True),
     Column("method", Text, nullable=False),
 )
-"""Templates that go out another way than the deployment's own."""
+"""Templates with a delivery method other than the deployment's."""
 
 inbox_notifications = Table(
     "inbox_notifications",

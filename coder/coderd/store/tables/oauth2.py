@@ -1,7 +1,7 @@
 """Tables of the OAuth2 provider: applications, their secrets, authorization codes and refresh tokens.
 
-Secrets are stored as hashes beside a short prefix to find them by. An access token is an ordinary API key; its row in
-`oauth2_provider_app_tokens` says which application it was given to and which refresh token renews it.
+Secrets are stored as hashes with a short prefix for lookups. An access token is an ordinary API key; its row in
+`oauth2_provider_app_tokens` names its application and the refresh token that renews it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ oauth2_provider_apps = Table(
     Column("public_client", Boolean, nullable=False, server_default=text("false")),
     Column("registration", Json),
     Column("registration_token_hash", Bytes),
-    # An older program that cannot bind its codes (PKCE); an owner says so.
+    # An older program without PKCE; set by an owner.
     Column("legacy", Boolean, nullable=False, server_default=text("false")),
-    # Without PKCE a secret is all that binds its codes to it.
+    # Without PKCE only a secret binds the codes to the client.
     CheckConstraint("NOT (legacy AND public_client)", name="legacy_has_secret"),
 )
 "`registration` (RFC 7591 metadata) and its token's hash exist only where a client registered itself."
@@ -58,7 +58,7 @@ oauth2_provider_app_codes = Table(
     Column("used_at", Timestamp),
     Column("api_key_id", Text, index=True),
 )
-"`api_key_id` is the key its user agreed with; none for codes of before 0032."
+"""`api_key_id` is the key with which its user consented; none for codes from before 0032."""
 
 oauth2_provider_app_tokens = Table(
     "oauth2_provider_app_tokens",
@@ -73,8 +73,8 @@ oauth2_provider_app_tokens = Table(
     Column("grant_id", Text, nullable=False, server_default=""),
     Column("app_secret_id", Uuid, ForeignKey("oauth2_provider_app_secrets.id", ondelete="SET NULL"), index=True),
 )
-"""A row is one refresh token and the API key it renews; `grant_id` is the code it all began with, `app_secret_id` what
-the application proved itself by."""
+"""A row is one refresh token and the API key it renews; `grant_id` is the code it originated from, `app_secret_id` the
+secret the application authenticated with."""
 
 oauth2_provider_app_used_refresh_tokens = Table(
     "oauth2_provider_app_used_refresh_tokens",
@@ -86,7 +86,7 @@ oauth2_provider_app_used_refresh_tokens = Table(
     Column("grant_id", Text, nullable=False),
     Column("expires_at", Timestamp, nullable=False, index=True),
 )
-"Remembered for as long as they would have been good: one that comes again was stolen."
+"""Kept for as long as they would have been valid: a reused token was stolen."""
 
 oauth2_provider_app_made_keys = Table(
     "oauth2_provider_app_made_keys",
@@ -97,5 +97,5 @@ oauth2_provider_app_made_keys = Table(
     Column("grant_id", Text, nullable=False),
     Index("ix_oauth2_provider_app_made_keys_consent", "app_id", "user_id"),
 )
-"""Keys an application made with its token, or with one of these, and the consent they end with; `user_id` is who gave
-that, and may be somebody else than whose key it is."""
+"""Keys an application created with its token, or with one of these, and the consent they end with; `user_id` gave the
+consent, and may differ from the key's owner."""

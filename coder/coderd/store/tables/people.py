@@ -1,8 +1,8 @@
-"""Tables of people and what belongs to them: users, links to providers, keys, organizations, roles, groups.
+"""Tables of users and their objects: links to providers, keys, organizations, roles, groups.
 
-Times are timestamptz in UTC; secrets are hashes. A deleted user keeps its row (names and e-mails are unique among
-the living only), so that history can still name it. A user's status history is written by a trigger of the migration,
-so that no service can forget it.
+Times are timestamptz in UTC; secrets are hashes. A deleted user keeps its row (names and e-mails are unique among the
+living only), so that history can still name it. A user's status history is written by a trigger of the migration, so
+that no service can forget it.
 """
 
 from __future__ import annotations

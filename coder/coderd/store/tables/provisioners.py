@@ -30,11 +30,11 @@ provisioner_daemons = Table(
     Column("organization_id", Uuid, ForeignKey("organizations.id", ondelete="CASCADE"), nullable=False),
     # No foreign key: three reserved ids stand for daemons without a key (domain/provisioning/provisioners.py).
     Column("key_id", Uuid, nullable=False),
-    # Whose session it came with; such daemons share one reserved key, so the key alone says nothing of who they are.
+    # User whose session it used; such daemons share one reserved key, so the key alone does not identify them.
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="SET NULL")),
     Column("created_at", Timestamp, nullable=False),
     Column("last_seen_at", Timestamp),
-    # The newest link, while it lives: no end of an older one counts, nor what it measured.
+    # Newest link, while it is open: ends and measurements of older links are ignored.
     Column("link_id", Uuid),
     Column("name", Text, nullable=False),
     Column("version", Text, nullable=False, server_default=""),
@@ -42,7 +42,7 @@ provisioner_daemons = Table(
     Column("provisioners", TextArray, nullable=False),
     Column("tags", Json, nullable=False),
 )
-# One row per machine and owner: a daemon that comes back finds its own row.
+# One row per machine and owner: a daemon that reconnects finds its own row.
 Index(
     "ix_provisioner_daemons_identity",
     provisioner_daemons.c.organization_id,
@@ -51,7 +51,7 @@ Index(
     unique=True,
 )
 
-# What the last look over the mesh found; a daemon that does not join has no row.
+# Result of the last poll over the mesh; a daemon that does not join has no row.
 provisioner_daemon_health = Table(
     "provisioner_daemon_health",
     metadata,

@@ -1,4 +1,5 @@
-"""The table of server processes that share this database. A row that was not renewed for a while is a dead one's."""
+"""The table of server processes that share this database. A row that was not renewed for a while belongs to a dead
+process."""
 
 from __future__ import annotations
 

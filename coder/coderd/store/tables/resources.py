@@ -1,7 +1,7 @@
-"""The table of resources: what a job of Terraform found or made, for builds, template imports and dry runs alike.
+"""The table of resources that jobs of Terraform report, for builds, template imports and dry runs alike.
 
-A resource's metadata never changes after its job and is always read with it, so it is a JSON list on the row
-(`[{key, value, sensitive}]`) instead of a table of its own: one statement less in every list of workspaces.
+A resource's metadata never changes after its job and is always read with it, so it is a JSON list on the row (`[{key,
+value, sensitive}]`) instead of a table of its own: one statement less in every list of workspaces.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tables of tasks: prompts carried out in a workspace of their own, and what their apps last said.
+"""Tables of tasks: prompts run in a workspace of their own, and the last statuses of their apps.
 
-A task is forgotten by its date (`deleted_at`), so that its deleted workspace can still name it. Which app of a build
-speaks for the task is a column of the build (`workspace_builds.ai_task_app_id`).
+A deleted task keeps its row (`deleted_at`), so that its deleted workspace can still name it. The app of a build that
+reports for the task is a column of the build (`workspace_builds.ai_task_app_id`).
 """
 
 from __future__ import annotations
@@ -42,4 +42,4 @@ task_snapshots = Table(
     Column("messages", Json, nullable=False),
     Column("created_at", Timestamp, nullable=False),
 )
-"""The conversation as it was when the workspace stopped: what `logs` shows until it runs again."""
+"""The conversation when the workspace stopped: `logs` shows it until the workspace runs again."""

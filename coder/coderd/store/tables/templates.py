@@ -1,7 +1,7 @@
-"""Tables of templates, their versions, and what an import found in a version.
+"""Tables of templates, their versions, and the results of a version's import.
 
-A version may live without a template (it is uploaded and imported first). Names are unique among the living only, so
-that history can still name a deleted template. What an import found is replaced as a whole, never edited.
+A version may exist without a template (it is uploaded and imported first). Names are unique among the living only, so
+that history can still name a deleted template. Results of an import are replaced as a whole, never edited.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ template_versions = Table(
     Column("has_ai_task", Boolean, nullable=False, server_default=_FALSE),
     Column("has_external_agent", Boolean, nullable=False, server_default=_FALSE),
     Column("source_example_id", Text, nullable=False, server_default=""),
-    # [{"id": provider, "optional": bool}] as the import found them
+    # [{"id": provider, "optional": bool}] from the import
     Column("external_auth_providers", Json, nullable=False, server_default=text("'[]'::jsonb")),
     UniqueConstraint("template_id", "name"),
     Index("ix_template_versions_template_id_created_at", "template_id", "created_at"),
@@ -144,7 +144,7 @@ template_version_presets = Table(
     Column("icon", Text, nullable=False),
     Column("is_default", Boolean, nullable=False),
     Column("parameters", Json, nullable=False),
-    # The next four describe prebuilt workspaces; no count means the preset says nothing about them.
+    # The next four describe prebuilt workspaces; without a number the preset has none.
     Column("desired_instances", Integer),
     Column("expire_after_seconds", Integer, nullable=False, server_default="0"),
     Column("scheduling_timezone", Text, nullable=False, server_default=""),

@@ -1,6 +1,6 @@
-"""The table of secrets that users keep for their workspaces.
+"""The table of users' secrets for their workspaces.
 
-A value is stored as `services/foundation/encryption_at_rest.py` writes it.
+A value is stored in the form of `services/foundation/encryption_at_rest.py`.
 """
 
 from __future__ import annotations

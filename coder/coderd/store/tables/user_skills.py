@@ -1,4 +1,4 @@
-"""The table of skills that users keep for their agents."""
+"""The table of users' skills for their agents."""
 
 from __future__ import annotations
 

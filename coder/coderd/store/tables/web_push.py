@@ -1,4 +1,4 @@
-"""The table of browsers that want to be told (Web Push subscriptions)."""
+"""The table of Web Push subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of plain WireGuard clients. Their private keys never come here."""
+"""The tables of plain WireGuard clients. Their private keys are never stored."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ wireguard_reach = Table(
     Column("workspaces", ARRAY(Uuid), nullable=False),
     Column("revision", BigInteger, nullable=False),
 )
-"What the audit log was last told (services/wireguard/wireguard_audit.py); `revision` grows with every change."
+"""Last access recorded in the audit log (services/wireguard/wireguard_audit.py); `revision` grows with every change."""

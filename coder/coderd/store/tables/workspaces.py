@@ -1,7 +1,7 @@
 """Tables of workspaces and their shared ports.
 
-`latest_build_id` repeats what the highest build number says: the list joins on it instead of searching, and an agent
-is current exactly when its build is the one named here. It carries no foreign key because the two rows point at each
+`latest_build_id` repeats the build with the highest number: the list joins on it instead of searching, and an agent is
+current exactly when its build is the one named here. It carries no foreign key because the two rows point at each
 other. Access lists map the id of a user or group to its role, `use` or `admin`.
 """
 

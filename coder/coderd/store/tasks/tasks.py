@@ -1,4 +1,4 @@
-"""Queries on tasks: the joined view every answer is made from, their list, and their last conversations."""
+"""Queries on tasks: the joined view for every response, their list, and their last conversations."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class TaskBuild:
 
     @property
     def status(self) -> str:
-        """The workspace's."""
+        """Return the workspace's status."""
         return build_status(self.transition, self.job_status)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskApp:
-    """The app that speaks for a task, in the latest build, with its agent."""
+    """App that reports for a task, in the latest build, with its agent."""
 
     id: UUID
     slug: str
@@ -70,7 +70,7 @@ class TaskApp:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task and everything an answer says of it."""
+    """Task with everything a response shows of it."""
 
     task: TaskRow
     owner_username: str
@@ -84,18 +84,18 @@ class TaskView:
     build: TaskBuild | None
     app: TaskApp | None
     app_status: AppStatusRow | None
-    "The newest since the latest build began."
+    """Newest status since the latest build began."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReaders:
-    """Whose tasks a caller may see: all, some organizations', or the own."""
+    """Tasks a caller may see: all, those of some organizations, or its own."""
 
     everything: bool
     organization_ids: Collection[UUID]
     user_id: UUID
     own_in: Collection[UUID]
-    "Organizations where the caller may read what is the caller's own: a role may deny it."
+    """Organizations where the caller may read its own tasks: a role may deny it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class TaskFilter:
     owner_id: UUID | None = None
     organization_id: UUID | None = None
     ids: Collection[UUID] | None = None
-    "None: any."
+    """Ids; None for any."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRow:
-    """A conversation left behind, as the app's API gave it."""
+    """Stored conversation, in the form of the app's API."""
 
     messages: list[dict[str, Any]]
     created_at: datetime
@@ -157,31 +157,31 @@ def _make(row: Any) -> TaskView:
     around = len(_COLUMNS)
     build = around + len(_AROUND)
     app = build + len(_BUILD)
-    said = app + len(_APP)
+    status_at = app + len(_APP)
     rest: list[Any] = [
         *row[around:build],
         TaskBuild(*row[build:app]) if row[build] is not None else None,
-        TaskApp(*[*row[app:said], AgentRow(*row[said + 1 :])]) if row[said + 1] is not None else None,
-        app_status_from(row[said]) if row[said] else None,
+        TaskApp(*[*row[app:status_at], AgentRow(*row[status_at + 1 :])]) if row[status_at + 1] is not None else None,
+        app_status_from(row[status_at]) if row[status_at] else None,
     ]
     return TaskView(TaskRow(*row[:around]), *rest)
 
 
 async def get_view(tx: Tx, task_id: UUID) -> TaskView | None:
-    """A living task."""
+    """Return a living task."""
     row = (await tx.execute(_VIEW.where(_LIVING, tasks.c.id == task_id))).one_or_none()
     return _make(row) if row else None
 
 
 async def get_view_by_name(tx: Tx, owner_id: UUID, name: str) -> TaskView | None:
-    """A living task of an owner, without regard to case."""
+    """Return a living task of an owner, without regard to case."""
     query = _VIEW.where(_LIVING, tasks.c.owner_id == owner_id, func.lower(tasks.c.name) == func.lower(name))
     row = (await tx.execute(query)).one_or_none()
     return _make(row) if row else None
 
 
 async def list_views(tx: Tx, which: TaskFilter, readers: TaskReaders) -> list[TaskView]:
-    """Newest first."""
+    """Return tasks, newest first."""
     conditions = [_LIVING, _may_read(readers)]
     if which.owner_id is not None:
         conditions.append(tasks.c.owner_id == which.owner_id)
@@ -201,7 +201,7 @@ def _may_read(readers: TaskReaders) -> ColumnElement[bool]:
 
 
 async def get_task_of(tx: Tx, workspace_id: UUID, *, deleted: bool = False) -> TaskRow | None:
-    """The task a workspace was made for; forgotten ones with `deleted`."""
+    """Return the task of a workspace; deleted ones with `deleted`."""
     query = select(*_COLUMNS).where(tasks.c.workspace_id == workspace_id).order_by(tasks.c.created_at.desc()).limit(1)
     row = (await tx.execute(query if deleted else query.where(_LIVING))).one_or_none()
     return TaskRow(*row) if row else None
@@ -220,7 +220,7 @@ async def forget_task(tx: Tx, task_id: UUID, now: datetime) -> None:
 
 
 async def forget_task_of(tx: Tx, workspace_id: UUID, now: datetime) -> None:
-    """The workspace is gone, and its task with it."""
+    """Delete the task of a deleted workspace."""
     await tx.execute(update(tasks).where(tasks.c.workspace_id == workspace_id, _LIVING).values(deleted_at=now))
 
 

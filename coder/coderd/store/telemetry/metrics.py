@@ -1,4 +1,4 @@
-"""Queries behind metrics: what there is right now. Each answers pairs of label values and a number."""
+"""Queries behind metrics: current numbers. Each returns pairs of label values and a number."""
 
 from __future__ import annotations
 
@@ -67,27 +67,27 @@ async def users_by_status(tx: Tx) -> Series:
 
 
 async def count_active(tx: Tx, since: datetime) -> int:
-    """Users seen since then."""
+    """Return the number of users seen since then."""
     return int((await tx.execute(_ACTIVE, {"since": since})).scalar_one())
 
 
 async def latest_builds(tx: Tx) -> Series:
-    """By job status, template, version, owner, transition."""
+    """Return builds by job status, template, version, owner, transition."""
     return _series(await tx.execute(_LATEST))
 
 
 async def list_agents(tx: Tx) -> list[Any]:
-    """Rows of current agents with the names around them and their connection times."""
+    """Return rows of current agents with related names and their connection times."""
     return list(await tx.execute(_AGENTS))
 
 
 async def apps(tx: Tx) -> Series:
-    """By agent, app, health, owner, workspace."""
+    """Return apps by agent, app, health, owner, workspace."""
     return _series(await tx.execute(_APPS))
 
 
 async def agent_stats(tx: Tx, since: datetime) -> list[Any]:
-    """Agent, owner, workspace, then eight sums of what was reported since then."""
+    """Return agent, owner, workspace, then eight sums of the reports since then."""
     return list(await tx.execute(_STATS, {"since": since}))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 PIECE = 4 << 20
-"Bytes of a large file in one statement. Postgres looks at all before them again, so that fewer are faster."
+"""Bytes of a large file in one statement. Postgres reads all earlier ones again, so fewer are faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,56 +43,56 @@ async def get_file(tx: Tx, file_id: UUID) -> FileRow | None:
 
 
 async def get_file_head(tx: Tx, file_id: UUID) -> FileRow | None:
-    """The same without the data."""
+    """Return a file without its data."""
     columns = [column for column in _COLUMNS if column.name != "data"]
     row = (await tx.execute(select(*columns).where(files.c.id == file_id))).one_or_none()
     return None if row is None else FileRow(data=b"", **row._mapping)
 
 
 async def get_size(tx: Tx, file_id: UUID) -> int | None:
-    """Bytes of the file's data; None of one that is no more."""
+    """Return the bytes of the file's data; None if it was deleted."""
     statement = select(func.octet_length(files.c.data)).where(files.c.id == file_id)
     return (await tx.execute(statement)).scalar_one_or_none()
 
 
 async def read_piece(tx: Tx, file_id: UUID, offset: int, size: int = PIECE) -> bytes:
-    """At most `size` bytes of a file from there on; empty at its end, and of one that is no more."""
+    """Return at most `size` bytes of a file from the offset; empty at its end, or if it was deleted."""
     statement = select(func.substring(files.c.data, offset + 1, size)).where(files.c.id == file_id)
     return (await tx.execute(statement)).scalar_one_or_none() or b""
 
 
 async def find_file(tx: Tx, digest: str, created_by: UUID) -> UUID | None:
-    """The file a user uploaded before with the same content."""
+    """Return a user's earlier file with the same content."""
     statement = select(files.c.id).where(files.c.hash == digest, files.c.created_by == created_by)
     return (await tx.execute(statement)).scalar_one_or_none()
 
 
 async def keep_file(tx: Tx, row: FileRow, content: BinaryIO) -> UUID:
-    """The user's file of that content, which is `row` where there was none: who brings the same twice at once, in two
-    imports or two requests, has one. It stays until the transaction ends."""
-    mine = select(files.c.id).where(files.c.hash == row.hash, files.c.created_by == row.created_by)
+    """Return the user's file with that content, inserting `row` if there is none: concurrent uploads of the same
+    content share one file. It stays until the transaction ends."""
+    same_content = select(files.c.id).where(files.c.hash == row.hash, files.c.created_by == row.created_by)
     while True:
-        found = (await tx.execute(mine.with_for_update(read=True, key_share=True))).scalar_one_or_none()
-        if found is not None:
-            return UUID(str(found))
+        result = (await tx.execute(same_content.with_for_update(read=True, key_share=True))).scalar_one_or_none()
+        if result is not None:
+            return UUID(str(result))
         if await _insert_unless_there(tx, row, content):
             return row.id
-        # Somebody's was there, and may be gone again by now: looked for anew.
+        # The conflicting file may have been deleted by now: search again.
 
 
 async def _insert_unless_there(tx: Tx, row: FileRow, content: BinaryIO) -> bool:
-    """`row` with the file's content in place of its own data, a piece at a time: Postgres puts it together, and this
-    process never holds it."""
+    """Insert `row` with the file's content in place of its own data, a piece at a time: Postgres joins the pieces, and
+    this process never holds the whole."""
     content.seek(0)
     piece = content.read(PIECE)
     if len(piece) < PIECE:
         return await _insert(tx, {**_values(row), "data": piece})
     await tx.execute(text("CREATE TEMPORARY TABLE IF NOT EXISTS upload (place integer, data bytea) ON COMMIT DROP"))
     await tx.execute(text("TRUNCATE upload"))
-    place = 0
+    position = 0
     while piece:
-        await tx.execute(text("INSERT INTO upload VALUES (:place, :data)"), {"place": place, "data": piece})
-        place, piece = place + 1, content.read(PIECE)
+        await tx.execute(text("INSERT INTO upload VALUES (:place, :data)"), {"place": position, "data": piece})
+        position, piece = position + 1, content.read(PIECE)
     whole: ColumnElement[bytes] = literal_column("(SELECT string_agg(data, ''::bytea ORDER BY place) FROM upload)")
     return await _insert(tx, {**_values(row), "data": whole})
 
@@ -107,14 +107,14 @@ def _values(row: FileRow) -> dict[str, object]:
 
 
 def _unused(user_id: UUID) -> ColumnElement[bool]:
-    """Files of a user of which nothing was made."""
+    """Return the condition for a user's unused files."""
     job = exists().where(provisioner_jobs.c.file_id == files.c.id)
     modules = exists().where(template_version_terraform.c.module_files_id == files.c.id)
     return and_(files.c.created_by == user_id, ~job, ~modules)
 
 
 async def count_unused(tx: Tx, user_id: UUID) -> tuple[int, int]:
-    """(how many, bytes). Of two at once the second counts what the first uploaded."""
+    """Return (number, bytes). Of two concurrent calls the second counts the first's upload."""
     await lock_objects(tx, "files", user_id)
     size = func.coalesce(func.sum(func.octet_length(files.c.data)), 0)
     count, total = (await tx.execute(select(func.count(), size).where(_unused(user_id)))).one()

@@ -1,7 +1,7 @@
-"""Queries on use: who worked when, with what, how well connected; figures of the whole deployment.
+"""Queries on use: active users, times, applications and latencies; figures of the whole deployment.
 
 Everything is counted from the statistics agents report every half minute, and from sessions in applications: a minute
-counts once for a user and a template, however much falls into it. Plain SQL, because the questions are sums.
+counts once for a user and a template. Plain SQL, because the results are sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SESSIONS = "(session_count_vscode + session_count_jetbrains + session_count_rec
 _RANGE = "created_at >= :start AND created_at < :end AND (cardinality(:templates) = 0 OR template_id = ANY(:templates))"
 APPS = ("vscode", "jetbrains", "reconnecting_pty", "ssh")
 _NOBODY = "'00000000-0000-0000-0000-000000000000'"
-"Visitors of public applications: their use counts, they are no users."
+"""Visitors of public applications: their use counts, but they are not users."""
 _APP_RANGE = (
     "session_ended_at >= :start AND session_started_at < :end "
     "AND (cardinality(:templates) = 0 OR template_id = ANY(:templates))"
@@ -55,14 +55,14 @@ _DAILY = text(
 
 
 async def daily_users(tx: Tx, start: datetime, offset_hours: int, template_id: UUID | None = None) -> dict[date, int]:
-    """Users a day, for days in which there were any; the day begins `offset_hours` before UTC's."""
+    """Return users per day, for days with any; the day begins `offset_hours` before UTC's."""
     rows = await tx.execute(_DAILY, {"start": start, "offset": offset_hours, "template": template_id})
     return {row[0]: row[1] for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What one user did. `value` is seconds of activity, or the median and 95 % latency in milliseconds."""
+    """Activity of one user. `value` is seconds of activity, or the median and 95 % latency in milliseconds."""
 
     user_id: UUID
     username: str
@@ -87,7 +87,7 @@ _ACTIVITY = _ranged(
 
 
 async def user_activity(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID]) -> list[Used]:
-    """Seconds each user spent in sessions and applications."""
+    """Return the seconds each user spent in sessions and applications."""
     rows = await tx.execute(_ACTIVITY, _window(start, end, templates))
     return [Used(row[0], row[1], row[2], sorted(row[3]), seconds=row[4]) for row in rows]
 
@@ -144,12 +144,12 @@ class AppUse:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What happened in a time, all templates together."""
+    """Use within an interval, all templates together."""
 
     active_users: int
     template_ids: list[UUID]
     apps: dict[str, AppUse]
-    "By the names of `APPS`."
+    """Use by the names of `APPS`."""
 
 
 async def usage(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID]) -> Usage:
@@ -178,7 +178,7 @@ _STEPS = text(
 async def active_in_steps(
     tx: Tx, steps: Sequence[tuple[datetime, datetime]], templates: Sequence[UUID]
 ) -> list[tuple[int, list[UUID]]]:
-    """For each time: how many used workspaces, and the templates of those."""
+    """Return, for each interval, the number of active users and the templates of their workspaces."""
     starts, ends = [start for start, _ in steps], [end for _, end in steps]
     rows = await tx.execute(_STEPS, {"starts": starts, "ends": ends, "templates": list(templates)})
     return [(active, sorted(template_ids or ())) for active, template_ids in rows]
@@ -197,7 +197,7 @@ class NamedAppUse:
 
 
 async def app_usage(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID]) -> list[NamedAppUse]:
-    """By slug. Shared ports are nobody's application and are left out."""
+    """Return use by slug. Shared ports are left out."""
     rows = await tx.execute(_APP_USE, _window(start, end, templates))
     return [NamedAppUse(row[0], row[1], row[2], sorted(row[3]), row[4], row[5]) for row in rows]
 
@@ -217,7 +217,7 @@ _PARAMETERS = _ranged(
 
 @dataclass(frozen=True, slots=True)
 class ParameterValue:
-    """How often a parameter was given a value."""
+    """Number of times a parameter had a value."""
 
     name: str
     display_name: str
@@ -250,16 +250,16 @@ _KNOWN_STATUSES = text("SELECT DISTINCT status FROM user_status_changes WHERE st
 
 
 async def status_counts(tx: Tx, days: Sequence[datetime]) -> dict[str, dict[datetime, int]]:
-    """How many users had which status at each of the moments; every status anybody ever had is a key."""
-    found: dict[str, dict[datetime, int]] = {row[0]: {} for row in await tx.execute(_KNOWN_STATUSES)}
+    """Return the number of users in each status at each of the moments; every status that ever occurred is a key."""
+    results: dict[str, dict[datetime, int]] = {row[0]: {} for row in await tx.execute(_KNOWN_STATUSES)}
     for day, status, count in await tx.execute(_STATUSES, {"days": list(days)}):
-        found[status][day] = count
-    return found
+        results[status][day] = count
+    return results
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The deployment in numbers."""
+    """Figures of the deployment."""
 
     pending: int
     building: int
@@ -307,7 +307,7 @@ _LATEST_SESSIONS = text(
 
 
 async def figures(tx: Tx, since: datetime) -> Figures:
-    """Workspaces now, traffic and sessions since then."""
+    """Return the workspaces now, traffic and sessions since then."""
     builds = (await tx.execute(_BUILDS)).one()
     traffic = (await tx.execute(_TRAFFIC, {"start": since})).one()
     sessions = (await tx.execute(_LATEST_SESSIONS, {"start": since})).one()

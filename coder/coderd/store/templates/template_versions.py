@@ -1,4 +1,4 @@
-"""Queries on template versions and on what their import found."""
+"""Queries on template versions and the results of their imports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _tags = template_version_workspace_tags
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """One version of a template, or of none yet."""
+    """Version of a template, or of none yet."""
 
     id: UUID
     template_id: UUID | None
@@ -61,7 +61,7 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionView:
-    """A version with who made it."""
+    """Version with its author."""
 
     version: VersionRow
     username: str
@@ -71,7 +71,7 @@ class VersionView:
 
 @dataclass(frozen=True, slots=True)
 class ParameterRow:
-    """One parameter as the import found it."""
+    """Parameter from an import."""
 
     template_version_id: UUID
     name: str
@@ -95,7 +95,7 @@ class ParameterRow:
 
 @dataclass(frozen=True, slots=True)
 class VariableRow:
-    """One Terraform variable with the value in force."""
+    """Terraform variable with its effective value."""
 
     template_version_id: UUID
     name: str
@@ -109,7 +109,7 @@ class VariableRow:
 
 @dataclass(frozen=True, slots=True)
 class PresetRow:
-    """One set of parameter values with a name."""
+    """Preset: a named set of parameter values."""
 
     id: UUID
     template_version_id: UUID
@@ -167,7 +167,7 @@ async def get_version(tx: Tx, version_id: UUID, *, lock: bool = False) -> Versio
 
 
 async def get_versions(tx: Tx, version_ids: Collection[UUID]) -> dict[UUID, VersionRow]:
-    """Found versions by id."""
+    """Return the existing versions by id."""
     if not version_ids:
         return {}
     rows = await tx.execute(select(*_COLUMNS).where(_versions.c.id.in_(version_ids)))
@@ -191,7 +191,7 @@ async def get_view(tx: Tx, version_id: UUID) -> VersionView | None:
 
 async def get_view_by_name(tx: Tx, template_id: UUID, name: str) -> VersionView | None:
     query = _views().where(_versions.c.template_id == template_id, func.lower(_versions.c.name) == func.lower(name))
-    # Names are unique by letter; two that differ in case only are told apart by the exact one.
+    # Names are case-sensitively unique; of two that differ in case the exact match wins.
     rows = [_view(row) for row in await tx.execute(query)]
     rows.sort(key=lambda view: view.version.name != name)
     return rows[0] if rows else None
@@ -206,7 +206,7 @@ async def list_views(
     limit: int = 0,
     offset: int = 0,
 ) -> list[VersionView]:
-    """Oldest first; `after` starts behind that one."""
+    """Return versions, oldest first; `after` starts behind that one."""
     query = _views().where(_versions.c.template_id == template_id)
     if not include_archived:
         query = query.where(_versions.c.archived.is_(False))
@@ -221,7 +221,7 @@ async def list_views(
 
 
 async def get_previous_view(tx: Tx, version: VersionRow) -> VersionView | None:
-    """The newest version of the same template that is older than this one."""
+    """Return the newest version of the same template that is older than this one."""
     query = (
         _views()
         .where(
@@ -237,7 +237,7 @@ async def get_previous_view(tx: Tx, version: VersionRow) -> VersionView | None:
 
 
 async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: datetime) -> list[UUID]:
-    """Archives versions no workspace's latest build needs and that are not active; returns them by name."""
+    """Archive inactive versions that no workspace's latest build needs; return them by name."""
     newest = (
         select(func.max(workspace_builds.c.build_number))
         .where(workspace_builds.c.workspace_id == workspaces.c.id)
@@ -260,9 +260,15 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
         .correlate(_versions)
     )
     active = exists(select(templates.c.id).where(templates.c.active_version_id == _versions.c.id).correlate(_versions))
-    wanted = [_versions.c.template_id == template_id, _versions.c.archived.is_(False), ~in_use, ~unfinished, ~active]
+    conditions = [
+        _versions.c.template_id == template_id,
+        _versions.c.archived.is_(False),
+        ~in_use,
+        ~unfinished,
+        ~active,
+    ]
     if only_failed:
-        wanted.append(
+        conditions.append(
             exists(
                 select(provisioner_jobs.c.id)
                 .where(provisioner_jobs.c.id == _versions.c.job_id, STATUS == "failed")
@@ -271,7 +277,7 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
         )
     query = (
         update(_versions)
-        .where(*wanted)
+        .where(*conditions)
         .values(archived=True, updated_at=now)
         .returning(_versions.c.id, _versions.c.name)
     )
@@ -285,7 +291,7 @@ async def replace_parameters(tx: Tx, version_id: UUID, rows: Sequence[ParameterR
 
 
 async def list_parameters(tx: Tx, version_id: UUID) -> list[ParameterRow]:
-    """In the order a form shows them."""
+    """Return parameters in the order of a form."""
     columns = [_parameters.c[field.name] for field in fields(ParameterRow)]
     query = (
         select(*columns)
@@ -301,7 +307,7 @@ async def replace_variables(tx: Tx, version_id: UUID, rows: Sequence[VariableRow
 
 
 async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
-    """By name."""
+    """Return variables by name."""
     columns = [_variables.c[field.name] for field in fields(VariableRow)]
     query = select(*columns).where(_variables.c.template_version_id == version_id).order_by(_variables.c.name)
     return [VariableRow(*row) for row in await tx.execute(query)]
@@ -313,7 +319,7 @@ async def replace_presets(tx: Tx, version_id: UUID, rows: Sequence[PresetRow]) -
 
 
 async def list_presets(tx: Tx, version_id: UUID) -> list[PresetRow]:
-    """By name."""
+    """Return presets by name."""
     columns = [_presets.c[field.name] for field in fields(PresetRow)]
     query = select(*columns).where(_presets.c.template_version_id == version_id).order_by(func.lower(_presets.c.name))
     return [PresetRow(*row) for row in await tx.execute(query)]
@@ -332,7 +338,7 @@ async def replace_workspace_tags(tx: Tx, version_id: UUID, tags: Mapping[str, st
 
 
 async def list_workspace_tags(tx: Tx, version_id: UUID) -> dict[str, str]:
-    """Tag to expression text."""
+    """Return expression texts by tag."""
     query = select(_tags.c.key, _tags.c.value).where(_tags.c.template_version_id == version_id).order_by(_tags.c.key)
     return {row.key: row.value for row in await tx.execute(query)}
 
@@ -346,14 +352,14 @@ async def put_terraform(
 
 
 async def get_module_files_id(tx: Tx, version_id: UUID) -> UUID | None:
-    """The file with the version's Terraform modules, if its import kept any."""
+    """Return the file with the version's Terraform modules, if its import kept any."""
     table = template_version_terraform
     query = select(table.c.module_files_id).where(table.c.template_version_id == version_id)
     return (await tx.execute(query)).scalar_one_or_none()
 
 
 async def get_terraform(tx: Tx, version_id: UUID) -> tuple[bool, UUID | None]:
-    """Whether the import left what rendering needs, and its file of modules if there is one."""
+    """Return whether the import left the inputs of rendering, and its file of modules if there is one."""
     table = template_version_terraform
     query = select(table.c.module_files_id).where(table.c.template_version_id == version_id)
     row = (await tx.execute(query)).one_or_none()
@@ -361,7 +367,7 @@ async def get_terraform(tx: Tx, version_id: UUID) -> tuple[bool, UUID | None]:
 
 
 async def is_module_file_of_worker(tx: Tx, worker_id: UUID, file_id: UUID) -> bool:
-    """Whether this file of modules belongs to the version of a build that a daemon runs."""
+    """Return whether this file of modules belongs to the version of a build that a daemon runs."""
     table, jobs = template_version_terraform, provisioner_jobs.c
     query = (
         select(table.c.template_version_id)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TemplateRow:
-    """One template. Times to live are milliseconds, days are bit masks with Monday = 1."""
+    """Template. Times to live are milliseconds, days are bit masks with Monday = 1."""
 
     id: UUID
     organization_id: UUID
@@ -64,7 +64,7 @@ class TemplateRow:
 
 @dataclass(frozen=True, slots=True)
 class TemplateView:
-    """A template with the names its page shows."""
+    """Template with the names its page shows."""
 
     template: TemplateRow
     organization_name: str
@@ -75,7 +75,7 @@ class TemplateView:
 
 @dataclass(frozen=True, slots=True)
 class TemplateSearch:
-    """Which templates to list; None or empty means any."""
+    """Filter of templates; None or empty means any."""
 
     organization_id: UUID | None = None
     organization_name: str = ""
@@ -84,7 +84,7 @@ class TemplateSearch:
     name: str = ""
     "Part of the name."
     display_name: str = ""
-    "Part of the display name, or of the name where there is none."
+    """Part of the display name, or of the name if it has none."""
     ids: Collection[UUID] = ()
     deleted: bool = False
     deprecated: bool | None = None
@@ -96,7 +96,7 @@ class TemplateSearch:
 
 @dataclass(frozen=True, slots=True)
 class BuildTime:
-    """Seconds builds of one transition took."""
+    """Seconds that builds of one transition took."""
 
     template_id: UUID
     transition: str
@@ -151,13 +151,13 @@ class TemplateChanges(TypedDict, total=False):
 
 
 async def update_template(tx: Tx, template_id: UUID, **values: Unpack[TemplateChanges]) -> None:
-    """Raises IntegrityError like `insert_template`."""
+    """Update a template. Raises IntegrityError like `insert_template`."""
     await tx.execute(update(templates).where(templates.c.id == template_id).values(**values))
 
 
 async def get_template(tx: Tx, template_id: UUID, *, lock: bool = False, hold: bool = False) -> TemplateRow | None:
-    """Deleted ones, too. `lock` keeps others from changing it until the transaction ends; `hold` keeps only them away,
-    so that many may do what is allowed as long as the row says so."""
+    """Return a template, deleted ones too. `lock` keeps others from changing it until the transaction ends; `hold`
+    excludes only `lock`, so that many may rely on the row concurrently."""
     query = select(*_COLUMNS).where(templates.c.id == template_id)
     if lock or hold:
         query = query.with_for_update(read=not lock, key_share=not lock)
@@ -166,7 +166,7 @@ async def get_template(tx: Tx, template_id: UUID, *, lock: bool = False, hold: b
 
 
 async def list_templates_of_file(tx: Tx, file_id: UUID) -> list[TemplateRow]:
-    """Templates with a version that was made from this archive."""
+    """Return the templates with a version of this archive."""
     versions = (
         select(template_versions.c.template_id)
         .join(provisioner_jobs, provisioner_jobs.c.id == template_versions.c.job_id)
@@ -177,7 +177,7 @@ async def list_templates_of_file(tx: Tx, file_id: UUID) -> list[TemplateRow]:
 
 
 async def get_templates(tx: Tx, template_ids: Collection[UUID]) -> dict[UUID, TemplateRow]:
-    """Found templates by id."""
+    """Return the existing templates by id."""
     if not template_ids:
         return {}
     rows = await tx.execute(select(*_COLUMNS).where(templates.c.id.in_(template_ids)))
@@ -185,7 +185,7 @@ async def get_templates(tx: Tx, template_ids: Collection[UUID]) -> dict[UUID, Te
 
 
 async def get_template_by_name(tx: Tx, organization_id: UUID, name: str) -> TemplateRow | None:
-    """A living one, whatever the case of its name."""
+    """Return a living one, ignoring the case of its name."""
     query = select(*_COLUMNS).where(
         templates.c.organization_id == organization_id,
         func.lower(templates.c.name) == func.lower(name),
@@ -211,7 +211,7 @@ async def get_view(tx: Tx, template_id: UUID) -> TemplateView | None:
 
 
 async def list_views(tx: Tx, which: TemplateSearch) -> list[TemplateView]:
-    """By name."""
+    """Return templates by name."""
     rows: Iterable[Any] = await (_ALL.fetch(tx) if which == TemplateSearch() else tx.execute(_ordered(which)))
     return [TemplateView(TemplateRow(*row[:_COUNT]), *row[_COUNT:]) for row in rows]
 
@@ -221,39 +221,39 @@ def _ordered(which: TemplateSearch) -> Select[Any]:
 
 
 def _filtered(query: Select[Any], which: TemplateSearch) -> Select[Any]:
-    shown = func.coalesce(func.nullif(templates.c.display_name, ""), templates.c.name)
-    wanted = [templates.c.deleted == which.deleted]
+    display_name = func.coalesce(func.nullif(templates.c.display_name, ""), templates.c.name)
+    conditions = [templates.c.deleted == which.deleted]
     if which.organization_id is not None:
-        wanted.append(templates.c.organization_id == which.organization_id)
+        conditions.append(templates.c.organization_id == which.organization_id)
     if which.organization_name:
-        wanted.append(func.lower(organizations.c.name) == func.lower(which.organization_name))
+        conditions.append(func.lower(organizations.c.name) == func.lower(which.organization_name))
     if which.exact_name:
-        wanted.append(func.lower(templates.c.name) == func.lower(which.exact_name))
+        conditions.append(func.lower(templates.c.name) == func.lower(which.exact_name))
     if which.exact_display_name:
-        wanted.append(func.lower(templates.c.display_name) == func.lower(which.exact_display_name))
+        conditions.append(func.lower(templates.c.display_name) == func.lower(which.exact_display_name))
     if which.name:
-        wanted.append(templates.c.name.icontains(which.name, autoescape=True))
+        conditions.append(templates.c.name.icontains(which.name, autoescape=True))
     if which.display_name:
-        wanted.append(shown.icontains(which.display_name, autoescape=True))
+        conditions.append(display_name.icontains(which.display_name, autoescape=True))
     if which.ids:
-        wanted.append(templates.c.id.in_(which.ids))
+        conditions.append(templates.c.id.in_(which.ids))
     if which.deprecated is not None:
-        wanted.append((templates.c.deprecated != "") == which.deprecated)
+        conditions.append((templates.c.deprecated != "") == which.deprecated)
     if which.author_id is not None:
-        wanted.append(templates.c.created_by == which.author_id)
+        conditions.append(templates.c.created_by == which.author_id)
     if which.author_name:
-        wanted.append(func.lower(users.c.username) == func.lower(which.author_name))
+        conditions.append(func.lower(users.c.username) == func.lower(which.author_name))
     if which.has_ai_task is not None or which.has_external_agent is not None:
         active = template_versions.alias("active")
         query = query.join(active, active.c.id == templates.c.active_version_id)
         if which.has_ai_task is not None:
-            wanted.append(active.c.has_ai_task == which.has_ai_task)
+            conditions.append(active.c.has_ai_task == which.has_ai_task)
         if which.has_external_agent is not None:
-            wanted.append(active.c.has_external_agent == which.has_external_agent)
-    return query.where(*wanted)
+            conditions.append(active.c.has_external_agent == which.has_external_agent)
+    return query.where(*conditions)
 
 
-_ALL = PreparedStatement(_ordered(TemplateSearch()))  # what dashboards ask for
+_ALL = PreparedStatement(_ordered(TemplateSearch()))  # the query of dashboards
 
 
 async def count_living_workspaces(tx: Tx, template_id: UUID) -> int:
@@ -262,7 +262,7 @@ async def count_living_workspaces(tx: Tx, template_id: UUID) -> int:
 
 
 async def list_build_times(tx: Tx, since: datetime) -> list[BuildTime]:
-    """Medians of every template's successful builds that ended after `since`. Reads all of them: ask rarely."""
+    """Return medians of every template's successful builds that ended after `since`. Reads all of them: call rarely."""
     took = extract("epoch", provisioner_jobs.c.completed_at - provisioner_jobs.c.started_at).cast(Float)
     query = (
         select(
@@ -288,7 +288,8 @@ async def list_build_times(tx: Tx, since: datetime) -> list[BuildTime]:
 
 
 async def count_owners(tx: Tx) -> dict[UUID, int]:
-    """How many people have a workspace of each template. Those made ahead are nobody's yet. Reads all: ask rarely."""
+    """Return the number of users with a workspace of each template. Unclaimed prebuilds do not count. Reads all: call
+    rarely."""
     query = (
         select(workspaces.c.template_id, func.count(workspaces.c.owner_id.distinct()))
         .where(~workspaces.c.deleted, workspaces.c.owner_id != PREBUILDS_USER_ID)
@@ -298,7 +299,7 @@ async def count_owners(tx: Tx) -> dict[UUID, int]:
 
 
 async def uses_version(tx: Tx, version_id: UUID) -> bool:
-    """Whether a template or a living workspace's latest build needs this version."""
+    """Return whether a template or a living workspace's latest build needs this version."""
     latest = (
         select(func.max(workspace_builds.c.build_number))
         .where(workspace_builds.c.workspace_id == workspaces.c.id)
@@ -320,6 +321,6 @@ async def uses_version(tx: Tx, version_id: UUID) -> bool:
 
 
 async def list_workspace_owners(tx: Tx, template_id: UUID) -> list[UUID]:
-    """People with a living workspace of the template."""
+    """Return the users with a living workspace of the template."""
     statement = select(workspaces.c.owner_id).where(workspaces.c.template_id == template_id, ~workspaces.c.deleted)
     return list((await tx.execute(statement.distinct())).scalars())

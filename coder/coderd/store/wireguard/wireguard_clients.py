@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 CHANNEL = "wireguard_access"
-"""Notified by triggers (migration 0008): what clients may reach can have changed; the payload is a table's name."""
+"""Channel notified by triggers (migration 0008) when clients' access may have changed; the payload is a table's
+name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +31,26 @@ class WireguardClientRow:
     created_at: datetime
     expires_at: datetime | None
     workspace_ids: Sequence[UUID] | None
-    "None: every workspace of which its owner may enter the agents."
+    """Ids; None for every workspace whose agents the owner may enter."""
 
 
 ACTIVE, EXPIRED = "active", "expired"
-"""How a client stands; the others are `owner_suspended` and `owner_deleted`."""
+"""Status of a client; the others are `owner_suspended` and `owner_deleted`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a client had when the audit log was last told of it."""
+    """Access of a client as last recorded in the audit log."""
 
     standing: str
     workspaces: Sequence[UUID]
-    "Those it could enter, also stopped ones."
+    """Workspaces it could enter, stopped ones included."""
     revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedClient:
-    """A client with what it may now and what it might before."""
+    """Client with its current and its recorded access."""
 
     row: WireguardClientRow
     username: str
@@ -62,13 +63,13 @@ _reach = wireguard_reach.c
 
 
 async def insert_client(tx: Tx, row: WireguardClientRow) -> None:
-    """Raises IntegrityError when the owner has one of that name, or anybody that key."""
+    """Insert a client. Raises IntegrityError when the owner has one of that name, or any user that key."""
     await tx.execute(insert(wireguard_clients).values({name: getattr(row, name) for name in row.__slots__}))
     await tx.execute(insert(wireguard_reach).values(client_id=row.id, standing=ACTIVE, workspaces=[], revision=0))
 
 
 async def list_clients(tx: Tx, user_id: UUID) -> list[WireguardClientRow]:
-    """A user's, by name, expired ones too."""
+    """Return a user's clients by name, expired ones too."""
     query = (
         select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id).order_by(func.lower(wireguard_clients.c.name))
     )
@@ -76,16 +77,16 @@ async def list_clients(tx: Tx, user_id: UUID) -> list[WireguardClientRow]:
 
 
 async def count_clients(tx: Tx, user_id: UUID) -> int:
-    """How many rows a user has, expired ones too. The user must be locked for the answer to stay true."""
+    """Return the number of a user's rows, expired ones too. The user must be locked for the result to stay true."""
     query = select(func.count()).select_from(wireguard_clients).where(wireguard_clients.c.user_id == user_id)
     return int((await tx.execute(query)).scalar_one())
 
 
 async def get_client(tx: Tx, user_id: UUID, reference: str) -> WireguardClientRow | None:
-    """By name (without regard to case) or id, among a user's."""
-    mine = select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id)
+    """Return a user's client by name (without regard to case) or id."""
+    own_clients = select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id)
     is_named = func.lower(wireguard_clients.c.name) == func.lower(reference)
-    row = (await tx.execute(called(mine, reference, wireguard_clients.c.id, is_named))).one_or_none()
+    row = (await tx.execute(called(own_clients, reference, wireguard_clients.c.id, is_named))).one_or_none()
     return WireguardClientRow(*row) if row else None
 
 
@@ -94,7 +95,7 @@ async def delete_client(tx: Tx, client_id: UUID) -> None:
 
 
 async def list_watched(tx: Tx, now: datetime) -> list[WatchedClient]:
-    """Every client that may come, and those that may not any more of which the audit log has not been told."""
+    """Return every client with access, and clients without it whose end is not in the audit log yet."""
     standing = _standing(now)
     query = (
         select(*_COLUMNS, users.c.username, standing, _reach.standing, _reach.workspaces, _reach.revision)
@@ -120,7 +121,7 @@ def _standing(now: datetime) -> ColumnElement[str]:
 
 
 async def change_reach(tx: Tx, client_id: UUID, known: Reach, new: Reach) -> bool:
-    """False when somebody else changed it since it was read."""
+    """Update the recorded access; False when another process changed it since it was read."""
     statement = (
         update(wireguard_reach)
         .where(_reach.client_id == client_id, _reach.revision == known.revision)

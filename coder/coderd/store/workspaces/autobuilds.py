@@ -1,6 +1,6 @@
-"""Queries of things that happen to workspaces by themselves: who is due, what activity and templates move.
+"""Queries of automatic actions on workspaces: due workspaces, deadlines moved by activity and templates.
 
-The list is a wide guess made by SQL; the decision is `domain/workspaces/autobuild.py`, made again under the row's lock.
+The SQL list is a superset; the decision is `domain/workspaces/autobuild.py`, repeated under the row's lock.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _CANDIDATE: Select[Any] = (
 
 
 async def list_due(tx: Tx, now: datetime) -> list[UUID]:
-    """Workspaces that may have a step to take at `now`."""
+    """Return workspaces that may have a step due at `now`."""
     due = or_(
         and_(_builds.c.transition == "start", or_(_builds.c.deadline <= now, users.c.status == "suspended")),
         and_(_builds.c.transition == "stop", workspaces.c.autostart_schedule.is_not(None)),
@@ -75,11 +75,11 @@ async def list_due(tx: Tx, now: datetime) -> list[UUID]:
 
 
 async def lock_candidate(tx: Tx, workspace_id: UUID) -> tuple[WorkspaceRow, AutobuildCandidate] | None:
-    """The row, locked; None when somebody else (a person, another replica) is changing it just now."""
-    mine = [workspaces.c[field.name] for field in fields(WorkspaceRow)]
+    """Return the row, locked; None when another user or replica is changing it just now."""
+    columns = [workspaces.c[field.name] for field in fields(WorkspaceRow)]
     statement = (
         _CANDIDATE.where(workspaces.c.id == workspace_id)
-        .add_columns(*mine)
+        .add_columns(*columns)
         .with_for_update(of=workspaces, skip_locked=True)
     )
     row = (await tx.execute(statement)).one_or_none()
@@ -89,17 +89,17 @@ async def lock_candidate(tx: Tx, workspace_id: UUID) -> tuple[WorkspaceRow, Auto
     return WorkspaceRow(*row[count:]), AutobuildCandidate(*row[:count])
 
 
-# ---- what a template's new schedule means for its workspaces
+# ---- effects of a template's new schedule on its workspaces
 
 
 async def touch_all(tx: Tx, template_id: UUID, now: datetime) -> None:
-    """Everybody counts as just used."""
+    """Set every workspace's last use to now."""
     statement = update(workspaces).where(workspaces.c.template_id == template_id, ~workspaces.c.deleted)
     await tx.execute(statement.values(last_used_at=now))
 
 
 async def set_deleting(tx: Tx, template_id: UUID, delete_after_ms: int, now: datetime, *, restart: bool) -> None:
-    """Sleeping workspaces are deleted that long after they fell asleep; `restart` counts from now on."""
+    """Set the deletion of dormant workspaces to that long after they became dormant; `restart` counts from now on."""
     sleeping = and_(
         workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.dormant_at.is_not(None)
     )
@@ -113,7 +113,7 @@ async def set_deleting(tx: Tx, template_id: UUID, delete_after_ms: int, now: dat
 
 
 async def list_marked(tx: Tx, template_id: UUID) -> list[WorkspaceRow]:
-    """Sleeping workspaces of a template that will be deleted."""
+    """Return dormant workspaces of a template that will be deleted."""
     statement = select(*(workspaces.c[field.name] for field in fields(WorkspaceRow))).where(
         workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.deleting_at.is_not(None)
     )
@@ -121,7 +121,7 @@ async def list_marked(tx: Tx, template_id: UUID) -> list[WorkspaceRow]:
 
 
 async def list_schedules(tx: Tx, template_id: UUID) -> list[str]:
-    """Every schedule that workspaces of a template start by, once."""
+    """Return the distinct autostart schedules of a template's workspaces."""
     statement = (
         select(workspaces.c.autostart_schedule)
         .distinct()
@@ -140,14 +140,14 @@ _MOVE_STARTS = text(
 
 
 async def move_next_starts(tx: Tx, template_id: UUID, moments: Mapping[str, datetime | None]) -> None:
-    """When workspaces of a template start next, by their schedules: one statement, however many there are."""
+    """Set the next starts of a template's workspaces, by their schedules: one statement for any number."""
     values = {"schedules": list(moments), "moments": list(moments.values())}
     await tx.execute(_MOVE_STARTS, {"template_id": template_id, **values})
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBuild:
-    """A build whose deadlines depend on its template and its owner."""
+    """Build whose deadlines depend on its template and its owner."""
 
     id: UUID
     workspace_id: UUID
@@ -156,7 +156,7 @@ class RunningBuild:
 
 
 async def list_running(tx: Tx, template_id: UUID) -> list[RunningBuild]:
-    """Latest builds of a template that started well."""
+    """Return latest builds of a template that started successfully."""
     statement = (
         select(_builds.c.id, workspaces.c.id, workspaces.c.owner_id, users.c.quiet_hours_schedule)
         .select_from(workspaces)
@@ -173,7 +173,7 @@ async def list_running(tx: Tx, template_id: UUID) -> list[RunningBuild]:
     return [RunningBuild(*row) for row in await tx.execute(statement)]
 
 
-# LEAST leaves out what is NULL: without a latest stop the deadline stays, and without a deadline the latest stop is it.
+# LEAST ignores NULL: without a latest stop the deadline stays, and without a deadline the latest stop applies.
 _MOVE_STOPS = text(
     "UPDATE workspace_builds b "
     "SET max_deadline = moved.latest, deadline = LEAST(b.deadline, moved.latest), updated_at = :now "
@@ -182,13 +182,13 @@ _MOVE_STOPS = text(
 
 
 async def move_latest_stops(tx: Tx, latest: Mapping[UUID, datetime | None], now: datetime) -> None:
-    """Until when builds run at most, by their ids: one statement, however many there are."""
+    """Set the latest stops of builds, by their ids: one statement for any number."""
     await tx.execute(_MOVE_STOPS, {"now": now, "ids": list(latest), "latest": list(latest.values())})
 
 
 @dataclass(frozen=True, slots=True)
 class SoonStopped:
-    """A workspace that stops by itself soon, of a template that wants its owner told."""
+    """Workspace that will stop soon, of a template that notifies the owner."""
 
     build_id: UUID
     workspace_id: UUID
@@ -232,7 +232,7 @@ async def list_soon_stopped(tx: Tx, now: datetime) -> list[SoonStopped]:
 
 @dataclass(frozen=True, slots=True)
 class Bumpable:
-    """What moves a deadline when somebody works in a workspace."""
+    """Facts that determine how activity moves a deadline."""
 
     deadline: datetime | None
     max_deadline: datetime | None
@@ -246,7 +246,7 @@ class Bumpable:
 
 
 async def get_bumpable(tx: Tx, build_id: UUID) -> Bumpable | None:
-    """None unless the build started well."""
+    """Return them; None unless the build started successfully."""
     statement = (
         select(
             _builds.c.deadline,
@@ -269,6 +269,6 @@ async def get_bumpable(tx: Tx, build_id: UUID) -> Bumpable | None:
 
 
 async def touch_workspace(tx: Tx, workspace_id: UUID, now: datetime) -> None:
-    """Somebody uses it. Never moves back (reports of replicas may cross)."""
+    """Record a use. The time never moves back (reports of replicas may cross)."""
     later = func.greatest(workspaces.c.last_used_at, now)
     await tx.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(last_used_at=later))

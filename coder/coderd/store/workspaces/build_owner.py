@@ -1,4 +1,4 @@
-"""What a build tells Terraform about the owner of its workspace."""
+"""Facts about the owner of a workspace that a build passes to Terraform."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVERYONE = "Everyone"
 
 @dataclass(frozen=True, slots=True)
 class OwnerFacts:
-    """The owner as `coder_workspace_owner` shows them."""
+    """Owner in the form of `coder_workspace_owner`."""
 
     username: str
     name: str
@@ -28,7 +28,7 @@ class OwnerFacts:
     login_type: str
     groups: Sequence[str]
     roles: Sequence[tuple[str, str]]
-    "Role name and organization id, which is empty for the whole site."
+    """Role name and organization id, which is empty for the whole site."""
     ssh_public_key: str
     ssh_private_key: str
 

@@ -1,4 +1,4 @@
-"""Queries of the weekly report on builds that failed."""
+"""Queries of the weekly report on failed builds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FailedBuilds:
-    """One version of a template: how many of its builds ended, and which of them failed."""
+    """Version of a template: the number of its finished builds, and the failed ones."""
 
     organization_id: UUID
     template_id: UUID
@@ -23,7 +23,7 @@ class FailedBuilds:
     version: str
     total: int
     failed: list[str]
-    "`owner/workspace #number`, the latest first."
+    """`owner/workspace #number`, the latest first."""
 
 
 _FAILED = text(

@@ -1,6 +1,6 @@
-"""Queries on builds: rows, parameters, state, and the joined view every answer is made from.
+"""Queries on builds: rows, parameters, state, and the joined view for every response.
 
-A build is always read with its job (which decides its status) and the names around it, in one statement.
+A build is always read with its job (which decides its status) and related names, in one statement.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _parameters = workspace_build_parameters
 
 @dataclass(frozen=True, slots=True)
 class BuildRow:
-    """One build, without its Terraform state (`get_state`)."""
+    """Build without its Terraform state (`get_state`)."""
 
     id: UUID
     created_at: datetime
@@ -52,12 +52,12 @@ class BuildRow:
     has_ai_task: bool | None
     has_external_agent: bool | None
     ai_task_app_id: UUID | None = None
-    "The app that speaks for the workspace's task; known when the build ended."
+    """App that reports for the workspace's task; known when the build ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildView:
-    """A build with its job and the names an answer shows."""
+    """Build with its job and the names a response shows."""
 
     build: BuildRow
     job: JobRow
@@ -89,7 +89,7 @@ VIEW_COLUMNS = (
     owners.c.username,
     owners.c.avatar_url,
 )
-"""What `make_view` takes, in order; the view of a workspace selects them, too."""
+"""Columns of `make_view`, in order; the view of a workspace selects them, too."""
 
 _VIEW: Select[Any] = (
     select(*VIEW_COLUMNS)
@@ -103,7 +103,7 @@ _VIEW: Select[Any] = (
 
 
 def make_view(row: Any) -> BuildView:
-    """From a row of VIEW_COLUMNS."""
+    """Return a view from a row of VIEW_COLUMNS."""
     jobs_end = _BUILD_COUNT + _JOB_COUNT
     return BuildView(BuildRow(*row[:_BUILD_COUNT]), JobRow(*row[_BUILD_COUNT:jobs_end]), *row[jobs_end:])
 
@@ -128,7 +128,7 @@ async def list_views(
     limit: int = 0,
     offset: int = 0,
 ) -> list[BuildView]:
-    """Newest first. `after`: only builds with a higher number than that one. `limit` 0 is all."""
+    """Return builds, newest first. `after`: only builds with a higher number than that one. `limit` 0 is all."""
     query = _VIEW.where(_builds.c.workspace_id == workspace_id).order_by(_builds.c.build_number.desc())
     if since is not None:
         query = query.where(_builds.c.created_at > since)
@@ -158,7 +158,7 @@ async def get_latest_build(tx: Tx, workspace_id: UUID) -> BuildRow | None:
 
 
 async def get_previous_build(tx: Tx, build: BuildRow) -> BuildRow | None:
-    """The build before `build` of the same workspace."""
+    """Return the build before `build` of the same workspace."""
     query = select(*BUILD_COLUMNS).where(
         _builds.c.workspace_id == build.workspace_id, _builds.c.build_number < build.build_number
     )
@@ -167,7 +167,7 @@ async def get_previous_build(tx: Tx, build: BuildRow) -> BuildRow | None:
 
 
 async def insert_build(tx: Tx, build: BuildRow, *, state: bytes | None, parameters: Mapping[str, str]) -> None:
-    """The build with its parameters; the workspace's `latest_build_id` moves to it."""
+    """Insert the build with its parameters, and move the workspace's `latest_build_id` to it."""
     values = column_values(build)
     await tx.execute(insert(_builds).values(**values, provisioner_state=state))
     if parameters:
@@ -201,14 +201,14 @@ class BuildChanges(TypedDict, total=False):
 
 
 async def update_build(tx: Tx, build_id: UUID, **values: Unpack[BuildChanges]) -> None:
-    """Sets columns by name."""
+    """Set columns by name."""
     await tx.execute(update(_builds).where(_builds.c.id == build_id).values(**values))
 
 
 async def get_state(tx: Tx, build_id: UUID) -> bytes:
-    """The Terraform state as the build left it (or got it from the one before); empty when there is none."""
-    found = await tx.execute(select(_builds.c.provisioner_state).where(_builds.c.id == build_id))
-    return bytes(found.scalar_one_or_none() or b"")
+    """Return the Terraform state that the build left (or inherited from the one before); empty when there is none."""
+    result = await tx.execute(select(_builds.c.provisioner_state).where(_builds.c.id == build_id))
+    return bytes(result.scalar_one_or_none() or b"")
 
 
 async def set_state(tx: Tx, build_id: UUID, state: bytes) -> None:
@@ -221,7 +221,7 @@ async def list_parameters(tx: Tx, build_id: UUID) -> dict[str, str]:
 
 
 async def list_last_parameters(tx: Tx, owner_id: UUID, template_id: UUID) -> dict[str, str]:
-    """What an owner last gave for each parameter of a template, over all their workspaces."""
+    """Return an owner's last value for each parameter of a template, over all workspaces."""
     query = (
         select(_parameters.c.name, _parameters.c.value)
         .ext(distinct_on(_parameters.c.name))
@@ -234,13 +234,13 @@ async def list_last_parameters(tx: Tx, owner_id: UUID, template_id: UUID) -> dic
 
 
 async def settle_cost(tx: Tx, build_id: UUID) -> None:
-    """From now on the build costs what it was granted, nothing where it asked for nothing."""
+    """Set the build's cost to its granted quota, 0 if it requested none."""
     cost = func.coalesce(_builds.c.granted_cost, 0)
     await tx.execute(update(_builds).where(_builds.c.id == build_id).values(daily_cost=cost))
 
 
 async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
-    """Credits that an owner's living workspaces cost a day now."""
+    """Return the daily credits of an owner's living workspaces."""
     query = (
         select(func.coalesce(func.sum(_builds.c.daily_cost), 0))
         .select_from(workspaces)

@@ -1,7 +1,7 @@
-"""Telling watchers that something about a workspace changed: one NOTIFY channel for all of them.
+"""Notices to watchers of workspaces: one NOTIFY channel for all of them.
 
-Written inside the transaction of the change, so that nobody is told of what was rolled back. The other end, which
-sorts changes to their watchers inside the process, is `services/workspaces/change_feed.py`.
+Written inside the transaction of the change, so that a rolled-back change is never reported.
+`services/workspaces/change_feed.py` is the other end, which distributes changes to watchers inside the process.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ CHANNEL = "workspace_changes"
 Kind = Literal[
     "state",  # a build or its job moved, the workspace was edited or deleted
     "settings",  # schedule, time to live, favourite and the like
-    "connection",  # an agent came, went or timed out
+    "connection",  # an agent connected, disconnected or timed out
     "lifecycle",  # an agent's lifecycle state
     "startup",  # version and directory of an agent
     "app_health",
     "app_status",
     "stats",  # last used, deadline bumped
-    "metadata",  # of interest to watchers of the agent only
+    "metadata",  # for watchers of the agent only
     "logs",  # likewise
     "resync",  # never sent: delivered after notices may have been missed
 ]
 
 AGENT_ONLY: frozenset[str] = frozenset({"metadata", "logs"})
-"""Kinds that do not concern watchers of the workspace: they come every second."""
+"""Kinds that do not concern watchers of the workspace: they arrive every second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened, and to whom. It says where to look, never what to see."""
+    """Changed object and kind of change; never its content."""
 
     kind: Kind
     owner_id: UUID | None = None
@@ -54,7 +54,7 @@ async def notify_change(
 
 
 async def notify_changes(tx: Tx, kind: Kind, places: Sequence[tuple[UUID, UUID]]) -> None:
-    """Of many workspaces at once, each with its owner before it: one statement, however many they are."""
+    """Notify changes of many workspaces, each with its owner before it: one statement for any number."""
     await notify_all(tx, CHANNEL, [_payload(kind, owner_id, workspace_id) for owner_id, workspace_id in places])
 
 
@@ -63,6 +63,6 @@ def _payload(kind: Kind, owner_id: UUID, workspace_id: UUID, agent_id: UUID | No
 
 
 def parse_change(payload: str) -> Change:
-    """The notice of `notify_change`. Raises ValueError for anything else."""
+    """Parse a notice of `notify_change`. Raises ValueError for anything else."""
     kind, owner, workspace, agent = payload.split(" ")
     return Change(kind, UUID(owner), UUID(workspace), UUID(agent) if agent else None)  # type: ignore[arg-type]

@@ -1,5 +1,4 @@
-"""Queries on ports of agents that owners let others see. A share whose time is over is none, whoever asks;
-that it was one is remembered for a day."""
+"""Queries on shared ports of agents. An expired share counts as absent in every query; its row is kept for a day."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ class PortShareRow:
 
 
 async def list_port_shares(tx: Tx, workspace_id: UUID, now: datetime) -> list[PortShareRow]:
-    """Those that hold `now`."""
+    """Return the shares valid at `now`."""
     table = workspace_port_shares
     holds = or_(table.c.expires_at.is_(None), table.c.expires_at > now)
     query = select(*(table.c[f.name] for f in fields(PortShareRow))).where(table.c.workspace_id == workspace_id, holds)
@@ -36,7 +35,7 @@ async def list_port_shares(tx: Tx, workspace_id: UUID, now: datetime) -> list[Po
 
 
 async def end_of_port_share(tx: Tx, share: PortShareRow) -> datetime | None:
-    """When the stored share of the same port ends, or did; None for none, and for one without an end."""
+    """Return when the stored share of the same port expires, or did; None without a share or an expiry."""
     table = workspace_port_shares
     query = select(table.c.expires_at).where(
         table.c.workspace_id == share.workspace_id,
@@ -58,19 +57,19 @@ async def put_port_share(tx: Tx, share: PortShareRow) -> None:
 
 
 async def delete_port_shares(tx: Tx, workspace_id: UUID) -> None:
-    """All of a workspace."""
+    """Delete all shares of a workspace."""
     await tx.execute(workspace_port_shares.delete().where(workspace_port_shares.c.workspace_id == workspace_id))
 
 
 async def delete_port_shares_of(tx: Tx, workspace_id: UUID, agent_name: str) -> bool:
-    """All of one agent. False when there was none."""
+    """Delete all shares of one agent. False when there was none."""
     table = workspace_port_shares
     statement = table.delete().where(table.c.workspace_id == workspace_id, table.c.agent_name == agent_name)
     return bool((await tx.execute(statement)).rowcount)
 
 
 async def delete_port_share(tx: Tx, workspace_id: UUID, agent_name: str, port: int) -> bool:
-    """False when there was none."""
+    """Delete a share. False when there was none."""
     table = workspace_port_shares
     statement = table.delete().where(
         table.c.workspace_id == workspace_id, table.c.agent_name == agent_name, table.c.port == port

@@ -1,4 +1,4 @@
-"""Queries on prebuilt workspaces: presets that want some, what there is, one to claim."""
+"""Queries on prebuilt workspaces: presets with a desired number, existing ones, and one to claim."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 CLAIMED = "prebuild_claimed"
-"""Told with the workspace's id when the build that gives one to its new owner has ended: its agent starts anew."""
+"""Notified with the workspace's id when the claiming build has ended: its agent restarts."""
 _OWNER = {"owner": PREBUILDS_USER_ID}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanting:
-    """A preset of an active version that speaks of prebuilt workspaces."""
+    """Preset of an active version that defines prebuilt workspaces."""
 
     preset_id: UUID
     name: str
@@ -58,7 +58,7 @@ _FAILURES = text(
         AND j.completed_at IS NOT NULL
     ORDER BY b.created_at DESC, j.completed_at DESC, j.error <> '' DESC LIMIT :most"""
 )
-"Those of one turn are created in the same instant: the one that ended last speaks, and of a tie the failure."
+"""Builds of one turn have the same creation time: the one that ended last counts, and the failure in case of a tie."""
 _CLAIMABLE = text(
     """SELECT w.id FROM workspaces w JOIN workspace_builds b ON b.id = w.latest_build_id
     JOIN provisioner_jobs j ON j.id = b.job_id
@@ -78,7 +78,7 @@ _INVALIDATE = text(
         AND (p.desired_instances IS NOT NULL OR p.schedules <> '[]')
     RETURNING t.name, v.name, p.name"""
 )
-# Nobody's yet, or somebody's whose first build runs still.
+# Unclaimed, or claimed with the first build still running.
 _MAY_BE_GIVEN = text(
     """SELECT 1 FROM workspaces w WHERE w.id = :workspace AND NOT w.deleted AND (w.owner_id = :owner OR EXISTS (
         SELECT 1 FROM workspace_builds b JOIN provisioner_jobs j ON j.id = b.job_id
@@ -89,7 +89,7 @@ _LOCK = text("SELECT pg_try_advisory_xact_lock(7307)")
 
 
 async def lock(tx: Tx) -> bool:
-    """False when another replica counts just now. Held until the transaction ends."""
+    """Lock the reconciliation; False when another replica holds it. Held until the transaction ends."""
     return bool((await tx.execute(_LOCK)).scalar_one())
 
 
@@ -98,12 +98,12 @@ async def list_wanting(tx: Tx) -> list[Wanting]:
 
 
 async def list_existing(tx: Tx) -> dict[UUID | None, list[Prebuilt]]:
-    """Unclaimed workspaces by preset. A preset may be of a version that is active no more."""
-    found: dict[UUID | None, list[Prebuilt]] = {}
+    """Return unclaimed workspaces by preset. A preset may belong to a version that is no longer active."""
+    results: dict[UUID | None, list[Prebuilt]] = {}
     for row in await tx.execute(_EXISTING, _OWNER):
         workspace_id, preset_id, created_at, transition, completed_at, error, canceled_at, outdated = row
         failed = bool(error) or (completed_at is not None and canceled_at is not None)
-        one = Prebuilt(
+        result = Prebuilt(
             id=workspace_id,
             created_at=created_at,
             is_running=transition == "start" and completed_at is not None and not failed,
@@ -111,25 +111,25 @@ async def list_existing(tx: Tx) -> dict[UUID | None, list[Prebuilt]]:
             has_failed=failed or transition == "delete",
             is_outdated=outdated,
         )
-        found.setdefault(preset_id, []).append(one)
-    return found
+        results.setdefault(preset_id, []).append(result)
+    return results
 
 
 async def invalidate(tx: Tx, template_id: UUID, now: datetime) -> list[tuple[str, str, str]]:
-    """(template, version, preset) of each preset of the active version whose workspaces are out of date from now on."""
-    found = await tx.execute(_INVALIDATE, {"template": template_id, "now": now})
-    return sorted((row[0], row[1], row[2]) for row in found)
+    """Return (template, version, preset) of each preset of the active version whose workspaces become outdated."""
+    result = await tx.execute(_INVALIDATE, {"template": template_id, "now": now})
+    return sorted((row[0], row[1], row[2]) for row in result)
 
 
 async def may_be_given(tx: Tx, workspace_id: UUID) -> bool:
-    """Whether the workspace waits for an owner, or for the build that gives it to one."""
+    """Return whether the workspace is unclaimed, or its claiming build still runs."""
     return (await tx.execute(_MAY_BE_GIVEN, {**_OWNER, "workspace": workspace_id})).first() is not None
 
 
-async def count_failures(tx: Tx, preset_id: UUID, most: int) -> tuple[int, datetime | None]:
-    """Failed first builds of the preset since the last that went well, and when the last of them ended."""
+async def count_failures(tx: Tx, preset_id: UUID, limit: int) -> tuple[int, datetime | None]:
+    """Return the failed first builds of the preset since the last success, and when the last of them ended."""
     times: list[datetime] = []
-    for failed, completed_at in await tx.execute(_FAILURES, {**_OWNER, "preset": preset_id, "most": most}):
+    for failed, completed_at in await tx.execute(_FAILURES, {**_OWNER, "preset": preset_id, "most": limit}):
         if not failed:
             break
         times.append(completed_at)
@@ -137,6 +137,6 @@ async def count_failures(tx: Tx, preset_id: UUID, most: int) -> tuple[int, datet
 
 
 async def lock_claimable(tx: Tx, preset_id: UUID) -> UUID | None:
-    """The oldest workspace of the preset whose agents are ready, locked."""
-    found: UUID | None = (await tx.execute(_CLAIMABLE, {**_OWNER, "preset": preset_id})).scalar_one_or_none()
-    return found
+    """Return the oldest workspace of the preset whose agents are ready, locked."""
+    row: UUID | None = (await tx.execute(_CLAIMABLE, {**_OWNER, "preset": preset_id})).scalar_one_or_none()
+    return row

@@ -1,4 +1,4 @@
-"""Which workspaces somebody may see and asked for, a page of them.
+"""Search of workspaces by permission and query, a page at a time.
 
 The list ranks first and joins the wide rows afterwards, so that its cost follows the page and not the deployment.
 """
@@ -52,22 +52,22 @@ _agents = workspace_agents
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceReaders:
-    """Whose workspaces a caller may see: all, some organizations', or the own and the shared ones."""
+    """Workspaces a caller may see: all, those of some organizations, or its own and the shared ones."""
 
     everything: bool
     organization_ids: Collection[UUID]
     user_id: UUID
     group_ids: Collection[UUID]
-    "Groups through which workspaces may be shared with the caller, organizations' Everyone included."
+    """Groups through which workspaces may be shared with the caller, including organizations' Everyone."""
     member_of: Collection[UUID] = ()
-    "Organizations whose workspaces may be shared with the caller at all: lists outlive memberships."
+    """Organizations whose workspaces may be shared with the caller at all: access lists outlive memberships."""
     own_in: Collection[UUID] = ()
-    "Organizations where the caller may read what is the caller's own: so do workspaces, and a role may deny it."
+    """Organizations where the caller may read its own workspaces: a role may deny it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSearch:
-    """What `q=` asks for; empty fields ask for nothing."""
+    """Filter of a `q=` query; empty fields do not filter."""
 
     ids: Sequence[UUID] = ()
     owner_id: UUID | None = None
@@ -102,22 +102,22 @@ class WorkspacePage:
 
 
 async def list_readable_agents(tx: Tx, readers: WorkspaceReaders) -> list[AgentPlace]:
-    """Every current agent of the workspaces somebody may read."""
+    """Return every current agent of the workspaces that a caller may read."""
     return await list_agents_where(tx, _may_read(readers))
 
 
 async def list_views(
     tx: Tx, which: WorkspaceSearch, readers: WorkspaceReaders, *, now: datetime, limit: int = 0, offset: int = 0
 ) -> WorkspacePage:
-    """Own favourites first, then running ones, then by owner and name. `limit` 0 is all."""
-    # Pages are asked for again and again with the same words: their statements are kept.
-    asked = _Asked(repr((which, readers, limit, offset)), which, readers, limit, offset)
-    rows = await _page_statement(asked).fetch(tx, now=now)
+    """Return own favourites first, then running ones, then by owner and name. `limit` 0 is all."""
+    # Pages are requested repeatedly with the same words: their statements are cached.
+    query = _Asked(repr((which, readers, limit, offset)), which, readers, limit, offset)
+    rows = await _page_statement(query).fetch(tx, now=now)
     if rows:
         return WorkspacePage([workspace_from(row[2:]) for row in rows], rows[0][0])
     if not offset:
         return WorkspacePage()
-    counted = await _count_statement(asked).fetch(tx, now=now)
+    counted = await _count_statement(query).fetch(tx, now=now)
     return WorkspacePage([], counted[0][0])
 
 
@@ -131,15 +131,15 @@ class _Asked:
 
 
 _RANK = ("unloved", "resting", "owner_name", "own_name")
-"""What the list is sorted by; see `_ranked`."""
+"""Sort order of the list; see `_ranked`."""
 
 
 @lru_cache(maxsize=512)
-def _page_statement(asked: _Asked) -> PreparedStatement:
-    # Numbers for the whole deployment would sort it all; a limit keeps the best of it in one pass.
-    ranked = _ranked(asked).order_by(*_RANK)
-    page = (ranked.limit(asked.limit) if asked.limit else ranked).offset(asked.offset).cte("page")
-    # A lateral with a limit is looked up row by row through indexes; a plain join would read whole tables for it.
+def _page_statement(query: _Asked) -> PreparedStatement:
+    # Numbering the whole deployment would sort all of it; a limit keeps the top rows in one pass.
+    ranked = _ranked(query).order_by(*_RANK)
+    page = (ranked.limit(query.limit) if query.limit else ranked).offset(query.offset).cte("page")
+    # A lateral with a limit uses indexes row by row; a plain join would read whole tables for it.
     wide = VIEW.where(workspaces.c.id == page.c.id).limit(1).lateral("wide")
     order = [page.c[name] for name in _RANK]
     return PreparedStatement(
@@ -148,14 +148,14 @@ def _page_statement(asked: _Asked) -> PreparedStatement:
 
 
 @lru_cache(maxsize=64)
-def _count_statement(asked: _Asked) -> PreparedStatement:
-    return PreparedStatement(select(func.count()).select_from(_ranked(asked).subquery()))
+def _count_statement(query: _Asked) -> PreparedStatement:
+    return PreparedStatement(select(func.count()).select_from(_ranked(query).subquery()))
 
 
-def _ranked(asked: _Asked) -> Select[Any]:
+def _ranked(query: _Asked) -> Select[Any]:
     running = and_(_builds.c.transition == "start", STATUS == "succeeded")
     order = (
-        case((and_(workspaces.c.favorite, workspaces.c.owner_id == asked.readers.user_id), 0), else_=1),
+        case((and_(workspaces.c.favorite, workspaces.c.owner_id == query.readers.user_id), 0), else_=1),
         case((running, 0), else_=1),
         func.lower(users.c.username),
         func.lower(workspaces.c.name),
@@ -170,7 +170,7 @@ def _ranked(asked: _Asked) -> Select[Any]:
         .join(users, users.c.id == workspaces.c.owner_id)
         .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
         .join(provisioner_jobs, provisioner_jobs.c.id == _builds.c.job_id)
-        .where(~workspaces.c.deleted, _may_read(asked.readers), *_conditions(asked.which))
+        .where(~workspaces.c.deleted, _may_read(query.readers), *_conditions(query.which))
     )
 
 
@@ -204,20 +204,20 @@ def _may_read(readers: WorkspaceReaders) -> ColumnElement[bool]:
 
 
 def _conditions(which: WorkspaceSearch) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [
+    result: list[ColumnElement[bool]] = [
         workspaces.c.dormant_at.is_not(None) if which.dormant else workspaces.c.dormant_at.is_(None)
     ]
-    found += [make() for wanted, make in _simple_conditions(which) if wanted]
+    result += [make() for value, make in _simple_conditions(which) if value]
     if which.template_name:
         named = select(templates.c.id).where(func.lower(templates.c.name) == func.lower(which.template_name))
-        found.append(workspaces.c.template_id.in_(named))
+        result.append(workspaces.c.template_id.in_(named))
     if which.status:
-        found.append(_has_status(which.status))
+        result.append(_has_status(which.status))
     if which.agent_statuses:
-        found.append(_has_agent(which.agent_statuses))
+        result.append(_has_agent(which.agent_statuses))
     if which.parameters:
-        found.append(_has_parameter(which.parameters))
-    return found + _flags(which)
+        result.append(_has_parameter(which.parameters))
+    return result + _flags(which)
 
 
 def _simple_conditions(which: WorkspaceSearch) -> list[tuple[Any, Callable[[], ColumnElement[bool]]]]:
@@ -241,21 +241,21 @@ _NOBODY: ColumnElement[Any] = literal_column("'{}'::jsonb")
 
 
 def _flags(which: WorkspaceSearch) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    results: list[ColumnElement[bool]] = []
     if which.outdated is not None:
         active = select(templates.c.active_version_id).where(templates.c.id == workspaces.c.template_id)
         current = _builds.c.template_version_id == active.scalar_subquery()
-        found.append(~current if which.outdated else current)
-    for wanted, column in (
+        results.append(~current if which.outdated else current)
+    for value, column in (
         (which.has_ai_task, _builds.c.has_ai_task),
         (which.has_external_agent, _builds.c.has_external_agent),
     ):
-        if wanted is not None:
-            found.append(func.coalesce(column, false()).is_(wanted))
+        if value is not None:
+            results.append(func.coalesce(column, false()).is_(value))
     if which.shared is not None:
         shared = or_(workspaces.c.user_acl != _NOBODY, workspaces.c.group_acl != _NOBODY)
-        found.append(shared if which.shared else ~shared)
-    return found
+        results.append(shared if which.shared else ~shared)
+    return results
 
 
 _BY_TRANSITION = {
@@ -269,7 +269,7 @@ _BY_TRANSITION = {
 
 
 def _has_status(status: str) -> ColumnElement[bool]:
-    # `build_status` (coder/domain/workspaces/builds.py) read backwards
+    # reverse of `build_status` (coder/domain/workspaces/builds.py)
     transition, job = _BY_TRANSITION.get(status, ("", status))
     is_job = STATUS.__eq__(job)
     return and_(_builds.c.transition == transition, is_job) if transition else is_job

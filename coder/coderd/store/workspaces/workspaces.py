@@ -1,4 +1,4 @@
-"""Queries on workspaces: the joined view every answer is made from, edits. Searching is in `workspace_search.py`."""
+"""Queries on workspaces: the joined view for every response, edits. Searching is in `workspace_search.py`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class WorkspaceRow:
 
 @dataclass(frozen=True, slots=True)
 class TemplateBrief:
-    """What an answer about a workspace says of its template."""
+    """Fields of its template in a response about a workspace."""
 
     name: str
     display_name: str
@@ -67,7 +67,7 @@ class TemplateBrief:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user or a group a workspace is shared with."""
+    """User or group a workspace is shared with."""
 
     kind: str
     id: UUID
@@ -77,7 +77,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceView:
-    """A workspace with its latest build and the names around it."""
+    """Workspace with its latest build and related names."""
 
     workspace: WorkspaceRow
     organization_name: str
@@ -85,9 +85,9 @@ class WorkspaceView:
     latest: BuildView
     shared_with: list[Actor]
     app_status: AppStatusRow | None
-    "The newest any app of any build reported."
+    """Newest status reported by any app of any build."""
     task_id: UUID | None = None
-    "The task it was made for."
+    """Task it was created for."""
 
     @property
     def owner_username(self) -> str:
@@ -98,9 +98,9 @@ _COLUMNS = tuple(workspaces.c[f.name] for f in fields(WorkspaceRow))
 _TEMPLATE_COLUMNS = tuple(templates.c[f.name] for f in fields(TemplateBrief))
 _COUNT, _TEMPLATE_COUNT = len(_COLUMNS), len(_TEMPLATE_COLUMNS)
 
-# A stored key that is no id must not fail whole lists.
+# A stored key that is not an id must not fail whole lists.
 _KEY = "CASE WHEN key ~* '^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$' THEN key::uuid END"
-# Only rows that are shared pay for the names of those they are shared with.
+# Only shared rows pay for the names of their users and groups.
 _ACTORS = literal_column(
     f"""CASE WHEN workspaces.user_acl = '{{}}' AND workspaces.group_acl = '{{}}' THEN NULL ELSE (
         SELECT json_agg(json_build_array(kind, id, name, avatar_url) ORDER BY kind DESC, name, id) FROM (
@@ -118,7 +118,7 @@ _APP_STATUS = literal_column(
         FROM workspace_app_statuses s WHERE s.workspace_id = workspaces.id ORDER BY s.created_at DESC LIMIT 1)""",
     JSON,
 )
-# Forgotten tasks, too: their deleted workspaces still name them.
+# Deleted tasks, too: their deleted workspaces still name them.
 _TASK = literal_column(
     "(SELECT t.id FROM tasks t WHERE t.workspace_id = workspaces.id ORDER BY t.created_at DESC LIMIT 1)", Uuid
 )
@@ -159,13 +159,13 @@ def workspace_from(row: Any) -> WorkspaceView:
 
 
 async def get_view(tx: Tx, workspace_id: UUID) -> WorkspaceView | None:
-    """Deleted ones, too."""
+    """Return a workspace, deleted ones too."""
     row = (await tx.execute(VIEW.where(workspaces.c.id == workspace_id))).one_or_none()
     return workspace_from(row) if row else None
 
 
 async def get_view_by_name(tx: Tx, owner_id: UUID, name: str, *, include_deleted: bool = False) -> WorkspaceView | None:
-    """By name without regard to case; with `include_deleted` the youngest, living before deleted."""
+    """Return a workspace by name without regard to case; with `include_deleted` the youngest, living before deleted."""
     query = VIEW.where(workspaces.c.owner_id == owner_id, func.lower(workspaces.c.name) == func.lower(name))
     if not include_deleted:
         query = query.where(~workspaces.c.deleted)
@@ -175,14 +175,14 @@ async def get_view_by_name(tx: Tx, owner_id: UUID, name: str, *, include_deleted
 
 
 async def get_workspace(tx: Tx, workspace_id: UUID, *, lock: bool = False) -> WorkspaceRow | None:
-    """`lock` keeps others from building or editing it until the transaction ends."""
+    """Return a workspace. `lock` keeps others from building or editing it until the transaction ends."""
     query = select(*_COLUMNS).where(workspaces.c.id == workspace_id)
     row = (await tx.execute(query.with_for_update() if lock else query)).one_or_none()
     return WorkspaceRow(*row) if row else None
 
 
 async def get_workspace_of_agent(tx: Tx, agent_id: UUID) -> WorkspaceRow | None:
-    """Of any agent there was: deleted workspaces and older builds, too."""
+    """Return the workspace of any agent, including deleted workspaces and older builds."""
     query = (
         select(*_COLUMNS)
         .join(_builds, _builds.c.workspace_id == workspaces.c.id)
@@ -194,14 +194,14 @@ async def get_workspace_of_agent(tx: Tx, agent_id: UUID) -> WorkspaceRow | None:
 
 
 async def list_with_owners(tx: Tx, ids: Sequence[UUID]) -> list[tuple[WorkspaceRow, str]]:
-    """Workspaces, deleted ones too, with their owners' user names."""
+    """Return workspaces, deleted ones too, with their owners' user names."""
     query = select(*_COLUMNS, owners.c.username).join(owners, owners.c.id == workspaces.c.owner_id)
     rows = await tx.execute(query.where(workspaces.c.id.in_(ids)))
     return [(WorkspaceRow(*row[:_COUNT]), row[_COUNT]) for row in rows]
 
 
 async def list_agents_of(tx: Tx, ids: Sequence[UUID]) -> list[AgentPlace]:
-    """The current agents of some workspaces."""
+    """Return the current agents of some workspaces."""
     return await list_agents_where(tx, workspaces.c.id.in_(ids))
 
 
@@ -239,6 +239,6 @@ async def update_workspace(tx: Tx, workspace_id: UUID, **values: Unpack[Workspac
 
 
 async def count_owned(tx: Tx, owner_id: UUID) -> int:
-    """Living workspaces of a user."""
+    """Return the number of a user's living workspaces."""
     query = select(func.count()).where(workspaces.c.owner_id == owner_id, ~workspaces.c.deleted)
     return int((await tx.execute(query)).scalar_one())

@@ -1,4 +1,4 @@
-"""Answers of servers that are older, newer, or not ours."""
+"""Responses of older, newer and foreign servers."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ WHOLE = {
 }
 
 
-def said(**changes: Any) -> bytes:
+def response(**changes: Any) -> bytes:
     return json.dumps(WHOLE | changes).encode()
 
 
-def test_what_is_whole_is_read_as_it_is() -> None:
-    thing = read_answer(said(), Thing)
+def test_complete_response_is_unchanged() -> None:
+    thing = read_answer(response(), Thing)
     assert (thing.id, thing.at) == (ID, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     assert msgspec.to_builtins(thing) == WHOLE
 
 
-def test_more_than_we_know_changes_nothing() -> None:
-    newer = said(word="three", fresh={"x": 1}, part={"name": "b", "size": 2, "colour": "red"})
+def test_unknown_fields_are_ignored() -> None:
+    newer = response(word="three", fresh={"x": 1}, part={"name": "b", "size": 2, "colour": "red"})
     thing = read_answer(newer, Thing)
     assert thing.word == "three"
     assert msgspec.to_builtins(thing) == WHOLE | {"word": "three", "part": {"name": "b", "size": 2.0}}
@@ -73,8 +73,8 @@ def test_more_than_we_know_changes_nothing() -> None:
 
 @pytest.mark.parametrize("field", [name for name in WHOLE if name != "id"])
 @pytest.mark.parametrize("is_there", [True, False])
-def test_null_and_missing_are_the_zero_value_of_each_type(field: str, is_there: bool) -> None:
-    document = {**WHOLE, field: None} if is_there else {name: one for name, one in WHOLE.items() if name != field}
+def test_null_and_missing_become_zero(field: str, is_there: bool) -> None:
+    document = {**WHOLE, field: None} if is_there else {name: item for name, item in WHOLE.items() if name != field}
     zero = {
         "word": "",
         "at": ZERO_TIME,
@@ -93,7 +93,7 @@ def test_null_and_missing_are_the_zero_value_of_each_type(field: str, is_there: 
     assert thing.id == ID
 
 
-def test_a_list_may_be_null_and_hold_nothing_but_its_kind() -> None:
+def test_list_may_be_null() -> None:
     assert read_answer(b"null", list[Part]) == []
     assert read_answer(b'[{"name":"a"}]', list[Part]) == [Part(name="a", size=0.0)]
     for odd in (b"[null]", b"[{}]", b"[[]]", b"{}", b'"text"'):
@@ -101,7 +101,7 @@ def test_a_list_may_be_null_and_hold_nothing_but_its_kind() -> None:
             read_answer(odd, list[Part])
 
 
-def test_a_nested_object_that_is_missing_has_zeros_all_the_way_down() -> None:
+def test_missing_nested_object_has_zeros() -> None:
     class Outer(ApiStruct):
         inner: Thing
         name: str
@@ -116,23 +116,23 @@ def test_a_nested_object_that_is_missing_has_zeros_all_the_way_down() -> None:
         (b"{}", "no field of Thing"),
         (b'{"message":"Sign in"}', "no field of Thing"),
         (json.dumps({**WHOLE, "id": None}).encode(), "missing required field `id`"),
-        (said(parts={}), r"Expected `list`, got `dict` - at `\$.parts`"),
-        (said(parts=[{"name": 7}], word="new"), r"at `\$.parts\[\].name`"),
-        (said(tags={"k": 1}), r"at `\$.tags.k`"),
-        (said(word=3), r"Expected `str`, got `int` - at `\$.word`"),
-        (said(at="soon"), r"at `\$.at`"),
-        (said(part="b"), r"at `\$.part`"),
+        (response(parts={}), r"Expected `list`, got `dict` - at `\$.parts`"),
+        (response(parts=[{"name": 7}], word="new"), r"at `\$.parts\[\].name`"),
+        (response(tags={"k": 1}), r"at `\$.tags.k`"),
+        (response(word=3), r"Expected `str`, got `int` - at `\$.word`"),
+        (response(at="soon"), r"at `\$.at`"),
+        (response(part="b"), r"at `\$.part`"),
         (b"7", "Expected `dict`"),
         (b"null", "Expected `dict`"),
     ],
 )
-def test_what_is_of_another_type_is_refused_with_its_place(odd: bytes, words: str) -> None:
+def test_wrong_type_is_refused_with_location(odd: bytes, words: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=words):
         read_answer(odd, Thing)
 
 
 @pytest.mark.parametrize("broken", [b"", b'{"id":', b"<html>", b'"\xff"'])
-def test_what_is_no_json_is_told_apart(broken: bytes) -> None:
+def test_invalid_json_is_distinct(broken: bytes) -> None:
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)) as caught:
         read_answer(broken, Thing)
     assert not isinstance(caught.value, msgspec.ValidationError)

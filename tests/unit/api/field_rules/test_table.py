@@ -1,4 +1,4 @@
-"""The table of field rules: every bound on both sides, and the table knows every request that a door reads."""
+"""The table of field rules: every bound on both sides, and every request that an endpoint reads."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ FREE = {field: reason for reason, fields in _REASONS.items() for field in fields
 
 _ABSENT = (type(None), msgspec.UnsetType)
 _SAID_BY_TYPE = (bool, UUID, datetime)
-"""A decoder refuses everything that is none, and of what is one every value is good; so of words named one by one."""
+"""Types that a decoder validates completely: every decoded value is valid. The same holds for enumerations."""
 
 
 def cases() -> Iterator[tuple[type[msgspec.Struct], str, FieldRule]]:
@@ -110,11 +110,11 @@ def cases() -> Iterator[tuple[type[msgspec.Struct], str, FieldRule]]:
 
 
 def request_with(kind: type[msgspec.Struct], **fields: Any) -> Any:
-    """A request that is fine but for `fields`."""
-    good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
+    """Return a request that is valid except for `fields`."""
+    valid = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
     one_of_two = {"template_id", "example_id"} & set(kind.__struct_fields__)
-    given = dict.fromkeys(one_of_two - set(fields), "11111111-1111-4111-8111-111111111111")
-    document = msgspec.to_builtins(given | good | fields)
+    others = dict.fromkeys(one_of_two - set(fields), "11111111-1111-4111-8111-111111111111")
+    document = msgspec.to_builtins(others | valid | fields)
     return msgspec.convert(with_zeros(document, kind), kind)
 
 
@@ -139,31 +139,31 @@ def test_a_bound_has_two_sides(kind: type[msgspec.Struct], field: str, rule: Fie
             assert faults(body, {field: getattr(body, field)}) == [], "what is there already is never refused"
 
 
-def test_several_mistakes_are_told_together_in_order() -> None:
+def test_several_faults_are_reported_in_order() -> None:
     for kind, fields in TABLE.items():
         wrong = {name: rules[-1].outside[0] for name, rules in fields.items() if rules}
         assert [fault.field for fault in faults(request_with(kind, **wrong))] == list(wrong), kind
 
 
 def _read_by_doors() -> set[type[msgspec.Struct]]:
-    found: set[type[msgspec.Struct]] = set()
+    results: set[type[msgspec.Struct]] = set()
     for path in sorted((ROOT / "coder" / "coderd" / "http").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "read_body" and path.name != "json.py":
                 module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
                 kind: Any = functools.reduce(getattr, ast.unparse(node.args[0]).split("."), module)
-                found.add(kind)
-    return found
+                results.add(kind)
+    return results
 
 
 def _said_by_type(hint: Any) -> bool:
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    options = [one for one in (typing.get_args(hint) if union else (hint,)) if one not in _ABSENT]
-    return all(one in _SAID_BY_TYPE or typing.get_origin(one) is typing.Literal for one in options)
+    options = [arg for arg in (typing.get_args(hint) if union else (hint,)) if arg not in _ABSENT]
+    return all(option in _SAID_BY_TYPE or typing.get_origin(option) is typing.Literal for option in options)
 
 
-def test_every_field_has_a_rule_or_a_reason() -> None:
-    """Of every request a door reads; fields whose type says it all need neither."""
+def test_every_field_has_rule_or_reason() -> None:
+    """Every request that an endpoint reads; fields validated by their type need neither."""
     without = set()
     for kind in _read_by_doors():
         hints = typing.get_type_hints(kind)
@@ -173,6 +173,6 @@ def test_every_field_has_a_rule_or_a_reason() -> None:
     assert without == FREE.keys(), without ^ FREE.keys()
 
 
-def test_a_request_is_checked_in_one_place() -> None:
+def test_requests_are_checked_once() -> None:
     assert not NEW.keys() & CHANGES.keys() and not OWN.keys() & (NEW.keys() | CHANGES.keys())
     assert TABLE.keys() <= _read_by_doors() | {CreateUserSecretRequest}

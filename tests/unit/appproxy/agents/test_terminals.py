@@ -1,4 +1,4 @@
-"""What a terminal is asked for: sizes, commands and containers as anybody may write them."""
+"""Requests for terminals: sizes, commands and containers in untrusted form."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ TAKEN: tuple[dict[str, str], ...] = (
 )
 
 
-@pytest.mark.parametrize("asked", REFUSED, ids=lambda asked: str(asked)[:40])
-def test_what_no_agent_can_be_asked_for_is_refused(asked: dict[str, str]) -> None:
+@pytest.mark.parametrize("query", REFUSED, ids=lambda query: str(query)[:40])
+def test_invalid_spec_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(Invalid) as refused:
-        read_spec({"reconnect": SESSION, **asked})
+        read_spec({"reconnect": SESSION, **query})
     assert refused.value.validations
 
 
-@pytest.mark.parametrize("asked", TAKEN, ids=lambda asked: str(asked)[:40])
-def test_an_agent_reads_what_was_asked_for_and_no_more(asked: dict[str, str]) -> None:
-    sent = init_message(read_spec({"reconnect": SESSION, **asked}))
+@pytest.mark.parametrize("query", TAKEN, ids=lambda query: str(query)[:40])
+def test_agent_reads_exactly_the_spec(query: dict[str, str]) -> None:
+    sent = init_message(read_spec({"reconnect": SESSION, **query}))
     assert struct.unpack("<H", sent[:2])[0] == len(sent) - 2
     read = json.loads(sent[2:])
-    assert (read["ID"], read["Command"]) == (SESSION, asked.get("command", ""))
-    assert (read["Container"], read["ContainerUser"]) == (asked.get("container", ""), asked.get("container_user", ""))
+    assert (read["ID"], read["Command"]) == (SESSION, query.get("command", ""))
+    assert (read["Container"], read["ContainerUser"]) == (query.get("container", ""), query.get("container_user", ""))

@@ -1,7 +1,6 @@
-"""Visitors who bring no valid ticket: what they make the server ask is bounded; a minute by address, of those somebody
-knows at one time.
+"""Visitors without a valid ticket: their queries are bounded, per minute by address, by concurrency for known users.
 
-Of both authorizers, the server's and a workspace proxy's, and of each question of `AppAuthorizer`.
+For both authorizers, the server's and a workspace proxy's, and for each query of `AppAuthorizer`.
 """
 
 from __future__ import annotations
@@ -69,12 +68,12 @@ QUESTIONS: dict[str, Ask] = {
 }
 
 
-async def _answers(authorizer: AppAuthorizer, ask: Ask, *shown: Credentials) -> list[str]:
-    """How each question ended."""
+async def _answers(authorizer: AppAuthorizer, ask: Ask, *received: Credentials) -> list[str]:
+    """Return the result of each query."""
     ends = []
-    for one in shown:
+    for item in received:
         try:
-            await ask(authorizer, one)
+            await ask(authorizer, item)
             ends.append("answered")
         except (AppRefusedError, RateLimited) as error:
             ends.append("limited" if isinstance(error, RateLimited) else "refused")
@@ -86,7 +85,7 @@ def _from(number: int, token: str = "") -> Credentials:
 
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
-async def test_an_address_asks_the_database_so_often(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_address_queries_are_limited(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
     find = app_access._find_workspace
 
@@ -104,7 +103,7 @@ async def test_an_address_asks_the_database_so_often(ask: Ask, monkeypatch: pyte
 
 
 class FakePrimary:
-    """Lets tokens in that begin with `good`, and whoever shows none."""
+    """Admits tokens that begin with `good`, and visitors without one."""
 
     url = "https://coder.test"
 
@@ -133,40 +132,40 @@ def _remote(monkeypatch: pytest.MonkeyPatch) -> tuple[RemoteAppAuthorizer, FakeP
 
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
-async def test_an_address_asks_the_server_of_a_proxy_so_often(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that no stranger spends what the proxy's other visitors need."""
+async def test_proxy_address_queries_are_limited(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger must not use up the capacity of the proxy's other visitors."""
     authorizer, primary = _remote(monkeypatch)
     ends = await _answers(authorizer, ask, *[_from(1, f"wrong-{number}") for number in range(2)], *[_from(1)] * 4)
     assert "limited" not in ends[:LIMIT] and ends[LIMIT:] == ["limited"] * 3 and primary.asked == LIMIT
     assert "limited" not in await _answers(authorizer, ask, _from(2), _from(3, "wrong"))
 
 
-async def test_at_a_proxy_people_it_knows_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_ignores_known_users(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer, _ = _remote(monkeypatch)
     admit, people = QUESTIONS["admit"], [_from(1, f"good-{number}") for number in range(2)]
     assert await _answers(authorizer, admit, *people) == ["answered"] * 2
     assert await _answers(authorizer, admit, *[_from(1)] * 3) == ["answered", "limited", "limited"]
-    for one in people:
-        assert await _answers(authorizer, admit, *[one] * 4 * LIMIT) == ["answered"] * 4 * LIMIT
+    for item in people:
+        assert await _answers(authorizer, admit, *[item] * 4 * LIMIT) == ["answered"] * 4 * LIMIT
     assert await _answers(authorizer, admit, _from(1, "good-9")) == ["limited"], "nobody knows him yet"
 
 
-async def test_a_program_that_shows_its_token_is_never_too_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_token_program_is_never_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
         authorizer = LocalAppAuthorizer(world.ctx)
-        for ask in (QUESTIONS["admit"], lambda one, shown: one.look_again(_ticket(SOMEBODY), Visitor(shown))):
+        for ask in (QUESTIONS["admit"], lambda one, received: one.look_again(_ticket(SOMEBODY), Visitor(received))):
             assert "limited" not in await _answers(authorizer, ask, *[_from(1, world.token)] * 4 * LIMIT)
         assert authorizer._known._turns == {}
 
 
-async def test_one_visitor_asks_so_many_questions_at_one_time(autojump_clock: trio.testing.MockClock) -> None:
-    known, now, most, order = KnownVisitors(2), 0, 0, []
+async def test_visitor_concurrency_is_limited(autojump_clock: trio.testing.MockClock) -> None:
+    known, now, maximum, order = KnownVisitors(2), 0, 0, []
 
     async def ask(number: int) -> None:
-        nonlocal now, most
+        nonlocal now, maximum
         async with known.turn("ana"):
             now += 1
-            most = max(most, now)
+            maximum = max(maximum, now)
             await trio.sleep(1)
             now -= 1
             order.append(number)
@@ -180,7 +179,7 @@ async def test_one_visitor_asks_so_many_questions_at_one_time(autojump_clock: tr
         with trio.move_on_after(0.1):
             async with known.turn("ana"):
                 pass
-    assert most == 2 and sorted(order) == list(range(6)) and trio.current_time() >= 3
+    assert maximum == 2 and sorted(order) == list(range(6)) and trio.current_time() >= 3
     async with known.turn("ana"), known.turn("ana"):
         with pytest.raises(RateLimited):
             async with known.turn("ana"):
@@ -188,7 +187,7 @@ async def test_one_visitor_asks_so_many_questions_at_one_time(autojump_clock: tr
     assert known._turns == {}
 
 
-async def test_a_proxy_remembers_so_many_tokens_and_none_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_token_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer, _ = _remote(monkeypatch)
     monkeypatch.setattr(remote, "MOST_KNOWN", 2)
     admit = QUESTIONS["admit"]
@@ -203,7 +202,7 @@ async def _refused(*_arguments: Any) -> str:
     raise HttpError(401, "You are signed out")
 
 
-async def test_what_is_open_is_judged_however_much_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_streams_are_always_rechecked(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer, primary = _remote(monkeypatch)
     with authorizer.watched(Visitor(_from(1, "good")), _ticket(SOMEBODY)) as scope:
         for _ in range(2 * LIMIT):
@@ -222,7 +221,7 @@ async def test_what_is_open_is_judged_however_much_was_asked(monkeypatch: pytest
         ("OPTIONS", "/", {**APP_HOST, "Origin": "https://other.test", "Access-Control-Request-Method": "PUT"}),
     ],
 )
-async def test_a_stranger_is_told_and_others_come_in(method: str, path: str, headers: dict[str, str]) -> None:
+async def test_limited_stranger_blocks_no_others(method: str, path: str, headers: dict[str, str]) -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
 
         async def ask(token: str = "") -> httpx.Response:
@@ -235,15 +234,15 @@ async def test_a_stranger_is_told_and_others_come_in(method: str, path: str, hea
         refused = await ask()
         assert refused.status_code == 429 and int(refused.headers["retry-after"]) > 0
         assert "rate limited" in refused.text
-        if method != "OPTIONS":  # no browser says there who asks
+        if method != "OPTIONS":  # browsers send no credentials there
             assert (await ask(world.token)).status_code in {400, 404}
 
 
 @pytest.mark.parametrize("headers", [{}, APP_HOST, APP_HOST | UPGRADE])
-async def test_an_address_with_too_many_parameters_is_nobodys(
+async def test_too_many_parameters_match_no_application(
     headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Taking it apart keeps everybody waiting. What is refused, of a proxy's, too, holds up nobody's end."""
+    """Parsing it would block other requests. A refusal, at a proxy as well, does not delay connections."""
     monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 3600.0)
     query = "?" + "&" * MAX_PARAMETERS
     with trio.fail_after(60):
@@ -259,7 +258,7 @@ async def test_an_address_with_too_many_parameters_is_nobodys(
                     assert answer.json()["message"] == "The address has too many parameters."
 
 
-async def test_a_visitor_is_one_line_an_hour_whatever_he_says_of_his_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_visitor_is_logged_hourly(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[Any] = []
 
     async def put(_tx: Any, row: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which requests for applications are told of. What they are answered: `test_apps.py`."""
+"""Reports of answered requests for applications. Their responses are in `test_apps.py`."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ HEAD = h11.Request(method="GET", target="/@me/dev/apps/web/", headers=[("host", 
 
 
 async def _served(admit: Any) -> list[int]:
-    """The statuses told of, when the visitor leaves while somebody waits to be admitted."""
+    """Return the reported statuses when the visitor disconnects during admission."""
 
     async def no_ticket(*_: Any) -> None:
         return None
 
     settings = AppProxySettings("https://coder.test", "https://coder.test")
     apps = AppProxy(cast("Any", SimpleNamespace(settings=settings, admit=admit, read_ticket=no_ticket)))
-    told: list[int] = []
-    apps.on_served = lambda proxied, _by_host: told.append(proxied.status)
-    ours, theirs = trio.testing.memory_stream_pair()
+    reported: list[int] = []
+    apps.on_served = lambda proxied, _by_host: reported.append(proxied.status)
+    near_end, far_end = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
 
         async def serve() -> None:
-            await apps.serve(HEAD, ours, b"", remote_ip="127.0.0.1", secure=True, ours=())
+            await apps.serve(HEAD, near_end, b"", remote_ip="127.0.0.1", secure=True, ours=())
 
         nursery.start_soon(serve)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    await theirs.aclose()
-    return told
+    await far_end.aclose()
+    return reported
 
 
-async def test_an_answered_request_is_told_of() -> None:
+async def test_answered_request_is_reported() -> None:
     async def refuse(*_: Any) -> None:
         raise AppRefusedError("not_found")
 
@@ -48,7 +48,7 @@ async def test_an_answered_request_is_told_of() -> None:
 
 
 @pytest.mark.parametrize("ends", [trio.sleep_forever, None])
-async def test_who_left_before_the_answer_has_no_status(ends: Any) -> None:
+async def test_client_gone_before_answer_has_no_status(ends: Any) -> None:
     async def leave(*_: Any) -> None:
         if ends is None:
             raise trio.BrokenResourceError("the browser left")

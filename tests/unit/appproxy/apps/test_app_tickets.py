@@ -1,4 +1,4 @@
-"""Sealed keys as every workspace proxy takes them: RFC 7516 read and written here by other code than the product's."""
+"""Sealed keys in the form of every workspace proxy: RFC 7516, read and written here by independent code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _text(data: bytes) -> str:
 
 
 def read_jwe(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a compact JWE, `dir` with A256GCM."""
+    """Return header and claims of a compact JWE, `dir` with A256GCM."""
     head, no_key, nonce, sealed, tag = token.split(".")
     assert no_key == ""
     cipher = Cipher(algorithms.AES(KEY.secret), modes.GCM(_bytes(nonce), _bytes(tag))).decryptor()
@@ -58,7 +58,7 @@ def write_jwe(claims: object, **head: str) -> str:
     return ".".join([header, "", _text(NONCE), _text(sealed), _text(cipher.tag)])
 
 
-def test_a_sealed_key_says_by_and_for_whom_it_is_and_how_long() -> None:
+def test_sealed_key_claims() -> None:
     head, claims = read_jwe(seal(KEY, sealed_claims("id-secret", NOW, LIFETIME), NONCE))
     assert head == {"alg": "dir", "enc": "A256GCM", "kid": "7"}
     assert (claims["iss"], claims["aud"], claims["api_key"]) == ("coderd", ["wsproxy"], "id-secret")
@@ -106,7 +106,7 @@ async def test_each_claim_must_be_there(missing: str) -> None:
 
 
 @pytest.mark.parametrize("head", [{"alg": "none"}, {"enc": "A128GCM"}, {"alg": "A256KW"}])
-async def test_another_kind_of_encryption_is_refused(head: dict[str, str]) -> None:
+async def test_other_encryption_is_refused(head: dict[str, str]) -> None:
     with pytest.raises(TokenRefused, match="an unexpected kind"):
         await open_key_untrusted(OneKey(), NOW, write_jwe(GOOD, **head))
 

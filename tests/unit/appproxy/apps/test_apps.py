@@ -1,4 +1,4 @@
-"""Applications of a workspace through the whole way: browser, server, mesh, agent, a real little web server."""
+"""Applications of a workspace end to end: browser, server, mesh, agent, a small real web server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WILDCARD = "*.apps.test"
 
 @dataclass
 class Scene:
-    """A workspace whose agent runs, and the application in it."""
+    """Workspace with a running agent, and the application in it."""
 
     agent: AgentWorld
     app: WebApp
@@ -58,7 +58,7 @@ class Scene:
         return await self.world.request(method, path, token=token, **rest)
 
     async def host(self, label: str, path: str = "/echo", *, token: str | None = "", **rest: Any) -> httpx.Response:
-        """A request to an application's own host."""
+        """Send a request to an application's own host."""
         headers = {"Host": f"{label}.apps.test", **rest.pop("headers", {})}
         return await self.get(path, token=token, headers=headers, **rest)
 
@@ -126,7 +126,7 @@ async def test_path_application(tmp_path: Path) -> None:
 
 
 async def _ticket_alone(s: Scene, cookie: str) -> None:
-    """The signed cookie opens this application without a session, and no other."""
+    """Check that the signed cookie opens this application without a session, and no other."""
     again = await s.get(f"{WEB}/echo", token="", headers={"Cookie": cookie})
     assert again.status_code == 200
     assert "set-cookie" not in again.headers
@@ -172,16 +172,16 @@ async def _bodies(s: Scene) -> None:
     assert (await s.get(f"{WEB}/early", method="POST", content=bytes(10))).status_code == 413
     assert (await s.get(f"{WEB}/echo", method="HEAD")).content == b""
     async with _reading(s, "ticks") as stream:
-        assert b"one" in await _until(stream, b"one")  # before the answer is whole
+        assert b"one" in await _until(stream, b"one")  # before the response is complete
         s.app.tick.set()
         await _until(stream, b"two")
     s.app.tick, s.app.left = trio.Event(), trio.Event()
-    # a browser that leaves is noticed by the application
+    # the application notices a browser that disconnects
     async with _reading(s, "ticks") as stream:
         await _until(stream, b"one")
     with trio.fail_after(60):
         await s.app.left.wait()
-    # a reader who does not read does not fill our memory
+    # a client that does not read does not fill our memory
     s.app.left = trio.Event()
     async with _reading(s, "endless") as stream:
         await _until(stream, b"xxx")
@@ -192,11 +192,11 @@ async def _bodies(s: Scene) -> None:
 
 
 @asynccontextmanager
-async def _reading(s: Scene, what: str) -> AsyncIterator[trio.SocketStream]:
-    """A browser's bare connection, after it asked."""
+async def _reading(s: Scene, path: str) -> AsyncIterator[trio.SocketStream]:
+    """Yield a browser's bare connection after its request."""
     parts = urlsplit(s.world.url)
     async with await trio.open_tcp_stream(str(parts.hostname), int(parts.port or 0)) as stream:
-        head = f"GET {WEB}/{what} HTTP/1.1\r\nHost: {parts.netloc}\r\nCoder-Session-Token: {s.world.token}\r\n\r\n"
+        head = f"GET {WEB}/{path} HTTP/1.1\r\nHost: {parts.netloc}\r\nCoder-Session-Token: {s.world.token}\r\n\r\n"
         await stream.send_all(head.encode())
         yield stream
 
@@ -212,7 +212,7 @@ async def _until(stream: trio.SocketStream, mark: bytes) -> bytes:
 
 
 async def _unwell(s: Scene) -> None:
-    """An application that fails its health check can be reached still: whoever mends it must get in."""
+    """Check that an unhealthy application can still be reached, so that its owner can repair it."""
     await s.world.ctx.db.run(app_store.update_app_health, await _app_id(s, "query"), "unhealthy")
     assert (await s.get("/@admin/dev/apps/query/x")).status_code == 200
     closed = await s.host("9999--main--dev--admin", token=None)
@@ -228,9 +228,9 @@ async def _app_id(s: Scene, slug: str) -> UUID:
 async def _refusals(s: Scene) -> None:
     out = await s.get(f"{WEB}/x?y=1", token="")
     assert out.status_code == 303
-    place = urlsplit(out.headers["location"])
-    assert place.path == "/login"
-    assert parse_qs(place.query)["redirect"] == [f"{WEB}/x?y=1"]
+    location = urlsplit(out.headers["location"])
+    assert location.path == "/login"
+    assert parse_qs(location.query)["redirect"] == [f"{WEB}/x?y=1"]
     for path, status, heading in (
         ("/@admin/dev/apps/none/", 404, "404 - Application Not Found"),
         ("/@nobody/dev/apps/web/", 404, "404 - Application Not Found"),
@@ -248,7 +248,7 @@ async def _refusals(s: Scene) -> None:
 
 
 async def _others(s: Scene) -> None:
-    """Who may see what: by path nothing is shared, by host as the template says."""
+    """Check access of other users: by path nothing is shared, by host as the template allows."""
     _, token = await s.world.member("bob")
     for slug in ("web", "all", "open"):
         assert (await s.get(f"/@admin/dev/apps/{slug}/", token=token)).status_code == 404
@@ -274,13 +274,13 @@ async def _others(s: Scene) -> None:
 
 async def _cross_origin(s: Scene) -> None:
     ask = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "x-a"}
-    mine = {"Origin": "https://web--dev--admin.apps.test"}
-    allowed = await s.host("open--dev--admin", method="OPTIONS", headers={**mine, **ask})
+    own = {"Origin": "https://web--dev--admin.apps.test"}
+    allowed = await s.host("open--dev--admin", method="OPTIONS", headers={**own, **ask})
     assert allowed.status_code == 204
-    assert allowed.headers["access-control-allow-origin"] == mine["Origin"]
+    assert allowed.headers["access-control-allow-origin"] == own["Origin"]
     assert allowed.headers["access-control-allow-headers"] == "x-a"
-    real = await s.host("open--dev--admin", "/cookies", headers=mine)
-    assert real.headers.get_list("access-control-allow-origin") == [mine["Origin"]]
+    real = await s.host("open--dev--admin", "/cookies", headers=own)
+    assert real.headers.get_list("access-control-allow-origin") == [own["Origin"]]
     for origin in ("https://web--dev--bob.apps.test", "https://evil.test"):
         refused = await s.host("open--dev--admin", method="OPTIONS", headers={"Origin": origin, **ask})
         assert "access-control-allow-origin" not in refused.headers
@@ -289,7 +289,7 @@ async def _cross_origin(s: Scene) -> None:
 
 
 async def _signing_in(s: Scene, token: str) -> None:
-    """A host of its own has no session yet: the dashboard hands one over, sealed."""
+    """Check the sign-in of a separate host, which has no session yet: the dashboard hands over a sealed key."""
     away = await s.host("all--dev--admin", "/deep?a=1")
     assert away.status_code == 303
     address = urlsplit(away.headers["location"])
@@ -298,12 +298,12 @@ async def _signing_in(s: Scene, token: str) -> None:
     assert "/login" in (await s.get(path, token="")).headers["location"]
     back = await s.get(path, token=token)
     assert back.status_code == 307, back.text
-    place = urlsplit(back.headers["location"])
-    assert place.netloc == "all--dev--admin.apps.test"
-    # whatever the address asked for says, the key travels as the server itself is reached
+    location = urlsplit(back.headers["location"])
+    assert location.netloc == "all--dev--admin.apps.test"
+    # whatever the address claims, the redirect uses the server's own scheme
     other = await s.get(path.replace("http%3A", "https%3A"), token=token)
     assert urlsplit(other.headers["location"]).scheme == urlsplit(s.world.url).scheme == "http"
-    landed = await s.host("all--dev--admin", f"{place.path}?{place.query}")
+    landed = await s.host("all--dev--admin", f"{location.path}?{location.query}")
     assert (landed.status_code, landed.headers["location"]) == (303, "/deep?a=1")
     cookie = landed.headers["set-cookie"].partition(";")[0]
     assert cookie.startswith("coder_subdomain_app_session_token_")
@@ -343,7 +343,7 @@ async def _websocket(s: Scene) -> None:
 
 
 async def _who_may_stay(s: Scene) -> None:
-    """What is open is judged anew while it lasts: a stream outlives neither session nor permission."""
+    """Check that open streams are rechecked: a stream outlives neither session nor permission."""
     world, visits = s.world, s.world.ctx.part(OpenVisits)
     dana, token = await world.member("dana")
     shared = f"/api/v2/workspaces/{s.agent.workspace['id']}/acl"
@@ -361,7 +361,7 @@ async def _who_may_stay(s: Scene) -> None:
     brief = await connect_websocket(replace(own, token=Secret(second)), "/ws")
     assert (await world.post("/api/v2/users/logout", token=second)).status_code == 200
     with trio.fail_after(60):
-        await _ended(brief)  # at once: nobody looked
+        await _ended(brief)  # immediately, without a check
     await _shared_ports_end(s, token)
     sockets = [
         await connect_websocket(own, "/ws"),
@@ -378,7 +378,8 @@ async def _who_may_stay(s: Scene) -> None:
 
 
 async def _shared_ports_end(s: Scene, token: str) -> None:
-    """With the share, and with what the template allows: at once, nobody looked; when its time is over, at a look."""
+    """Check that shared ports end with the share and the template's limit immediately, and at the next check after
+    expiry."""
     share = {"agent_name": "main", "port": s.app.port, "share_level": "authenticated", "protocol": "http"}
     path, template = (
         f"/api/v2/workspaces/{s.agent.workspace['id']}",
@@ -409,7 +410,7 @@ async def _shared_ports_end(s: Scene, token: str) -> None:
     over = PortShareRow(workspace_id, "main", s.app.port, level, "http", now - timedelta(seconds=1))
     await s.world.ctx.db.run(put_port_share, over)
     assert (await s.host(label, token=stranger)).status_code == 404
-    await s.world.ctx.part(OpenVisits).look()  # as each minute does
+    await s.world.ctx.part(OpenVisits).look()  # as every minute
     with trio.fail_after(60):
         await _ended(socket)
 
@@ -432,17 +433,17 @@ async def _use_is_counted(s: Scene) -> None:
     assert (await s.world.get("/api/v2/connectionlog?q=type:port_forwarding")).json()["count"] >= 1
     hour = s.world.ctx.clock.now().replace(minute=0, second=0, microsecond=0)
     window = {"start_time": _day(hour), "end_time": _rfc3339(hour + timedelta(hours=1))}
-    # reports end with the hour that runs: ask the store for the future
+    # reports end with the current hour: ask the store for the future
     used = await s.world.ctx.db.read(insights.app_usage, hour - timedelta(days=1), hour + timedelta(hours=2), [])
     by_slug = {row.slug: row for row in used}
     assert set(by_slug) == {"web", "query", "all", "open"}
-    assert by_slug["web"].seconds > 0 and by_slug["web"].seconds % 60 == 0  # a minute in which it was used counts whole
+    assert by_slug["web"].seconds > 0 and by_slug["web"].seconds % 60 == 0  # a minute with any use counts as a whole
     assert by_slug["open"].times == 1
     report = await s.world.get("/api/v2/insights/templates", params=window)
     assert report.status_code == 200, report.text
-    # of people whose noon is in this hour: midnight may have passed in the middle of the walk
+    # for users whose noon is in this hour: midnight may have passed during the test
     days = (await s.world.get(f"/api/v2/insights/daus?tz_offset={12 - hour.hour}")).json()["entries"]
-    assert max(day["amount"] for day in days) == 2  # admin and bob; nobody in particular is nobody
+    assert max(day["amount"] for day in days) == 2  # admin and bob; anonymous visitors do not count
     await s.world.ctx.part(LastUse).flush()
     workspace = (await s.world.get(f"/api/v2/workspaces/{s.agent.workspace['id']}")).json()
     assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
@@ -457,7 +458,8 @@ def _day(moment: datetime) -> str:
 
 
 async def _foreign_pages(s: Scene) -> None:
-    """Below one wildcard all is one site to a browser: pages of others may not act with the visitor's cookies."""
+    """Check foreign pages: below one wildcard all is one site to a browser, yet other owners' pages must not use the
+    visitor's cookies."""
     first = await s.host("all--dev--admin", token=None)
     cookie = first.headers["set-cookie"].partition(";")[0]
     for origin, status in (
@@ -475,19 +477,19 @@ async def _foreign_pages(s: Scene) -> None:
 
 
 async def _passed_through(s: Scene) -> None:
-    """A template may leave other origins to its applications."""
+    """Check that a template may leave CORS to its applications."""
     template = s.agent.workspace["template_id"]
     changed = await s.world.patch(f"/api/v2/templates/{template}", {"cors_behavior": "passthru"})
     assert changed.status_code == 200, changed.text
     ask = {"Origin": "https://evil.test", "Access-Control-Request-Method": "PUT"}
-    asked = await s.host("open--dev--admin", method="OPTIONS", headers=ask)
-    assert asked.json()["method"] == "OPTIONS"
+    preflight = await s.host("open--dev--admin", method="OPTIONS", headers=ask)
+    assert preflight.json()["method"] == "OPTIONS"
     answer = await s.host("open--dev--admin", "/cookies", headers={"Origin": "https://evil.test"})
     assert answer.headers["access-control-allow-origin"] == "*"
 
 
 async def _secure_port(s: Scene, folder: Path) -> None:
-    """A port that speaks TLS, with a certificate nobody knows."""
+    """Check a port with TLS and an unknown certificate."""
     authority = Authority(folder)
     listeners = await trio.open_ssl_over_tcp_listeners(0, authority.server_context("localhost"), host="127.0.0.1")
     port = listeners[0].transport_listener.socket.getsockname()[1]  # type: ignore[attr-defined]
@@ -499,7 +501,7 @@ async def _secure_port(s: Scene, folder: Path) -> None:
 
 
 async def _terminal(s: Scene) -> None:
-    """A ticket opens one agent's terminal without a session."""
+    """Check that a ticket opens one agent's terminal without a session."""
     path = f"/api/v2/workspaceagents/{s.agent.agent_id}/pty"
     url = s.world.url.replace("http://", "ws://") + path
     route = "/api/v2/applications/reconnecting-pty-signed-token"
@@ -525,7 +527,7 @@ async def _terminal(s: Scene) -> None:
     await socket.aclose()
 
 
-async def test_what_people_are_told_and_what_settings_change(tmp_path: Path) -> None:
+async def test_pages_and_settings(tmp_path: Path) -> None:
     settings = {"redirect_to_access_url": True, "dangerous_allow_cors_requests": True}
     async with view_context(tmp_path, agent=False, **settings) as s:
         waiting = await s.get(f"{WEB}/")
@@ -542,8 +544,8 @@ async def _hosts_and_origins(s: Scene) -> None:
     assert (away.status_code, away.headers["location"]) == (307, f"{s.world.url}/templates?a=b")
     assert (await s.get("/healthz", headers={"Host": "10.0.0.1"})).status_code == 200
     ask = {"Origin": "https://x.test", "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "a"}
-    asked = await s.get("/api/v2/users/me", method="OPTIONS", headers=ask)
-    assert asked.headers["access-control-allow-origin"] == "*"
+    preflight = await s.get("/api/v2/users/me", method="OPTIONS", headers=ask)
+    assert preflight.headers["access-control-allow-origin"] == "*"
     answer = await s.get("/api/v2/buildinfo", headers={"Origin": "https://x.test"})
     assert answer.headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in answer.headers
@@ -553,7 +555,7 @@ async def _hosts_and_origins(s: Scene) -> None:
 
 
 async def _settings_of_paths(s: Scene) -> None:
-    """By path nobody but the owner comes in, unless the deployment says so in so many words."""
+    """Check that by path only the owner is admitted, unless the deployment explicitly allows more."""
     ctx, usual = s.world.ctx, s.world.ctx.config
     _, bob = await s.world.member("bob", ["owner"])
     for setting, reached in (
@@ -564,7 +566,7 @@ async def _settings_of_paths(s: Scene) -> None:
         ctx.config = replace(usual, **cast("Any", setting))
         for slug, allowed in reached.items():
             answer = await s.get(f"/@admin/dev/apps/{slug}/", token=bob)
-            # 502: let in, but the agent is not there
+            # 502: admitted, but the agent is not connected
             assert answer.status_code == (502 if allowed else 404), (setting, slug)
     ctx.config = replace(usual, disable_path_apps=True)
     off = await s.get(f"{WEB}/", token="")

@@ -1,4 +1,4 @@
-"""What becomes of a connection to an application when the browser leaves. What it passes on: `test_apps.py`."""
+"""Connections to applications when the browser disconnects. Forwarding is in `test_apps.py`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.kit.network.scripted_tcp_peer import ScriptedTcpPeer
 
 PLACE = Target(uuid4(), 8080, tls=False)
 HALF = b"x" * 1000
-"""Of a body of two thousand bytes."""
+"""Half of a body of two thousand bytes."""
 
 
 class Exchange:
-    """A request on its way to an application whose machine is a peer."""
+    """Request in flight to an application whose machine is a peer."""
 
     def __init__(self, size: int) -> None:
         self.peer = ScriptedTcpPeer()
         socket = self.peer.connected()
-        self.peer.send(window=500)  # scaled, which that of a SYN is not
+        self.peer.send(window=500)  # scaled, unlike the window of a SYN
         self.closed = 0
-        self.browser, theirs = trio.testing.memory_stream_pair()
+        self.browser, far_end = trio.testing.memory_stream_pair()
         stream = AgentStream(TcpStream(socket, lambda: None), self._count)
 
         async def dial(_agent: object, _port: int) -> AgentStream:
@@ -40,14 +40,14 @@ class Exchange:
         self._pool = AppPool(cast("Any", SimpleNamespace(agent_dialer=SimpleNamespace(dial=dial))))
         headers = [(b"host", b"apps.test"), (b"content-length", str(size).encode())]
         head = h11.Request(method="POST", target="/", headers=headers)
-        self._proxied = ProxyRequest(head, theirs, HALF, remote_ip="127.0.0.1", scheme="http", ours=())
+        self._proxied = ProxyRequest(head, far_end, HALF, remote_ip="127.0.0.1", scheme="http", ours=())
         self._asked = UpstreamRequest(PLACE, "/", headers, "/", None, [])
 
     def _count(self) -> None:
         self.closed += 1
 
     async def leave(self, *, acknowledged: bool) -> list[Segment]:
-        """The browser leaves in the middle; what the machine is sent from then on."""
+        """Disconnect the browser in the middle; return the segments sent to the machine from then on."""
         async with trio.open_nursery() as nursery:
 
             async def run() -> None:
@@ -74,14 +74,14 @@ async def test_half_a_request_is_reset() -> None:
         assert not exchange.peer.stack.connections
 
 
-async def test_a_whole_request_on_its_way_is_delivered() -> None:
+async def test_complete_request_is_delivered() -> None:
     exchange = Exchange(len(HALF))
     (last,) = await exchange.leave(acknowledged=False)
     assert last.flags & FIN
     assert not last.flags & RST
 
 
-async def test_an_answer_nobody_waits_for_is_reset() -> None:
+async def test_abandoned_response_is_reset() -> None:
     exchange = Exchange(len(HALF))
     (last,) = await exchange.leave(acknowledged=True)
     assert last.flags & RST

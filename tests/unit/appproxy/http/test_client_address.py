@@ -1,4 +1,4 @@
-"""Whose address counts behind proxies."""
+"""Client addresses behind proxies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFIG = ServerConfig(proxy_trusted_origins=("10.0.0.0/8",), proxy_trusted_heade
 def test_address(peer: str, header: str, address: str) -> None:
     proxies = TrustedProxies(CONFIG)
     assert proxies.address(peer, [(b"x-forwarded-for", header.encode())]) == address
-    # The same list, a line for each that wrote one.
+    # The same list, with a line for each proxy.
     lines = [(b"x-forwarded-for", part.strip().encode()) for part in header.split(",")]
     assert proxies.address(peer, lines) == address
 
@@ -37,20 +37,20 @@ def test_nobody_is_trusted_by_default() -> None:
     assert TrustedProxies(ServerConfig()).address("10.0.0.1", [(b"x-forwarded-for", b"1.2.3.4")]) == "10.0.0.1"
 
 
-def test_a_bad_network_is_one_clear_line() -> None:
+def test_bad_network_is_one_error() -> None:
     with pytest.raises(CoderError):
         TrustedProxies(ServerConfig(proxy_trusted_origins=("nonsense",)))
 
 
-async def test_the_recorded_address_of_a_key_is_the_clients() -> None:
+async def test_recorded_address_is_the_clients() -> None:
     settings: dict[str, Any] = {
         "proxy_trusted_origins": ("127.0.0.0/8",),
         "proxy_trusted_headers": ("X-Forwarded-For",),
     }
     async with running_coderd(first_user=True, **settings) as world:
-        made = await world.post("/api/v2/users/me/keys", headers={"X-Forwarded-For": "1.2.3.4"})
+        created = await world.post("/api/v2/users/me/keys", headers={"X-Forwarded-For": "1.2.3.4"})
         from coder.coderd.store.access.keys import get_key
 
-        row = await world.ctx.db.read(get_key, made.json()["key"].split("-")[0])
+        row = await world.ctx.db.read(get_key, created.json()["key"].split("-")[0])
         assert row is not None
         assert row.ip_address == "1.2.3.4"

@@ -1,4 +1,4 @@
-"""What is our fault is told as that, and in words that help whoever can mend it."""
+"""Our own faults are reported as such, in words for the administrator."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries
 def test_each_fault_has_its_status(error: Exception, status: int, message: str) -> None:
     for raised in (error, ExceptionGroup("", [error])):
         found, body, _ = envelope_of(raised)
-        said = json.loads(body)
-        assert (found, said["message"]) == (status, message)
-        assert "x" not in said.get("detail", "").split()
+        content = json.loads(body)
+        assert (found, content["message"]) == (status, message)
+        assert "x" not in content.get("detail", "").split()
 
 
 @pytest.mark.parametrize(("state", "level"), [("23503", "error"), ("23505", "warn"), ("23502", "error")])
-def test_what_nobody_looked_for_is_an_error_in_the_log(state: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that is gone may never have been there: a check is missing. That a name was taken is no mistake of ours."""
+def test_missing_reference_is_logged_as_error(state: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing row may never have existed: a check is missing. A taken name is not our mistake."""
     logged: list[str] = []
     log = {name: lambda *_, name=name, **__: logged.append(name) for name in ("error", "warn")}
     monkeypatch.setattr(errors, "_log", SimpleNamespace(**log))

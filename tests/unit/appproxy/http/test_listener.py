@@ -1,4 +1,4 @@
-"""The front door: links on any request of a connection, stalled peers, bodies, keep-alive, shutdown."""
+"""The listener: links on any request of a connection, stalled peers, bodies, keep-alive, shutdown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _application(events: list[str]) -> Application:
     @app.get("/hello")
     async def hello() -> Response:
         if request.content_length or "Transfer-Encoding" in request.headers:
-            await request.get_data()  # or it would be answered early, and the connection closed
+            await request.get_data()  # otherwise it would be answered early, and the connection closed
         return Response("hello", content_type="text/plain")
 
     @app.get("/big")
@@ -76,7 +76,7 @@ async def _upgrade(ctx: Any, upgrade: Upgrade) -> None:
 
 
 class Door:
-    """A listening door and what happened behind it."""
+    """Listener and the events behind it."""
 
     def __init__(self, port: int, events: list[str], stopping: trio.Event) -> None:
         self.port, self.events, self.stopping = port, events, stopping
@@ -93,10 +93,10 @@ async def door() -> AsyncIterator[Door]:
 
     async def open_endpoint(head: Any, remote: str, secure: bool, stream: Any, trailing: bytes) -> None:
         wanted = upgrade_request(head, remote, secure)
-        found = table.find(wanted.path)
-        assert found is not None
-        upgrade = Upgrade(wanted, found[1], stream, trailing)
-        await serve_endpoint(None, found[0], upgrade, stream, envelope_of)
+        position = table.find(wanted.path)
+        assert position is not None
+        upgrade = Upgrade(wanted, position[1], stream, trailing)
+        await serve_endpoint(None, position[0], upgrade, stream, envelope_of)
         events.append("link ended")
 
     front = HttpServer(_application(events), lambda head: table.find(path_of(head)) is not None, open_endpoint)
@@ -112,7 +112,7 @@ async def door() -> AsyncIterator[Door]:
 
 
 async def read_response(stream: trio.SocketStream) -> tuple[bytes, bytes]:
-    """Head and body by content-length."""
+    """Return head and body by content-length."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = await stream.receive_some(65536)
@@ -128,7 +128,7 @@ async def read_response(stream: trio.SocketStream) -> tuple[bytes, bytes]:
     return head, body
 
 
-async def test_a_link_may_be_any_request_of_a_connection() -> None:
+async def test_link_on_any_request() -> None:
     async with door() as front, await front.connect() as stream:
         for _ in range(3):
             await stream.send_all(b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -147,7 +147,7 @@ async def test_a_link_may_be_any_request_of_a_connection() -> None:
         assert await stream.receive_some(1000) == b"MORE"
 
 
-async def test_a_refused_link_gets_the_envelope() -> None:
+async def test_refused_link_gets_envelope() -> None:
     async with door() as front, await front.connect() as stream:
         await stream.send_all(b"GET /link/refused HTTP/1.1\r\nHost: x\r\n\r\n")
         head, body = await read_response(stream)
@@ -156,7 +156,7 @@ async def test_a_refused_link_gets_the_envelope() -> None:
         assert await stream.receive_some(1) == b""
 
 
-async def test_more_than_a_thousand_requests_on_one_connection() -> None:
+async def test_thousand_requests_per_connection() -> None:
     async with door() as front, await front.connect() as stream:
         for _ in range(1100):
             await stream.send_all(b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -164,7 +164,7 @@ async def test_more_than_a_thousand_requests_on_one_connection() -> None:
             assert b"connection: close" not in head.lower()
 
 
-async def test_a_peer_that_stops_reading_does_not_block_the_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stalled_peer_does_not_block_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 0.05)
     async with door() as front:
         stalled = await front.connect()
@@ -175,14 +175,14 @@ async def test_a_peer_that_stops_reading_does_not_block_the_shutdown(monkeypatch
     await stalled.aclose()
 
 
-async def test_a_stalled_write_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stalled_write_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hypercorn_fixes, "WRITE_TIMEOUT", 0.05)
     async with door() as front, await front.connect() as stalled:
         await stalled.send_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
         with trio.fail_after(60):
             with contextlib.suppress(trio.BrokenResourceError):
                 stalled.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                # the server closes hard: what was on its way arrives, then a reset or the end
+                # the server closes hard: bytes in flight arrive, then a reset or the end
                 while not front.events:
                     await trio.lowlevel.checkpoint()
                 await trio.testing.wait_all_tasks_blocked(0.2)
@@ -190,7 +190,7 @@ async def test_a_stalled_write_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
                     pass
 
 
-async def test_a_slow_handler_slows_its_sender_down() -> None:
+async def test_slow_handler_slows_sender() -> None:
     size = 16 << 20
     async with door() as front, await front.connect() as stream:
         await stream.send_all(f"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode())
@@ -201,7 +201,7 @@ async def test_a_slow_handler_slows_its_sender_down() -> None:
         assert buffered <= quart_fixes.BODY_HIGH_WATER + (1 << 17)
 
 
-async def test_an_early_answer_ends_the_upload() -> None:
+async def test_early_response_ends_upload() -> None:
     async with door() as front, await front.connect() as stream:
         await stream.send_all(b"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
         with contextlib.suppress(trio.BrokenResourceError):
@@ -227,7 +227,7 @@ async def test_empty_binary_messages_arrive() -> None:
         assert messages == [b"", b"x"]
 
 
-async def test_garbage_and_huge_heads_end_the_connection_only() -> None:
+async def test_invalid_heads_end_only_their_connection() -> None:
     async with door() as front:
         for data in (b"\x16\x03\x01\x00\xa5\x01\x00", b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000 + b"\r\n\r\n"):
             async with await front.connect() as stream:
@@ -241,7 +241,7 @@ async def test_garbage_and_huge_heads_end_the_connection_only() -> None:
             assert (await read_response(stream))[1] == b"hello"
 
 
-async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hypercorn_fixes, "KEEP_ALIVE_IDLE", 1.0)
     async with door() as front, await front.connect() as idle, await front.connect() as busy:
         await busy.send_all(b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
@@ -251,7 +251,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(monkeypatch: p
         assert (await read_response(busy))[1] == b"2"
 
 
-async def test_shutdown_closes_idle_connections_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shutdown_closes_idle_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 3600.0)
     async with door() as front:
         stream = await front.connect()
@@ -274,19 +274,19 @@ async def test_a_slow_reader_gets_everything(monkeypatch: pytest.MonkeyPatch) ->
             piece = await stream.receive_some(1 << 16)
             assert piece
             total += len(piece)
-            for _ in range(5):  # a reader with other things to do
+            for _ in range(5):  # a slow reader
                 await trio.lowlevel.checkpoint()
         await stream.aclose()
 
 
-async def test_an_answer_before_the_whole_body_reaches_a_sender_that_goes_on() -> None:
+async def test_early_response_reaches_sender() -> None:
     """RFC 9112 section 9.6: closing under unread bytes would reset the connection and lose the answer."""
     async with door() as server:
         for _ in range(5):
             stream = await server.connect()
             async with stream:
                 await stream.send_all(b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
-                with contextlib.suppress(trio.BrokenResourceError):  # the rest is not waited for
+                with contextlib.suppress(trio.BrokenResourceError):  # the rest is not awaited
                     for _ in range(10):
                         await stream.send_all(bytes(100_000))
                         await trio.sleep(0.002)
@@ -298,7 +298,7 @@ async def test_an_answer_before_the_whole_body_reaches_a_sender_that_goes_on() -
 
 LAST = b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 FRAMINGS = {
-    # what a request says of its body, and the body -> statuses of the connection, the last one that of LAST
+    # framing headers and body of a request -> statuses of the connection, the last one that of LAST
     "": [200, 200],
     "Content-Length: 0": [200, 200],
     "CONTENT-LENGTH:\t 0 \t": [200, 200],
@@ -308,7 +308,7 @@ FRAMINGS = {
     "Content-Length: 0\r\nContent-Length: 0": [200, 200],
     "Content-Length: 2\r\n\r\n12": [200, 200],
     "Content-Length: 02\r\n\r\n12": [200, 200],
-    "Content-Length: 0\r\n\r\n12": [200, 405],  # of a method 12GET
+    "Content-Length: 0\r\n\r\n12": [200, 405],  # of a method named 12GET
     "Content-Length: 0\r\n\r\n0\r\n\r\n": [200, 400],
     "Content-Length: 0\r\nContent-Length: 2\r\n\r\n12": [400],
     "Content-Length: 0, 2\r\n\r\n12": [400],
@@ -337,24 +337,20 @@ FRAMINGS = {
 
 @pytest.mark.parametrize("version", ["1.1", "1.0"])
 @pytest.mark.parametrize("lane", ["fast", "slow"])
-async def test_where_a_request_ends_is_the_same_on_both_lanes(
-    lane: str, version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or what is one request to a proxy in front would be two to us."""
+async def test_request_framing_equals_on_both_lanes(lane: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise one request to a proxy in front would be two to us."""
     if lane == "fast":
         monkeypatch.setattr(hypercorn_fixes, "FAST_PATHS", {b"/hello"})
     async with door() as server:
         for framing, statuses in FRAMINGS.items():
             head, _, body = framing.partition("\r\n\r\n")
-            asked = f"GET /hello HTTP/{version}\r\nHost: x\r\n{head}{chr(13) + chr(10) if head else ''}\r\n{body}"
+            request = f"GET /hello HTTP/{version}\r\nHost: x\r\n{head}{chr(13) + chr(10) if head else ''}\r\n{body}"
             expected = statuses if version == "1.1" else statuses[:1]
-            assert await _statuses(server, asked.encode("latin-1") + LAST) == expected, framing
+            assert await _statuses(server, request.encode("latin-1") + LAST) == expected, framing
 
 
 @pytest.mark.parametrize("paths", [set(), {b"/hello"}])
-async def test_a_client_that_waits_before_it_sends_nothing_is_told_to_go_on(
-    paths: set[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_expect_continue_without_body(paths: set[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hypercorn_fixes, "FAST_PATHS", paths)
     async with door() as server:
         head = (
@@ -363,20 +359,20 @@ async def test_a_client_that_waits_before_it_sends_nothing_is_told_to_go_on(
         assert await _statuses(server, head) == [100, 200]
 
 
-async def _statuses(server: Door, asked: bytes) -> list[int]:
-    """All at once, and each byte by itself: both are heard alike."""
+async def _statuses(server: Door, request: bytes) -> list[int]:
+    """Send everything together, and byte by byte: both must give the same statuses."""
     async with await server.connect() as whole, await server.connect() as slow:
-        await whole.send_all(asked)
-        for byte in asked:
-            with contextlib.suppress(trio.BrokenResourceError):  # it was refused, and we go on
+        await whole.send_all(request)
+        for byte in request:
+            with contextlib.suppress(trio.BrokenResourceError):  # it was refused, and the test continues
                 await slow.send_all(bytes([byte]))
             await trio.lowlevel.checkpoint()
-        found = []
+        results = []
         for stream in (whole, slow):
-            said = bytearray()
-            with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):  # closed under bytes of ours
+            received = bytearray()
+            with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):  # closed under our bytes
                 async for piece in stream:
-                    said += piece
-            found.append([int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", said)])
-    assert found[0] == found[1], asked
-    return found[0]
+                    received += piece
+            results.append([int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", received)])
+    assert results[0] == results[1], request
+    return results[0]

@@ -1,4 +1,4 @@
-"""Requests a minute, per caller and endpoint."""
+"""Requests per minute, by caller and endpoint."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_window_slides() -> None:
     asked(counted, LOGIN)
 
 
-def test_a_slash_at_the_end_is_no_way_around() -> None:
+def test_trailing_slash_counts_the_same() -> None:
     counted = limits(FakeClock())
     for _ in range(30):
         asked(counted, LOGIN)
@@ -66,8 +66,8 @@ def routed(counted: RateLimits, path: str, *budgets: Budget, who: str = "ip") ->
     return counted.count(who, path, budgets, route="/api/v2/workspaces/<workspace>")
 
 
-def test_paths_of_strangers_are_not_kept() -> None:
-    """However long they are, and whatever is in them."""
+def test_foreign_paths_are_not_stored() -> None:
+    """Of any length and content."""
     clock = FakeClock()
     counted = limits(clock)
     for number in range(64):
@@ -76,12 +76,12 @@ def test_paths_of_strangers_are_not_kept() -> None:
             routed(counted, path, API)
             routed(counted, path, replace(API, whole_route=True))
     assert {sys.getsizeof(key) for key in counted._counters} == {sys.getsizeof(b"x" * 16)}
-    clock.advance(3 * 60)  # there is no number of them below which they stay
+    clock.advance(3 * 60)  # no minimum number of them is kept
     routed(counted, "/api/v2/workspaces/a", API)
     assert len(counted._counters) == len(counted._paths) == 1
 
 
-def test_what_is_no_route_is_one() -> None:
+def test_unrouted_paths_share_a_counter() -> None:
     counted = limits(FakeClock(), api_rate_limit=50)
     for number in range(50):
         counted.count("ip", f"/api/v2/nothing/{number}", (API,))
@@ -90,8 +90,8 @@ def test_what_is_no_route_is_one() -> None:
     assert len(counted._counters) == 1
 
 
-def test_who_makes_paths_up_is_counted_together_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By budget: what is asked of one says nothing of another."""
+def test_invented_paths_share_a_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By budget: requests of one do not count for another."""
     monkeypatch.setattr(rate_limits, "_MOST_PATHS", 100)
     clock = FakeClock()
     counted = limits(clock, api_rate_limit=50)
@@ -105,7 +105,7 @@ def test_who_makes_paths_up_is_counted_together_and_nobody_else(monkeypatch: pyt
     with pytest.raises(RateLimited):
         routed(counted, "/api/v2/files/12", FILES)
     asked(counted, LOGIN)
-    routed(counted, "/api/v2/workspaces/0", API)  # what has a counter keeps it
+    routed(counted, "/api/v2/workspaces/0", API)  # a path with a counter keeps it
     for number in range(100):
         routed(counted, f"/api/v2/workspaces/{number}", API, who="other")
         routed(counted, "/api/v2/workspaces/of-the-others-own", API, who=f"other-{number % 5}")
@@ -113,7 +113,7 @@ def test_who_makes_paths_up_is_counted_together_and_nobody_else(monkeypatch: pyt
     routed(counted, "/api/v2/workspaces/new", API)
 
 
-def test_budgets_of_one_path_are_counted_apart() -> None:
+def test_budgets_are_counted_separately() -> None:
     counted = limits(FakeClock(), api_rate_limit=50)
     for _ in range(12):
         routed(counted, "/api/v2/files", FILES, API)
@@ -123,8 +123,8 @@ def test_budgets_of_one_path_are_counted_apart() -> None:
 def test_a_bypass_counts_nothing() -> None:
     counted = limits(FakeClock(), api_rate_limit=50)
     for number in range(100):
-        told = dict(routed(counted, f"/api/v2/workspaces/{number}", API, PASSWORDS, who=BYPASS).headers)
-        assert told["X-Ratelimit-Remaining"] == "59"
+        headers = dict(routed(counted, f"/api/v2/workspaces/{number}", API, PASSWORDS, who=BYPASS).headers)
+        assert headers["X-Ratelimit-Remaining"] == "59"
     assert not counted._counters and not counted._paths
 
 
@@ -140,7 +140,7 @@ async def enter(counted: RateLimits, address: str = "192.0.2.1") -> Counted:
     return await counted.enter("user", "/scim/v2/Users", (GUESSES,), route="/scim/v2/Users", address=address)
 
 
-async def test_who_shows_the_right_secret_is_not_counted() -> None:
+async def test_valid_secret_is_not_counted() -> None:
     counted = limits(FakeClock())
     for _ in range(200):
         (await enter(counted)).settle(201)
@@ -149,19 +149,19 @@ async def test_who_shows_the_right_secret_is_not_counted() -> None:
     for _ in range(60):
         refused = await enter(counted)
         refused.settle(401)
-        refused.settle(200)  # it was told already
+        refused.settle(200)  # it was settled already
     with pytest.raises(RateLimited):
         await enter(counted)
 
 
 async def _all_at_once(counted: RateLimits, statuses: list[int]) -> tuple[int, int, list[int]]:
-    """How many were let in and refused, and how many were being answered at each start of an answer."""
+    """Return how many were admitted and refused, and how many were in progress at each start of a response."""
     let_in, refused, open_now, seen = 0, 0, 0, []
 
     async def ask(status: int) -> None:
         nonlocal let_in, refused, open_now
         try:
-            place = await enter(counted)
+            admission = await enter(counted)
         except RateLimited:
             refused += 1
             return
@@ -169,7 +169,7 @@ async def _all_at_once(counted: RateLimits, statuses: list[int]) -> tuple[int, i
         seen.append(open_now)
         await trio.sleep(0.1)
         open_now -= 1
-        place.settle(status)
+        admission.settle(status)
 
     async with trio.open_nursery() as nursery:
         for status in statuses:
@@ -177,26 +177,24 @@ async def _all_at_once(counted: RateLimits, statuses: list[int]) -> tuple[int, i
     return let_in, refused, seen
 
 
-async def test_many_who_know_the_secret_come_at_once(autojump_clock: trio.testing.MockClock) -> None:
+async def test_many_valid_secrets_pass_concurrently(autojump_clock: trio.testing.MockClock) -> None:
     """An identity provider's thousand users, or agents whose cluster was restarted."""
     let_in, refused, seen = await _all_at_once(limits(FakeClock()), [200] * 1000)
     assert (let_in, refused, max(seen)) == (1000, 0, 60)
 
 
 @pytest.mark.parametrize("right", [0, 1, 40, 300])
-async def test_of_guesses_at_once_no_more_pass_than_one_after_the_other(
-    right: int, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_concurrent_guesses_are_limited(right: int, autojump_clock: trio.testing.MockClock) -> None:
     counted = limits(FakeClock())
     let_in, refused, _ = await _all_at_once(counted, [200] * right + [401] * 300)
     assert let_in - right <= 60 and let_in + refused == right + 300
-    if right + 60 <= let_in:  # trio starts tasks in an order of its own
+    if right + 60 <= let_in:  # trio starts tasks in its own order
         with pytest.raises(RateLimited):
             await enter(counted)
 
 
 async def test_waiting_ends(autojump_clock: trio.testing.MockClock) -> None:
-    """One after the other as they came, or when patience ends, or when too many wait."""
+    """In order of arrival, or when patience ends, or when too many wait."""
     clock = FakeClock()
     counted = limits(clock)
     held = [await enter(counted) for _ in range(60)]
@@ -221,12 +219,12 @@ async def test_waiting_ends(autojump_clock: trio.testing.MockClock) -> None:
             nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
         assert refused == 5
-        clock.advance(300)  # nobody forgets who is being answered
+        clock.advance(300)  # a request in progress keeps its counter
         held[0].settle(200)
         await trio.testing.wait_all_tasks_blocked()
         assert len(held) == 61
-        for one in held[1:]:
-            one.settle(401)
+        for item in held[1:]:
+            item.settle(401)
         await trio.testing.wait_all_tasks_blocked()
         assert len(held) == 61 and refused == 5 + 16 * 60 - 1, "sixty were refused: the others need not wait longer"
     with pytest.raises(RateLimited):
@@ -247,20 +245,20 @@ _MEANWHILE: dict[str, tuple[Step, ...]] = {
 @pytest.mark.parametrize("steps", _MEANWHILE.values(), ids=_MEANWHILE)
 @pytest.mark.parametrize("others", [0, 3])
 async def test_no_place_is_lost(steps: tuple[Step, ...], others: int) -> None:
-    """Whoever waits leaves in the moment in which he is let in: the next one gets the place."""
+    """A waiting request disconnects in the moment of its admission: the next one gets the reservation."""
     clock, let_in = FakeClock(), []
     counted = limits(clock)
     held = [await enter(counted) for _ in range(60)]
 
     async def wait(scope: trio.CancelScope) -> None:
         with scope:
-            place = await enter(counted)
+            admission = await enter(counted)
             try:
                 await trio.lowlevel.checkpoint()
-                let_in.append(place)
+                let_in.append(admission)
             finally:
-                if place not in let_in:
-                    place.settle(NO_ANSWER)
+                if admission not in let_in:
+                    admission.settle(NO_ANSWER)
 
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
@@ -271,31 +269,31 @@ async def test_no_place_is_lost(steps: tuple[Step, ...], others: int) -> None:
             for step in steps:
                 step(clock, scopes[0], held[0])
             await trio.testing.wait_all_tasks_blocked()
-            for one in (*held, *let_in):
-                one.settle(200)
-        for one in let_in:
-            one.settle(200)
+            for item in (*held, *let_in):
+                item.settle(200)
+        for item in let_in:
+            item.settle(200)
         clock.advance(120)
         for _ in range(60):
-            await enter(counted)  # or waits for nobody
+            await enter(counted)  # or waits for none
 
 
-async def test_who_is_being_answered_is_not_forgotten() -> None:
+async def test_request_in_progress_keeps_its_counter() -> None:
     clock = FakeClock()
     counted = limits(clock)
     held = [await enter(counted) for _ in range(60)]
     clock.advance(300)
     for number in range(20):
         counted.count(f"user-{number}", "/api/v2/users/me")
-    with trio.move_on_after(0.01) as waited:
+    with trio.move_on_after(0.01) as scope:
         await enter(counted)
-    assert waited.cancelled_caught
+    assert scope.cancelled_caught
     held[0].settle(200)
     await enter(counted)
 
 
-async def test_a_spent_budget_gives_back_the_other() -> None:
-    """A door with two of them."""
+async def test_spent_budget_releases_the_other() -> None:
+    """An endpoint with two budgets."""
     counted = limits(FakeClock())
     other = replace(GUESSES, name="other", limit=1)
 
@@ -310,7 +308,7 @@ async def test_a_spent_budget_gives_back_the_other() -> None:
         (await counted.enter("user", "/x", (GUESSES,), route="/x", address="192.0.2.1")).settle(401)
 
 
-async def test_a_network_of_ipv6_is_one_address() -> None:
+async def test_ipv6_network_counts_as_one() -> None:
     assert network_of("2001:db8:1:2:3:4:5:6") == network_of("2001:db8:1:2::1") == "2001:db8:1:2::/64"
     assert network_of("2001:db8:1:3::1") != network_of("2001:db8:1:2::1")
     assert network_of("::ffff:192.0.2.1") == network_of("192.0.2.1")

@@ -24,7 +24,7 @@ from tests.kit.server.server_in_process import running_coderd
 
 
 def certificate(folder: Path, *names: str) -> tuple[str, str]:
-    """A self-signed pair of files for `names`."""
+    """Return a self-signed pair of files for `names`."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
     now = datetime.datetime.now(datetime.UTC)
@@ -48,17 +48,17 @@ def certificate(folder: Path, *names: str) -> tuple[str, str]:
 
 
 async def test_https_by_server_name(tmp_path: Path) -> None:
-    one, two = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test", "*.two.test")
+    first, second = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test", "*.two.test")
     async with running_coderd(
         http_address="",
         tls_enable=True,
         tls_address="127.0.0.1:0",
-        tls_cert_file=(one[0], two[0]),
-        tls_key_file=(one[1], two[1]),
+        tls_cert_file=(first[0], second[0]),
+        tls_key_file=(first[1], second[1]),
     ) as world:
         port = int(world.url.rsplit(":", 1)[1])
         assert world.url.startswith("https://")
-        for name, trusted in (("one.test", one[0]), ("two.test", two[0]), ("a.two.test", two[0])):
+        for name, trusted in (("one.test", first[0]), ("two.test", second[0]), ("a.two.test", second[0])):
             context = ssl.create_default_context(cafile=trusted)
             stream = trio.SSLStream(
                 await trio.open_tcp_stream("127.0.0.1", port), context, server_hostname=name, https_compatible=True
@@ -72,21 +72,21 @@ async def test_https_by_server_name(tmp_path: Path) -> None:
         with pytest.raises(httpx.HTTPError):
             async with http_client() as client:
                 await client.get(f"http://127.0.0.1:{port}/healthz")
-        context = ssl.create_default_context(cafile=one[0])
+        context = ssl.create_default_context(cafile=first[0])
         context.check_hostname = False
         async with http_client(verify=context) as client:
             assert (await client.get(f"https://127.0.0.1:{port}/healthz")).text == "OK"
 
 
 def test_files_that_are_no_pair(tmp_path: Path) -> None:
-    one, two = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test")
-    for cert, key in ((one[0], two[1]), (one[0], "/nonexistent")):
+    first, second = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test")
+    for cert, key in ((first[0], second[1]), (first[0], "/nonexistent")):
         with pytest.raises(CoderError) as caught:
             tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,)))
         assert caught.value.code == "bad_certificate"
 
 
-async def test_an_address_in_use_is_one_clear_line() -> None:
+async def test_address_in_use_is_one_error() -> None:
     first = await open_listeners(ServerConfig(http_address="127.0.0.1:0"))
     address = first[0][0].removeprefix("http://")
     with pytest.raises(CoderError) as caught:
@@ -102,23 +102,23 @@ SOUND_TWO = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_
 
 
 def _chosen(tmp_path: Path, **settings: Any) -> set[str]:
-    """The suites of TLS 1.2 that a server offers."""
+    """Return the suites of TLS 1.2 that a server offers."""
     cert, key = certificate(tmp_path, "one.test")
     context = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,), **settings))
-    return {one["name"] for one in context.get_ciphers() if one["protocol"] != "TLSv1.3"}
+    return {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
 
 
-def test_only_the_named_suites_are_offered(tmp_path: Path) -> None:
+def test_only_named_suites_are_offered(tmp_path: Path) -> None:
     assert _chosen(tmp_path, tls_ciphers=SOUND_TWO) == {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"}
     assert len(_chosen(tmp_path)) > 2
 
 
 @pytest.mark.parametrize("name", [name for name in tls_ciphers.WEAK if "RC4" not in name and "3DES" not in name])
-def test_weak_suites_have_to_be_allowed(tmp_path: Path, name: str) -> None:
+def test_weak_suites_require_permission(tmp_path: Path, name: str) -> None:
     with pytest.raises(CoderError, match="known to be weak"):
         _chosen(tmp_path, tls_ciphers=(*SOUND_TWO, name))
-    found = _chosen(tmp_path, tls_ciphers=(*SOUND_TWO, name), tls_allow_insecure_ciphers=True)
-    assert tls_ciphers.WEAK[name] in found
+    result = _chosen(tmp_path, tls_ciphers=(*SOUND_TWO, name), tls_allow_insecure_ciphers=True)
+    assert tls_ciphers.WEAK[name] in result
 
 
 @pytest.mark.parametrize("names", [("NONSENSE",), ("TLS_AES_128_GCM_SHA256",), ("AES128-SHA",)])
@@ -134,20 +134,20 @@ def test_suites_that_cannot_be_chosen(tmp_path: Path, names: tuple[str, ...]) ->
     ("offered", "chosen"),
     [(["h2", "http/1.1"], "http/1.1"), (["h2"], None), (["h2c", "h3"], None), ([], None), (["http/1.1"], "http/1.1")],
 )
-def test_http2_is_agreed_to_by_nobody(offered: list[str], chosen: str | None, tmp_path: Path) -> None:
+def test_http2_is_never_negotiated(offered: list[str], chosen: str | None, tmp_path: Path) -> None:
     cert, key = certificate(tmp_path, "one.test")
     server = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,)))
     client = ssl.create_default_context(cafile=cert)
     if offered:
         client.set_alpn_protocols(offered)
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = server.wrap_bio(there, back, server_side=True)
-    theirs = client.wrap_bio(back, there, server_hostname="one.test")
-    waiting: list[ssl.SSLObject] = [theirs, ours]
+    outgoing, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server_side = server.wrap_bio(outgoing, back, server_side=True)
+    client_side = client.wrap_bio(back, outgoing, server_hostname="one.test")
+    waiting: list[ssl.SSLObject] = [client_side, server_side]
     while waiting:
         end = waiting.pop(0)
         try:
             end.do_handshake()
         except ssl.SSLWantReadError:
             waiting.append(end)
-    assert (theirs.selected_alpn_protocol(), ours.selected_alpn_protocol()) == (chosen, chosen)
+    assert (client_side.selected_alpn_protocol(), server_side.selected_alpn_protocol()) == (chosen, chosen)

@@ -1,4 +1,4 @@
-"""WebSockets of the API cost what was allowed: no compression, messages of a route's size, an end for what is wrong."""
+"""WebSockets of the API are bounded: no compression, messages of a route's size, an end for protocol errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPRESSED = 0x40
 
 
 def frame(opcode: int, data: bytes, *, final: bool = True, bits: int = 0) -> bytes:
-    """A client's frame with a mask of zeros."""
+    """Return a client's frame with a mask of zeros."""
     head = bytes(((0x80 if final else 0) | bits | opcode,))
     size = len(data)
     length = (
@@ -45,7 +45,7 @@ def frame(opcode: int, data: bytes, *, final: bool = True, bits: int = 0) -> byt
 
 @contextlib.asynccontextmanager
 async def opened(world: World, path: str, extensions: str = DEFLATE) -> AsyncIterator[tuple[trio.SocketStream, bytes]]:
-    """The connection after the handshake, and the answer's head."""
+    """Yield the connection after the handshake, and the response's head."""
     parts = urlsplit(world.url)
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         ask = HANDSHAKE.format(path=path, host=parts.netloc, token=world.token, extensions=extensions)
@@ -60,7 +60,7 @@ async def opened(world: World, path: str, extensions: str = DEFLATE) -> AsyncIte
 
 
 async def closed_with(stream: trio.SocketStream) -> int:
-    """The code of the server's close frame; what came before is passed over."""
+    """Return the code of the server's close frame; earlier frames are skipped."""
     data = b""
     with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
         while piece := await stream.receive_some(65536):
@@ -92,8 +92,8 @@ async def test_no_compression_is_agreed_to() -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 50])
-async def test_a_message_above_the_limit_ends_the_connection(pieces: int) -> None:
-    """Also one that never ends: what has come is what is counted."""
+async def test_oversized_message_ends_connection(pieces: int) -> None:
+    """Also a message without end: the received bytes count."""
     async with running_coderd(first_user=True) as world, opened(world, ECHO) as (stream, _):
         piece = bytes(PUBLIC_LIMIT // pieces + 1)
         with contextlib.suppress(trio.BrokenResourceError):
@@ -103,8 +103,8 @@ async def test_a_message_above_the_limit_ends_the_connection(pieces: int) -> Non
         assert await closed_with(stream) == 1009
 
 
-async def test_what_a_stream_that_only_tells_is_sent_is_dropped() -> None:
-    """And its end is noticed behind it."""
+async def test_send_only_stream_drops_messages() -> None:
+    """The end behind them is still noticed."""
     async with running_coderd(first_user=True) as world:
         metrics = world.ctx.part(Metrics)
 
@@ -125,10 +125,11 @@ async def test_what_a_stream_that_only_tells_is_sent_is_dropped() -> None:
     ("target", "origin", "status"),
     [(TELLS, "https://evil.test", b"403"), (f"{TELLS}?{'&' * MAX_PARAMETERS}", "", b"414")],
 )
-async def test_who_is_refused_at_the_door_leaves_nothing_behind(
+async def test_refused_handshake_frees_connection(
     target: str, origin: str, status: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each kept its connection and all of the request until the server was stopped, and that waiting."""
+    """Each refused one used to keep its connection and the whole request until the server stopped, which waited for
+    it."""
     monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 3600.0)
     with trio.fail_after(60):
         async with running_coderd() as world:
@@ -140,12 +141,12 @@ async def test_who_is_refused_at_the_door_leaves_nothing_behind(
                 assert (await stream.receive_some(65536)).split()[1] == status
 
 
-def test_only_those_that_listen_take_messages() -> None:
+def test_only_listening_streams_take_messages() -> None:
     app = application()
     taking = {}
     for rule in app.url_map.iter_rules():
-        said = route_of(app.view_functions[rule.endpoint])
-        if rule.websocket and said is not None and said.limit:
-            taking[rule.rule.rpartition("/")[2]] = said.limit
+        declaration = route_of(app.view_functions[rule.endpoint])
+        if rule.websocket and declaration is not None and declaration.limit:
+            taking[rule.rule.rpartition("/")[2]] = declaration.limit
     assert taking == {"ws": PUBLIC_LIMIT, "dynamic-parameters": LIMIT, "pty": LIMIT}
     assert websocket_bounds.PING > 0

@@ -1,4 +1,4 @@
-"""The server starts, answers, and stops."""
+"""The server starts, responds, and stops."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ async def test_healthz_and_unknown_routes() -> None:
         assert info["version"] == "v2.34.0"
 
 
-async def test_what_there_is_not_is_told_to_those_who_may_come_in() -> None:
-    """Behind the sign-in a stranger learns neither of routes nor of methods; in front of it everybody does."""
+async def test_missing_routes_require_sign_in() -> None:
+    """Behind the sign-in a stranger learns neither routes nor methods; in front of it every caller does."""
     behind = [f"/api/v2/{part}" for part in sorted(SIGNED_IN)] + ["/api/v2/users/me", "/api/v2/users/none"]
     async with running_coderd(first_user=True) as world:
         for path in behind:
-            # Where only a WebSocket is, every method is told to upgrade.
+            # Where there is only a WebSocket, every method is answered with 426.
             for method, address, known in (
                 ("GET", f"{path}/x/y/z/nothing", {404, 405}),
                 ("TRACE", path, {404, 405, 426}),

@@ -1,4 +1,4 @@
-"""What strangers send: never a 500, always words."""
+"""Untrusted input: never a 500, always a message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BODIES = [
 ]
 
 
-async def test_bad_bodies_are_refused_with_words() -> None:
+async def test_bad_bodies_are_explained() -> None:
     async with running_coderd(first_user=True) as world:
         for method, path, body in BODIES:
             answer = await world.request(method, path, content=body)

@@ -1,4 +1,4 @@
-"""The server while its database is away: what it answers, how it is told, how it stops, and that it recovers."""
+"""The server during an outage of its database: responses, messages, stop, and recovery."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def server(folder: Path, url: str = "", clock: Any = None) -> AsyncIterato
 
 @pytest.fixture
 async def mortal(open_path: Path) -> AsyncIterator[tuple[str, postgres_process.RunningPostgres]]:
-    """A PostgreSQL that nobody starts again."""
+    """Yield a PostgreSQL without a supervisor."""
     cluster = postgres_cluster.cluster_of(open_path / "external", postgres_cluster.find_account())
     programs = postgres_programs.find_programs(cluster, "")
     await postgres._initialise(cluster, programs, durable=False)
@@ -62,9 +62,7 @@ def kill(running: postgres_process.RunningPostgres) -> None:
     running.process.wait()
 
 
-async def test_requests_health_and_stop_without_database(
-    mortal: tuple[str, postgres_process.RunningPostgres], open_path: Path
-) -> None:
+async def test_outage_of_database(mortal: tuple[str, postgres_process.RunningPostgres], open_path: Path) -> None:
     url, running = mortal
     clock = FakeClock()
     async with server(open_path, url, clock) as world:
@@ -78,10 +76,10 @@ async def test_requests_health_and_stop_without_database(
         health = await world.get("/healthz")
         assert (health.status_code, health.text) == (503, "the database does not answer")
         assert (await world.get("/latency-check")).status_code == 200, "the process lives"
-    # The block ends without an error: a stop in order needs no database.
+    # The block ends without an error: a clean stop needs no database.
 
 
-async def test_an_external_database_that_is_back(
+async def test_external_database_reconnects(
     mortal: tuple[str, postgres_process.RunningPostgres], open_path: Path
 ) -> None:
     url, running = mortal
@@ -105,11 +103,11 @@ async def test_an_external_database_that_is_back(
 
 
 async def test_a_killed_builtin_database_returns(open_path: Path) -> None:
-    """What was acknowledged before is there, and a build's watchers hear of changes again."""
+    """Acknowledged writes survive, and a build's watchers receive changes again."""
     async with server(open_path) as world:
         await world.first_user()
-        made = await world.post("/api/v2/users/me/secrets", {"name": "a", "value": "v", "env_name": "A"})
-        assert made.status_code == 201
+        created = await world.post("/api/v2/users/me/secrets", {"name": "a", "value": "v", "env_name": "A"})
+        assert created.status_code == 201
         pid_file = world.ctx.config.data_path / "postgres/data/postmaster.pid"
         os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
 
@@ -127,8 +125,8 @@ async def test_a_killed_builtin_database_returns(open_path: Path) -> None:
         await eventually(listens)
 
 
-async def test_a_database_lost_for_good_ends_the_server(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what `coder server` prints before it exits with status 1."""
+async def test_lost_database_ends_server(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the output of `coder server` before it exits with status 1."""
     monkeypatch.setattr(postgres_supervisor, "TRIES", 1)
     monkeypatch.setattr(postgres_supervisor, "_LEAVE_TIMEOUT", 0.0)
     with trio.fail_after(60), pytest.raises(CoderError, match="PostgreSQL ended \\(killed by SIGKILL\\) and 1"):

@@ -1,4 +1,4 @@
-"""Clients that mean harm or misbehave: too slow, too large, somebody else's ids, forged logs, borrowed tokens."""
+"""Hostile or broken clients: too slow, too large, foreign ids, forged logs, borrowed tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def _connect(world: World) -> trio.SocketStream:
 
 
 async def _everything(stream: trio.SocketStream) -> bytes:
-    """Until the server closes."""
+    """Read until the server closes."""
     received = b""
     async with stream:
         with trio.fail_after(60):
@@ -39,7 +39,7 @@ async def _everything(stream: trio.SocketStream) -> bytes:
     return received
 
 
-async def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_trickling_body_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_coderd(first_user=True) as world:
         monkeypatch.setattr(body_reading, "BODY_PATIENCE", 0.05)
         stream = await _connect(world)
@@ -52,18 +52,18 @@ async def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch)
         assert "too slowly" in body["message"]
 
 
-async def test_a_head_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_trickling_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hypercorn_fixes, "KEEP_ALIVE_IDLE", 0.3)
     async with running_coderd() as world:
         stream = await _connect(world)
         await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
-        with contextlib.suppress(trio.BrokenResourceError):  # its time may be over in the middle
-            for _ in range(3):  # bytes of a head buy no time
+        with contextlib.suppress(trio.BrokenResourceError):  # its time may end in the middle
+            for _ in range(3):  # bytes of a head extend no deadline
                 await stream.send_all(b"X-A: b\r\n")
         assert b"200 OK" not in await _everything(stream)
 
 
-async def test_bytes_of_a_head_buy_no_time_after_a_request_either(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_second_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_coderd() as world:
         stream = await _connect(world)
         await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -73,8 +73,8 @@ async def test_bytes_of_a_head_buy_no_time_after_a_request_either(monkeypatch: p
         assert await _everything(stream) == b""
 
 
-async def test_nobody_waits_for_a_body_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the fast path, nor a page, nor a refusal."""
+async def test_unread_body_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the fast path, on a page, and for a refusal."""
     monkeypatch.setattr(body_reading, "BODY_PATIENCE", 3600.0)
     async with running_coderd(first_user=True) as world:
         for method, path in (("GET", "/api/v2/users/me"), ("GET", "/healthz"), ("GET", "/"), ("POST", "/api/v2/files")):
@@ -84,7 +84,7 @@ async def test_nobody_waits_for_a_body_that_is_not_read(monkeypatch: pytest.Monk
                 assert (await _everything(stream)).startswith(b"HTTP/1.1 "), (path, framing)
 
 
-async def test_too_much_is_told_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_oversized_body_is_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_reading, "BODY_PATIENCE", 3600.0)
     monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 3600.0)
     async with running_coderd(first_user=True) as world:
@@ -107,8 +107,8 @@ _NESTED = (
 )
 
 
-async def test_objects_are_not_found_below_another_organization() -> None:
-    """Not even by an owner, who may see both: the path names something that is not there."""
+async def test_objects_hidden_below_other_organization() -> None:
+    """Not even by an owner, who may see both: the path names a missing object."""
     async with running_coderd(first_user=True) as world:
         other = (await world.post("/api/v2/organizations", {"name": "other"})).json()["id"]
         home = f"/api/v2/organizations/{world.organization_id}"
@@ -124,7 +124,7 @@ async def test_objects_are_not_found_below_another_organization() -> None:
         assert (await world.get(f"{home}/groups/crew")).status_code == 200
 
 
-async def test_a_token_is_good_for_its_session_alone() -> None:
+async def test_token_is_bound_to_session() -> None:
     async with running_coderd(first_user=True) as world:
         _, token = await world.member("mary")
         identity, _, secret = token.partition("-")
@@ -147,11 +147,11 @@ async def test_a_token_is_good_for_its_session_alone() -> None:
             "é" * 33,
             "0" * 4000,
         ]
-        for shown in strange:
+        for token_text in strange:
             answer = await world.request(
-                "GET", "/api/v2/users/me", token="", headers={"Coder-Session-Token": _latin(shown)}
+                "GET", "/api/v2/users/me", token="", headers={"Coder-Session-Token": _latin(token_text)}
             )
-            assert answer.status_code == 401, shown
+            assert answer.status_code == 401, token_text
             check("Response", answer.json())
         assert (await world.post("/api/v2/users/logout", token=token)).status_code == 200
         assert (await world.get("/api/v2/users/me", token=token)).status_code == 401  # replayed
@@ -164,7 +164,7 @@ def _latin(text: str) -> Any:
     return text.encode("latin-1")
 
 
-def test_foreign_text_forges_no_log_line() -> None:
+def test_foreign_text_cannot_forge_logs() -> None:
     out = io.StringIO()
     write = log.human_sink(out)
     now = datetime(2026, 1, 2, tzinfo=UTC)
@@ -193,7 +193,7 @@ async def test_methods_that_are_not_there() -> None:
         assert (await world.request("HEAD", "/healthz")).status_code == 200
 
 
-async def test_what_is_left_of_the_rate_is_told() -> None:
+async def test_remaining_rate_is_reported() -> None:
     async with running_coderd(first_user=True, dangerous_disable_rate_limits=False, api_rate_limit=2) as world:
         answers = [await world.get("/api/v2/users/me/roles") for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]

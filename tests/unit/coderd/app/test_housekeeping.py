@@ -1,4 +1,4 @@
-"""Purging and key rotation: what goes, what stays, what still verifies."""
+"""Purging and key rotation: deleted rows, kept rows, valid tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.kit.server.server_in_process import running_coderd
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-async def test_old_rows_go_and_young_ones_stay() -> None:
+async def test_only_old_rows_are_purged() -> None:
     clock = FakeClock(START)
     day = timedelta(days=1)
     settings: dict[str, Any] = {
@@ -40,10 +40,10 @@ async def test_old_rows_go_and_young_ones_stay() -> None:
         assert not any((await purge_due(ctx)).values())
         assert "connection_logs" not in limits(ctx, clock.now()), "0 keeps for ever"
         clock.advance((9 * day).total_seconds())
-        gone = await purge_due(ctx)
-        assert gone["expired_port_shares"] == 1
-        assert [one.port for one in await ctx.db.read(list_port_shares, workspace_id, START)] == [9090]
-        assert gone["expired_api_keys"] > 0 and gone["audit_logs"] == gone["workspace_agent_stats"] == 0
+        deleted = await purge_due(ctx)
+        assert deleted["expired_port_shares"] == 1
+        assert [item.port for item in await ctx.db.read(list_port_shares, workspace_id, START)] == [9090]
+        assert deleted["expired_api_keys"] > 0 and deleted["audit_logs"] == deleted["workspace_agent_stats"] == 0
         clock.advance((30 * day).total_seconds())
         assert (await purge_due(ctx))["audit_logs"] > 0
         clock.advance((150 * day).total_seconds())
@@ -51,7 +51,7 @@ async def test_old_rows_go_and_young_ones_stay() -> None:
         assert (await purge_due(ctx))["workspace_agent_logs"] == 0, "the current agent's stay"
 
 
-async def test_tokens_outlive_their_key_for_a_day() -> None:
+async def test_tokens_outlive_key_by_a_day() -> None:
     clock = FakeClock(START)
     async with running_coderd(clock=clock) as world:
         ctx, peer = world.ctx, uuid4()

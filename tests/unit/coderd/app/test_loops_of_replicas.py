@@ -1,4 +1,4 @@
-"""Loops of several servers on one database: a step that is due is taken by one of them, whoever comes first.
+"""Loops of several servers on one database: one of them takes each due step.
 
 Autostart and autostop are in test_autobuild.py, site secrets in test_site_secrets.py.
 """
@@ -31,19 +31,19 @@ REPLICAS = 4
 
 
 async def at_once(turn: Callable[[], Awaitable[T]]) -> list[T]:
-    """What each of some replicas got from a turn that all begin together."""
-    found: list[T] = []
+    """Return the result of each replica for a turn that all begin together."""
+    results: list[T] = []
 
     async def replica() -> None:
-        found.append(await turn())
+        results.append(await turn())
 
     async with trio.open_nursery() as nursery:
         for _ in range(REPLICAS):
             nursery.start_soon(replica)
-    return found
+    return results
 
 
-async def test_a_silent_job_is_given_up_once_and_a_key_replaced_once() -> None:
+async def test_reaping_and_rotation_happen_once() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         ctx = world.ctx
@@ -55,7 +55,7 @@ async def test_a_silent_job_is_given_up_once_and_a_key_replaced_once() -> None:
         assert sum(turn.count(resume_tokens.FEATURE) for turn in await at_once(lambda: rotate_due(ctx))) == 1
 
 
-async def test_a_message_is_leased_once_and_old_rows_purged_by_one() -> None:
+async def test_lease_and_purge_happen_once() -> None:
     now, soon = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, 0, 1, tzinfo=UTC)  # no loop finds them due
     async with running_coderd(first_user=True, notifications_inbox_enabled=False) as world:
         db = world.ctx.db
@@ -65,13 +65,13 @@ async def test_a_message_is_leased_once_and_old_rows_purged_by_one() -> None:
         assert sum(message is not None for message in leased) == 1
 
         async def purge_twice(tx: Any) -> tuple[Any, Any]:
-            mine = await purge.purge(tx, {})
+            own = await purge.purge(tx, {})
             async with db.engine.begin() as other:
-                return mine, await purge.purge(other, {})
+                return own, await purge.purge(other, {})
 
         assert await db.run(purge_twice) == ({}, None)
 
 
-async def test_a_preset_gets_its_number_of_workspaces_once() -> None:
+async def test_prebuilds_are_reconciled_once() -> None:
     async with world_with_preset(instances=2) as (world, _, _):
         assert sum(done.created for done in await at_once(lambda: reconcile(world.ctx))) == 2

@@ -1,7 +1,7 @@
-"""Reading, role by role, against the recorded matrix (tests/data/api/recorded/permissions.tsv).
+"""Read permissions, role by role, against the recorded matrix (tests/data/api/recorded/permissions.tsv).
 
-Only GET rows whose path needs no object beyond users and the default organization; routes that do not exist here yet
-are left out, as are rows that a licence or an experiment refuses to everybody.
+Only GET rows whose path needs no object except users and the default organization; missing routes are left out, as are
+rows that a licence or an experiment refuses to every caller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.kit.server.server_in_process import World, running_coderd
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 _SIGNED_OUT = "anonymous"
 _NEEDS_MORE = {"/api/v2/users/{user}/autofill-parameters"}  # recorded with a template
-_WORSE = {"500": {403, 404}}  # this release's 500s are refusals in bad clothes
+_WORSE = {"500": {403, 404}}  # this release's 500s are actually refusals
 
 
 def _rows() -> list[dict[str, str]]:
@@ -33,9 +33,9 @@ def _rows() -> list[dict[str, str]]:
 
 
 def _path(row: dict[str, str]) -> str:
-    who = {"self": "me", "other": "victim", "owner": "admin"}.get(row["object_owner"], "me")
+    user = {"self": "me", "other": "victim", "owner": "admin"}.get(row["object_owner"], "me")
     query = QUERIES.get(row["path"], "")
-    path = row["path"].replace("{user}", who).replace("{organization}", "default")
+    path = row["path"].replace("{user}", user).replace("{organization}", "default")
     return f"{path}?{query}" if query else path
 
 
@@ -56,7 +56,7 @@ async def _tokens(world: World, callers: list[str]) -> dict[str, str]:
     return tokens
 
 
-async def test_every_role_reads_what_it_should() -> None:
+async def test_roles_read_their_routes() -> None:
     rows = _rows()
     callers = [name for name in rows[0] if name not in {"method", "path", "object_owner"}]
     wrong, cells = [], 0
@@ -71,8 +71,8 @@ async def test_every_role_reads_what_it_should() -> None:
                 if "Route not found" in answer.text:
                     break
                 cells += 1
-                good = answer.status_code in _WORSE.get(row[caller], {int(row[caller])})
-                if not good:
+                valid = answer.status_code in _WORSE.get(row[caller], {int(row[caller])})
+                if not valid:
                     wrong.append(f"{path} as {caller}: {row[caller]} became {answer.status_code}")
     assert cells > 300
     assert not wrong, "\n".join(wrong)

@@ -1,6 +1,6 @@
-"""The recorded exchanges of upstream, replayed. What does not match yet is listed, and the list may only shrink.
+"""The recorded exchanges of upstream, replayed. Differences are listed, and the list may only shrink.
 
-`REPLAY_UPDATE=1 pytest tests/unit/coderd/app/test_recorded.py` writes the list anew and prints what differs.
+`REPLAY_UPDATE=1 pytest tests/unit/coderd/app/test_recorded.py` rewrites the list and prints the differences.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ AREAS = (
 )
 
 
-# httpx leaves the body of an upload unfinished when the server answers early (the 100 MiB line)
+# httpx leaves the body of an upload unfinished when the server responds early (the 100 MiB line)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("area", AREAS)
 async def test_recorded_area(area: str, tmp_path: Path) -> None:
-    async with recorded_area(area, tmp_path) as place:
-        report = await place.replay()
+    async with recorded_area(area, tmp_path) as recording:
+        report = await recording.replay()
     known: dict[str, list[int]] = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
     if os.environ.get("REPLAY_UPDATE"):
         print("\n".join(report.lines()))

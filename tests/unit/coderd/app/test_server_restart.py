@@ -1,4 +1,4 @@
-"""The server goes and comes back: streams inside the overlay do not notice, agents return by themselves."""
+"""The server restarts: streams inside the overlay do not notice, agents reconnect."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def echo(stream: Any) -> None:
 async def run_agent(
     view_context: AgentWorld, *, direct: bool, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """An agent that redials every 200 ms and keeps its node throughout."""
+    """Run an agent that redials every 200 ms and keeps its node throughout."""
     url = view_context.world.url
     config = NodeConfig(
         addresses=agent_addresses(view_context.agent_id),

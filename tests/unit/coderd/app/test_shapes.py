@@ -1,4 +1,4 @@
-"""Answers have exactly the public shapes."""
+"""Responses have exactly the public shapes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ MANY = {
 async def _populated(world: World) -> None:
     await world.first_user()
     await world.member("alice")
-    made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
-    assert made.status_code == 201
+    created = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
+    assert created.status_code == 201
 
 
 async def test_every_answer_has_its_shape() -> None:

@@ -1,4 +1,4 @@
-"""Settings that contradict each other or cannot be used are refused before the server starts."""
+"""Contradictory or unusable settings are refused before the server starts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_a_mapping_of_words(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("name", MAPPINGS)
 @pytest.mark.parametrize("value", ["{", '"a"', '{"a": 1}', '{"a": [1]}', '{"a": {"b": "c"}}', "1"])
-def test_a_mapping_that_says_nothing_is_refused(name: str, value: Any) -> None:
+def test_invalid_mapping_is_refused(name: str, value: Any) -> None:
     with pytest.raises(CoderError, match=f"--{name.replace('_', '-')} does not say"):
         check_config(ServerConfig(**{name: value}))
 
 
 @pytest.mark.parametrize("value", ['{"a": "engineering"}', '{"a": ["engineering"]}'])
 def test_organizations_are_named_by_id(value: str) -> None:
-    """Else the first who logs in with that word would be answered with an internal error."""
+    """Otherwise the first login with that word would get an internal error."""
     with pytest.raises(CoderError, match="id of an organization"):
         check_config(ServerConfig(oidc_organization_mapping=value))
     check_config(ServerConfig(oidc_group_mapping=value, oidc_user_role_mapping=value))
@@ -41,7 +41,7 @@ def test_organizations_are_named_by_id(value: str) -> None:
 
 @pytest.mark.parametrize("most", [0, -1])
 def test_a_server_needs_a_connection(most: int) -> None:
-    """A pool of none would be one without a limit."""
+    """A pool of none would be unlimited."""
     with pytest.raises(CoderError, match="--postgres-conn-max-open"):
         check_config(ServerConfig(postgres_conn_max_open=most))
     check_config(ServerConfig(postgres_conn_max_open=1))
@@ -72,8 +72,8 @@ LINK = '{"name": "Wiki", "target": "https://wiki.example.com"}'
         ("ssh-config-options", "ForwardX11 yes\nHost *"),
     ],
 )
-def test_what_every_visitor_is_shown_is_looked_at_before_the_start(flag: str, value: str) -> None:
-    """Else the page on which people sign in, or each client that asks, would be answered with an internal error."""
+def test_public_values_are_checked_at_start(flag: str, value: str) -> None:
+    """Otherwise the sign-in page, or each requesting client, would get an internal error."""
     for inputs in (Inputs(flags={flag: value}), Inputs(env={f"CODER_{flag.upper().replace('-', '_')}": value})):
         if flag == "external-auth-providers" and inputs.env:
             continue  # its variables are numbered
@@ -98,11 +98,11 @@ def test_what_every_visitor_is_shown_is_looked_at_before_the_start(flag: str, va
         ("ssh-config-options", "SetEnv=A=b"),
     ],
 )
-def test_values_that_can_be_used_are_taken(flag: str, value: str) -> None:
+def test_valid_values_are_accepted(flag: str, value: str) -> None:
     server_config(Inputs(flags={flag: value}), Path("/nowhere"))
 
 
-def test_what_is_more_than_a_word_is_json_or_yaml() -> None:
+def test_structured_values_are_json_or_yaml() -> None:
     assert struct_value(f"[{LINK}]") == struct_value("- name: Wiki\n  target: https://wiki.example.com")
 
 
@@ -116,8 +116,8 @@ def test_what_is_more_than_a_word_is_json_or_yaml() -> None:
         "workspace-prebuilds-reconciliation-interval",
     ],
 )
-def test_what_is_done_again_and_again_has_pauses(flag: str) -> None:
-    """At 0 a loop would ask the database without a rest."""
+def test_intervals_have_a_minimum(flag: str) -> None:
+    """At 0 a loop would query the database without a pause."""
     for text in ("0", "0s", "999ms"):
         with pytest.raises(CoderError, match=f"--{flag}: {text} is less than 1s"):
             server_config(Inputs(flags={flag: text}), Path("/nowhere"))

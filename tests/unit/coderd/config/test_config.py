@@ -1,4 +1,4 @@
-"""Settings tell the truth about themselves: what is acted on, what is only kept, and how the API shows them."""
+"""Settings are described truthfully: with effect, without effect, and in the API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCES = ROOT / "coder"
 RECORDED = DATA / "api" / "recorded" / "deployment-options.jsonl"
 LEFT_OUT = re.compile("AI |Chat|Template Builder")
 NOT_OURS = {"disable-chat-sharing"}
-"""Beside the groups of `LEFT_OUT`: there are no chats."""
+"""Groups besides `LEFT_OUT`: there are no chats."""
 OTHER_DEFAULTS = {
     "telemetry": "nothing is ever sent, so the honest default is off",
     "update-check": "nobody is asked unless somebody wants it",
@@ -35,17 +35,17 @@ OTHER_DEFAULTS = {
 
 
 def readers(names: set[str]) -> dict[str, set[str]]:
-    """By setting: the files that read it, without those that only declare or show all of them."""
+    """Return, by setting, the files that read it, without those that only declare or show all of them."""
     pattern = re.compile(r'\b_?config\.(\w+)|\["(\w+)"\]')
-    found: dict[str, set[str]] = {name: set() for name in names}
+    results: dict[str, set[str]] = {name: set() for name in names}
     for folder in (SOURCES / "appproxy", SOURCES / "coderd", SOURCES / "cli"):
         for path in folder.rglob("*.py"):
             if path.parent.name == "config":
                 continue
             for groups in pattern.findall(path.read_text()):
                 for name in groups:
-                    found.get(name, set()).add(path.name)
-    return found
+                    results.get(name, set()).add(path.name)
+    return results
 
 
 OTHER_VALUES = {
@@ -66,19 +66,19 @@ OTHER_VALUES = {
     "tls_enable": "false",
     "http_address": "127.0.0.1:1",
 }
-"""Where any text will not do."""
+"""Values for settings that do not take any text."""
 
 
 def another_value(option: ServerOption) -> str:
-    """As somebody would write it, and other than the default wherever there is a choice."""
+    """Return a value as a user would write it, and other than the default wherever there is a choice."""
     by_kind = {"bool": str(not option.default).lower(), "int": "7", "duration": "37m", "struct": '{"a": "b"}'}
     by_kind["host:port"] = "127.0.0.1:7"
     return OTHER_VALUES.get(option.name) or by_kind.get(option.kind, "something")
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.flag)
-def test_another_value_is_taken_refused_or_on_the_list(option: ServerOption) -> None:
-    """Taken: it stands in the configuration, under the name code reads (`test_only_the_named_settings_…`)."""
+def test_other_value_is_applied_or_refused(option: ServerOption) -> None:
+    """Applied: it is in the configuration, under the name code reads (`test_only_listed_settings_…`)."""
     given = Inputs(flags={option.flag: another_value(option)})
     if option.name in REFUSED:
         with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
@@ -92,27 +92,27 @@ def test_another_value_is_taken_refused_or_on_the_list(option: ServerOption) -> 
     if name in ("config", "write_config", "external_auth_providers", "tls_enable"):
         return  # read by the command itself, or tested where they need more than one value
     value, default = getattr(config, name), getattr(server_config(Inputs(), Path("/nowhere")), name)
-    shown = [one.reveal() if isinstance(one, Secret) else one for one in (value, default)]
+    shown = [item.reveal() if isinstance(item, Secret) else item for item in (value, default)]
     assert shown[0] != shown[1]
     if option.name in WITHOUT_EFFECT and option.name not in HARMLESS:
         assert config.resolved is not None and ignored_settings(config.resolved) == [f"--{option.flag}"]
 
 
-def test_a_redirect_to_https_is_one_to_the_access_url_once_tls_is_on() -> None:
+def test_https_redirect_requires_tls() -> None:
     tls = {"tls-enable": "true", "tls-cert-file": "/cert", "tls-key-file": "/key"}
     asked = {"tls-redirect-http-to-https": "true"}
     for flags, redirects in (({}, False), (tls, False), (asked, False), (tls | asked, True)):
         assert server_config(Inputs(flags=flags), Path("/nowhere")).redirect_to_access_url is redirects
 
 
-def test_connections_kept_idle_are_at_most_those_open() -> None:
+def test_idle_connections_are_at_most_open() -> None:
     assert [idle_connections(text) for text in ("auto", "0", "10")] == [None, 0, 10]
     for text in ("11", "many"):
         with pytest.raises(CoderError, match="--postgres-conn-max-idle"):
             server_config(Inputs(flags={"postgres-conn-max-idle": text}), Path("/nowhere"))
 
 
-def test_only_the_named_settings_are_without_effect() -> None:
+def test_only_listed_settings_lack_effect() -> None:
     names = {item.name for item in fields(ServerConfig)} - {"data_dir", "resolved"}
     read = readers(names)
     unread = {name for name in names if not read[name]} - {"tls_redirect_http_to_https"}  # see the test of redirects
@@ -157,9 +157,9 @@ def recorded_options() -> list[dict[str, Any]]:
 
 
 def as_recorded(option: ServerOption) -> dict[str, Any]:
-    """The option in the words of the recording."""
+    """Return the option in the words of the recording."""
     titles = {other.flag: other.title for other in OPTIONS}
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "name": option.title,
         "flag": option.flag,
         "flag_shorthand": option.short,
@@ -171,7 +171,7 @@ def as_recorded(option: ServerOption) -> dict[str, Any]:
         "use_instead": [titles[flag] for flag in option.instead],
         "group": group(option.group_of),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in results.items() if value}
 
 
 def group(of: SettingGroup | None) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def group(of: SettingGroup | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("recorded", recorded_options(), ids=lambda option: str(option["flag"]))
-def test_every_option_is_declared_as_recorded(recorded: dict[str, Any]) -> None:
+def test_options_match_recorded(recorded: dict[str, Any]) -> None:
     ours = as_recorded({option.flag: option for option in OPTIONS}[recorded["flag"]])
     expected = {name: value for name, value in recorded.items() if name not in {"value_type", "value_sample"}}
     if recorded["flag"] in OTHER_DEFAULTS:
@@ -190,15 +190,15 @@ def test_every_option_is_declared_as_recorded(recorded: dict[str, Any]) -> None:
     assert ours == expected
 
 
-def test_the_yaml_path_is_the_groups_and_the_name() -> None:
+def test_yaml_path_follows_groups() -> None:
     for option in OPTIONS:
         levels = [part.yaml for part in option.group_of.chain() if part.yaml] if option.group_of else []
         assert not option.yaml or option.yaml.split(".")[:-1] == levels, option.flag
 
 
 @pytest.mark.parametrize("endpoint", ["vpn.example.com", "2001:db8::1:51820", "https://vpn.example.com:51820"])
-def test_an_endpoint_no_client_could_use_is_refused(endpoint: str) -> None:
-    with pytest.raises(CoderError, match="WireGuard clients cannot be told") as caught:
+def test_unusable_endpoint_is_refused(endpoint: str) -> None:
+    with pytest.raises(CoderError, match="WireGuard clients cannot connect") as caught:
         server_config(Inputs(env={"CODER_WIREGUARD_ENDPOINT": endpoint}), Path("/nowhere"))
     assert repr(endpoint) in caught.value.message and "--wireguard-endpoint" in caught.value.hint
     good = server_config(Inputs(flags={"wireguard-endpoint": "[2001:db8::1]:51820"}), Path("/nowhere"))

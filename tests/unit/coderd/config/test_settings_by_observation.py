@@ -1,7 +1,7 @@
-"""What each setting changes, looked at from outside: one server, every setting given by itself, and taken back.
+"""Effects of each setting, observed from outside: one server, every setting applied separately, and reverted.
 
-`OBSERVED` holds the settings that are read when a request or a call comes. Those that other tests look at stand in
-`observed_elsewhere.tsv`; together with the refused ones and those without effect they are all there are.
+`OBSERVED` holds the settings that are read when a request or a call arrives. Those that other tests observe are in
+`observed_elsewhere.tsv`; together with the refused ones and those without effect they are complete.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ HOUR = timedelta(hours=1)
 
 
 def header(name: str, pattern: str = "(.*)") -> Look:
-    """What a page of the dashboard is sent with; empty where it does not match."""
+    """Return a header of a dashboard page; empty where it does not match."""
 
     async def look(machine: AgentWorld) -> Any:
-        found = re.search(pattern, (await machine.world.get("/")).headers.get(name, ""))
-        return found[1] if found else ""
+        match = re.search(pattern, (await machine.world.get("/")).headers.get(name, ""))
+        return match[1] if match else ""
 
     return look
 
 
 def answer(path: str, *keys: str) -> Look:
     async def look(machine: AgentWorld) -> Any:
-        found = (await machine.world.get(path)).json()
+        result = (await machine.world.get(path)).json()
         for key in keys:
-            found = found.get(key)
-        return found
+            result = result.get(key)
+        return result
 
     return look
 
@@ -67,12 +67,12 @@ async def new_session_cookie(machine: AgentWorld) -> str:
     login = {"email": FIRST_USER["email"], "password": FIRST_USER["password"]}
     answered = await machine.world.post("/api/v2/users/login", login, token="")
     machine.world.client.cookies.clear()
-    cookies = [one for one in answered.headers.get_list("set-cookie") if one.startswith("coder_session_token=")]
+    cookies = [item for item in answered.headers.get_list("set-cookie") if item.startswith("coder_session_token=")]
     return str(cookies[0])
 
 
 async def password_logins(machine: AgentWorld) -> list[int]:
-    """Of the owner, and of somebody else."""
+    """Return statuses of the owner's and another user's login."""
     world = machine.world
     statuses = []
     for email in (FIRST_USER["email"], "carla@b.c"):
@@ -83,7 +83,7 @@ async def password_logins(machine: AgentWorld) -> list[int]:
 
 
 async def token_lifetime(machine: AgentWorld) -> timedelta:
-    """Of a token that somebody asks for without saying how long; to the hour."""
+    """Return the lifetime of a token requested without one; to the hour."""
     key = (await machine.world.post("/api/v2/users/me/keys/tokens", {})).json()["key"].split("-")[0]
     row = (await machine.world.get(f"/api/v2/users/me/keys/{key}")).json()
     lasts = datetime.fromisoformat(row["expires_at"]) - datetime.fromisoformat(row["created_at"])
@@ -107,7 +107,7 @@ async def same_report_twice(machine: AgentWorld) -> bool:
 
 
 async def session_is_prolonged(machine: AgentWorld) -> bool:
-    """Of a session in its last minutes that is used once more."""
+    """Return whether a use in its last minutes prolongs a session."""
     world = machine.world
     token = await world.login(FIRST_USER["email"], FIRST_USER["password"])
     key_id = token.split("-")[0]
@@ -129,9 +129,9 @@ async def support_links(machine: AgentWorld) -> list[str]:
 
 
 async def report_interval(machine: AgentWorld) -> timedelta:
-    """Told to an agent with each answer to its statistics."""
-    async with connected_agent(machine) as one:
-        told = await one.call("UpdateStats", agent_pb2.UpdateStatsRequest(), agent_pb2.UpdateStatsResponse)
+    """Return the interval that an agent gets with each response to its statistics."""
+    async with connected_agent(machine) as item:
+        told = await item.call("UpdateStats", agent_pb2.UpdateStatsRequest(), agent_pb2.UpdateStatsResponse)
     return timedelta(seconds=told.report_interval.ToSeconds())
 
 
@@ -140,28 +140,28 @@ async def help_for_agents(machine: AgentWorld) -> str:
 
 
 def kept(kind: str) -> Look:
-    """How old rows get before they are purged; `retention.limits` is all the purge goes by."""
+    """Return the age at which rows are purged; the purge uses `retention.limits` only."""
 
     async def look(machine: AgentWorld) -> Any:
         now = machine.world.ctx.clock.now()
-        found = limits(machine.world.ctx, now).get(kind)
-        return found and now - found
+        result = limits(machine.world.ctx, now).get(kind)
+        return result and now - result
 
     return look
 
 
 def own_region(attribute: str) -> Look:
-    """Of the map that clients are told; it is made at the start."""
+    """Return a field of the relay map for clients; it is built at the start."""
 
     async def look(machine: AgentWorld) -> Any:
-        found = build_derp_map(machine.world.ctx.config, machine.world.url)
-        return getattr(found.regions.get(999), attribute, None)
+        result = build_derp_map(machine.world.ctx.config, machine.world.url)
+        return getattr(result.regions.get(999), attribute, None)
 
     return look
 
 
 async def debug_builds(machine: AgentWorld) -> int:
-    """Of a build that asks for Terraform's debug output."""
+    """Return the status of a build that requests Terraform's debug output."""
     path = f"/api/v2/workspaces/{machine.workspace['id']}/builds"
     asked = {"transition": "start", "dry_run": False, "log_level": "debug"}
     answered = await machine.world.post(path, asked)
@@ -212,14 +212,14 @@ OBSERVED: dict[str, tuple[Any, Look, Any]] = {
     "api_keys_retention": (2 * HOUR, kept("expired_api_keys"), 2 * HOUR),
     "workspace_agent_logs_retention": (2 * HOUR, kept("workspace_agent_logs"), 2 * HOUR),
 }
-"""By setting: another value than the default, where it shows, and what it shows then."""
+"""By setting: another value than the default, its observation, and the result then."""
 
 
 BESIDE: dict[str, dict[str, Any]] = {"strict_transport_security_options": {"strict_transport_security": 600}}
-"""What a setting needs to mean anything."""
+"""Other settings that a setting depends on."""
 
 
-async def test_each_setting_makes_the_difference_it_is_for() -> None:
+async def test_every_setting_has_its_effect() -> None:
     async with workspace_world() as machine:
         world = machine.world
         await world.member("carla")
@@ -237,8 +237,8 @@ async def test_each_setting_makes_the_difference_it_is_for() -> None:
 
 
 @pytest.mark.parametrize("former", FORMER)
-def test_a_former_name_sets_what_its_present_one_does(former: str) -> None:
-    option = {one.name: one for one in OPTIONS}[former]
+def test_former_name_sets_current_setting(former: str) -> None:
+    option = {option.name: option for option in OPTIONS}[former]
     value = {"bool": "true"}.get(option.kind, "127.0.0.1:7")
     config = server_config(Inputs(flags={option.flag: value}), Path("/nowhere"))
     assert config.resolved is not None and effective_name(config.resolved, FORMER[former]) == former
@@ -257,7 +257,7 @@ def elsewhere() -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def test_every_setting_is_observed_refused_or_without_effect_for_a_reason() -> None:
+def test_every_setting_is_accounted_for() -> None:
     known = elsewhere()
     options = {option.name: option for option in OPTIONS}
     accounted = (*OBSERVED, *FORMER, *REFUSED, *WITHOUT_EFFECT)

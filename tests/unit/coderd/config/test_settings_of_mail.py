@@ -1,4 +1,4 @@
-"""Settings of e-mail, by what a mail server sees, and of when messages are sent again."""
+"""Settings of e-mail, observed by a mail server, and of retries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIGNED_IN = {"email_auth_username": "post", "email_auth_password": Secret("pw")}
 
 
 def send(address: str, **settings: Any) -> None:
-    """One e-mail. Raises UndeliveredError."""
+    """Send one e-mail. Raises UndeliveredError."""
     values: dict[str, Any] = {"email_smarthost": address, "email_from": "coder@b.c", **settings}
     delivery._mail(ServerConfig(**values), MESSAGE, CARLA, NOW)
 
@@ -54,7 +54,7 @@ def test_what_a_mail_server_sees(tmp_path: Path) -> None:
         assert len(box.mails) == 5
 
 
-def test_tls_before_anything_else_and_whose_certificate_counts(tmp_path: Path) -> None:
+def test_mail_tls_and_certificates(tmp_path: Path) -> None:
     context = Authority(tmp_path).server_context("mail.example.com")
     with mail_server(context, implicit=True) as (box, address):
         with pytest.raises(delivery.UndeliveredError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -68,14 +68,14 @@ def configure(world: World, **settings: Any) -> None:
 
 
 async def attempts(world: World, after: timedelta) -> list[str]:
-    """Why those messages did not go that were due so much later."""
+    """Return the errors of the messages that were due so much later."""
     clock = world.ctx.clock
     assert isinstance(clock, FakeClock)
     clock.advance(after.total_seconds())
-    return [one.reason for one in await delivery.deliver_due(world.ctx)]
+    return [item.reason for item in await delivery.deliver_due(world.ctx)]
 
 
-async def test_when_a_message_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_message_retry_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "LOOPS", ())
     second, minute = timedelta(seconds=1), timedelta(minutes=1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -99,7 +99,7 @@ async def test_when_a_message_is_tried_again(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def leased_by_the_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever took the message is gone without a word: it is free again when the lease has run out."""
+    """Simulate a process that leased the message and died: it is free again when the lease has expired."""
 
     class DiedError(Exception):
         pass

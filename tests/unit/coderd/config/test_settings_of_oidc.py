@@ -1,4 +1,4 @@
-"""Settings of OpenID Connect, one by one, by who comes in and how they are sent there."""
+"""Settings of OpenID Connect, one by one, by admitted users and their redirects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Site:
     world: World
     idp: IdentityProvider
     second: str = ""
-    "Id of an organization beside the default one."
+    """Id of an organization besides the default one."""
 
 
 Look = Callable[[Site], Awaitable[Any]]
@@ -37,7 +37,7 @@ async def sent_there(site: Site) -> dict[str, list[str]]:
 
 
 async def come_in(site: Site) -> httpx.Response:
-    """Somebody new."""
+    """Sign in as a new user."""
     number = next(_numbers)
     site.idp.claims = {
         "sub": f"s-{number}",
@@ -60,15 +60,15 @@ async def come_in(site: Site) -> httpx.Response:
 
 
 def new_user(*names: str) -> Look:
-    """A fact about somebody who has just come in, without the numbers that tell visitors apart."""
+    """Return a fact about a new user, without the numbers that distinguish users."""
 
     async def look(site: Site) -> Any:
         answer = await come_in(site)
         assert answer.status_code == 307, answer.text
-        found = (await site.world.get("/api/v2/users/me", token=answer.cookies["coder_session_token"])).json()
+        result = (await site.world.get("/api/v2/users/me", token=answer.cookies["coder_session_token"])).json()
         for name in names:
-            found = found[name]
-        return found.rstrip("0123456789") if isinstance(found, str) else found
+            result = result[name]
+        return result.rstrip("0123456789") if isinstance(result, str) else result
 
     return look
 
@@ -98,7 +98,7 @@ async def foreign_issuer(site: Site) -> int:
 
 
 def button(name: str) -> Look:
-    """Of the login page."""
+    """Return a button of the login page."""
 
     async def look(site: Site) -> str:
         return str((await site.world.get("/api/v2/users/authmethods")).json()["oidc"][name])
@@ -119,7 +119,7 @@ class Case:
     look: Look
     seen: Any
     beside: dict[str, Any] = field(default_factory=dict)
-    "What the setting needs to mean anything."
+    """Other settings that the setting depends on."""
 
 
 OBSERVED: dict[str, Case] = {
@@ -140,7 +140,7 @@ OBSERVED: dict[str, Case] = {
 }
 
 
-async def test_each_setting_of_oidc_makes_the_difference_it_is_for() -> None:
+async def test_every_oidc_setting_has_its_effect() -> None:
     with identity_provider() as idp:
         options: dict[str, Any] = {
             "oidc_issuer_url": idp.url,

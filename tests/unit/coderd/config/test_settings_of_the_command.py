@@ -1,4 +1,4 @@
-"""Settings that show before a server runs: what is printed, where logs go, what the built-in provisioners are given."""
+"""Settings with effect before a server runs: output, log targets, arguments of the built-in provisioners."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def configured(**flags: str) -> ServerConfig:
 
 
 def written(capsys: pytest.CaptureFixture[str], flags: Mapping[str, str]) -> ServerConfig:
-    """What a server reads from a file with what `--write-config` printed for these flags."""
+    """Return what a server reads from a file with the output of `--write-config` for these flags."""
     arguments = [f"--{flag}={value}" for flag, value in flags.items()]
     assert server._run(parse(server.SERVER, [*arguments, "--write-config"], {"HOME": "/nowhere"})) == 0
     return server_config(Inputs(file=yaml.safe_load(capsys.readouterr().out)), NOWHERE)
@@ -49,23 +49,23 @@ def differences(one: ServerConfig, other: ServerConfig) -> dict[str, tuple[Any, 
 
 
 @pytest.mark.parametrize("option", WRITTEN, ids=lambda option: option.flag)
-def test_a_written_config_is_read_as_what_was_given(option: ServerOption, capsys: pytest.CaptureFixture[str]) -> None:
+def test_written_config_reads_back(option: ServerOption, capsys: pytest.CaptureFixture[str]) -> None:
     flags = {option.flag: another_value(option)}
     try:
-        given = server_config(Inputs(flags=flags), NOWHERE)
+        built = server_config(Inputs(flags=flags), NOWHERE)
     except Exception:
-        flags = {}  # refused, or not to be given alone
-        given = server_config(Inputs(), NOWHERE)
-    assert differences(given, written(capsys, flags)) == {}
+        flags = {}  # refused, or not allowed alone
+        built = server_config(Inputs(), NOWHERE)
+    assert differences(built, written(capsys, flags)) == {}
 
 
-def test_a_written_config_asks_for_nothing_that_was_not_given(capsys: pytest.CaptureFixture[str]) -> None:
+def test_written_config_holds_only_given_values(capsys: pytest.CaptureFixture[str]) -> None:
     tls = {"tls-enable": "true", "tls-cert-file": "/cert", "tls-key-file": "/key"}
     assert not written(capsys, tls).redirect_to_access_url
     assert written(capsys, tls | {"tls-redirect-http-to-https": "true"}).redirect_to_access_url
 
 
-def test_settings_are_read_from_the_file_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_come_from_named_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "coder.yaml"
     file.write_text("networking:\n  http:\n    httpAddress: 127.0.0.1:7\n")
     assert written(capsys, {"config": str(file)}).http_address == "127.0.0.1:7"
@@ -73,22 +73,22 @@ def test_settings_are_read_from_the_file_that_is_named(tmp_path: Path, capsys: p
 
 
 async def given_to_daemons(monkeypatch: pytest.MonkeyPatch, config: ServerConfig) -> list[dict[str, Any]]:
-    """By daemon: what it announces, and what it works with."""
-    given: list[dict[str, Any]] = []
+    """Return, by daemon, its announcement and its settings."""
+    built: list[dict[str, Any]] = []
 
     async def run(connect: Any, work: DaemonConfig, executors: Any, _shutdown: Any) -> None:
         connect()
-        given[-1] |= {"work": work, "executors": executors}
+        built[-1] |= {"work": work, "executors": executors}
 
     def connect(_context: Any, name: str, kinds: list[str]) -> None:
-        given.append({"name": name, "kinds": kinds})
+        built.append({"name": name, "kinds": kinds})
 
     monkeypatch.setattr(daemon, "run_daemon", run)
     monkeypatch.setattr(provisioners, "connect_built_in", connect)
     stopping = trio.Event()
     stopping.set()
     await provisioner_daemons.builtin_daemons(cast("Context", SimpleNamespace(config=config, stopping=stopping)))
-    return given
+    return built
 
 
 DAEMON_SETTINGS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], Any]] = {
@@ -97,10 +97,10 @@ DAEMON_SETTINGS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], Any]] = {
     "provisioner_job_timeout": ("9s", lambda one: one["work"].job_timeout, 9.0),
     "terraform_path": ("/opt/tofu", lambda one: one["executors"]["terraform"]._config.binary, "/opt/tofu"),
 }
-"""What a daemon does with them is tested with daemons: tests/unit/provisionerd."""
+"""Their effect inside a daemon is tested with daemons: tests/unit/provisionerd."""
 
 
-async def test_built_in_provisioners_work_as_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_built_in_provisioners_follow_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     (before,) = await given_to_daemons(monkeypatch, configured(provisioner_daemons="1"))
     for name, (value, look, expected) in DAEMON_SETTINGS.items():
         (one,) = await given_to_daemons(monkeypatch, configured(provisioner_daemons="1", **{name: value}))

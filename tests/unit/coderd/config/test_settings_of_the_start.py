@@ -1,4 +1,4 @@
-"""Settings a server reads once, at its start, and those of turns that nobody asks for."""
+"""Settings a server reads once, at its start, and those of loops."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _OPEN = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_data
 
 
 async def most_at_once(world: World, asked: int, expected: int) -> int:
-    """Units of work inside the database at a time, when so many come together."""
-    inside = most = 0
+    """Return the maximum of concurrent units of work in the database, when so many start together."""
+    inside = maximum = 0
 
     async def unit(tx: Any) -> None:
-        nonlocal inside, most
+        nonlocal inside, maximum
         inside += 1
-        most = max(most, inside)
-        while most < expected:
+        maximum = max(maximum, inside)
+        while maximum < expected:
             await let_others_run()
         for _ in range(20):
             await tx.execute(text("SELECT 1"))
@@ -49,11 +49,11 @@ async def most_at_once(world: World, asked: int, expected: int) -> int:
         async with trio.open_nursery() as nursery:
             for _ in range(asked):
                 nursery.start_soon(world.ctx.db.read, unit)
-    return most
+    return maximum
 
 
 async def few_are_open(world: World, kept: int) -> bool:
-    """What is above those kept idle is closed after the burst."""
+    """Return whether connections above the idle limit are closed after the burst."""
 
     async def connections(tx: Any) -> int:
         return int((await tx.execute(_OPEN)).scalar_one())
@@ -62,7 +62,7 @@ async def few_are_open(world: World, kept: int) -> bool:
 
 
 async def rate_told(world: World) -> int:
-    """What the relay says to who comes in."""
+    """Return the rate that the relay announces to a client."""
     server = world.ctx.part(Relay).server
     assert server is not None
     key = PrivateKey(bytes(range(1, 33)))
@@ -78,9 +78,9 @@ async def rate_told(world: World) -> int:
         await transport.stream.send_all(info.encode())
         answer = await inbox.frame()
         assert isinstance(answer, derp.SealedServerInfo)
-        told = derp_info.open_server_info_untrusted(box, answer)
+        announced = derp_info.open_server_info_untrusted(box, answer)
         nursery.cancel_scope.cancel()
-    return told.rate_bytes_per_second
+    return announced.rate_bytes_per_second
 
 
 async def failed(tx: Any) -> int:
@@ -88,7 +88,7 @@ async def failed(tx: Any) -> int:
 
 
 async def prebuilt_after(world: World, wait: timedelta, failures: int, **settings: Any) -> int:
-    """How many are begun so long after the last of so many failures, with these settings."""
+    """Return the number of builds started so long after the last of so many failures, with these settings."""
     clock, before = world.ctx.clock, world.ctx.config
     assert isinstance(clock, FakeClock)
 
@@ -103,7 +103,7 @@ async def prebuilt_after(world: World, wait: timedelta, failures: int, **setting
     return done.created
 
 
-async def test_what_is_read_at_the_start_and_by_the_loops() -> None:
+async def test_settings_of_start_and_loops() -> None:
     at_start: dict[str, Any] = {
         "postgres_conn_max_open": 3,
         "postgres_conn_max_idle": "2",

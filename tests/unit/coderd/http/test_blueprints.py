@@ -1,4 +1,4 @@
-"""Every view is served: a module that makes a blueprint is named where the application is put together."""
+"""Every view is served: a module that creates a blueprint is registered in the application."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def test_every_blueprint_is_registered_once() -> None:
     assert BLUEPRINTS[-1].name == "site", "it takes what nobody else wants"
 
 
-def test_the_server_names_no_module_by_text() -> None:
-    """What is named so is seen by no contract of imports."""
-    found = [
+def test_no_module_is_named_by_text() -> None:
+    """Import contracts do not see modules named by text."""
+    results = [
         str(path.relative_to(ROOT))
         for path in (ROOT / "coder/coderd").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__"))
     ]
-    assert not found
+    assert not results

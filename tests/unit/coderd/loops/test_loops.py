@@ -1,4 +1,4 @@
-"""A server starts every loop there is, and each takes its turns. Servers of other tests run almost none of them
+"""A server starts every loop, and each runs its turns. Servers of other tests run almost none of them
 (tests/kit/server/server_in_process.py)."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OFTEN = timedelta(seconds=0.01)
 _Turn = Callable[..., Awaitable[float]]
 
 
-async def test_a_server_starts_every_loop_and_each_takes_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     took: dict[str, list[float]] = {name: [] for name in NAMES}
     all_took_two = trio.Event()
 

@@ -1,4 +1,4 @@
-"""Jobs nobody works on any more."""
+"""Jobs without a living daemon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kit.server.server_in_process import running_coderd
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons?offline=true"
 
 
-async def test_hung_jobs_and_jobs_nobody_takes() -> None:
+async def test_hung_and_pending_jobs_are_reaped() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         hung = await new_version(world)
@@ -31,22 +31,22 @@ async def test_hung_jobs_and_jobs_nobody_takes() -> None:
             clock.advance(timedelta(minutes=4, seconds=59).total_seconds())
             assert await reap(world.ctx) == []
             clock.advance(2)
-            assert [str(found.id) for found in await reap(world.ctx)] == [hung["job"]["id"]]
+            assert [str(item.id) for item in await reap(world.ctx)] == [hung["job"]["id"]]
             with pytest.raises(RpcError, match="job already completed"):
                 await daemon.update(job)
-        found = (await world.get(f"/api/v2/templateversions/{hung['id']}")).json()["job"]
-        assert found["status"] == "failed"
-        assert found["error"].startswith("Coder: Build has been detected as hung for 5 minutes")
+        result = (await world.get(f"/api/v2/templateversions/{hung['id']}")).json()["job"]
+        assert result["status"] == "failed"
+        assert result["error"].startswith("Coder: Build has been detected as hung for 5 minutes")
         logs = (await world.get(f"/api/v2/templateversions/{hung['id']}/logs")).json()
         assert [entry["log_level"] for entry in logs] == ["error"] * 5
         clock.advance(timedelta(minutes=25).total_seconds())
-        assert [str(found.id) for found in await reap(world.ctx)] == [waiting["job"]["id"]]
-        found = (await world.get(f"/api/v2/templateversions/{waiting['id']}")).json()["job"]
-        assert "pending for 30 minutes" in found["error"]
-        assert found["started_at"] == found["completed_at"]
+        assert [str(item.id) for item in await reap(world.ctx)] == [waiting["job"]["id"]]
+        result = (await world.get(f"/api/v2/templateversions/{waiting['id']}")).json()["job"]
+        assert "pending for 30 minutes" in result["error"]
+        assert result["started_at"] == result["completed_at"]
 
 
-async def test_a_job_that_cannot_be_given_up_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreapable_job_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         stuck = (await new_version(world))["job"]["id"]
@@ -61,16 +61,16 @@ async def test_a_job_that_cannot_be_given_up_keeps_no_other_waiting(monkeypatch:
             return await really(tx, job, *rest)
 
         monkeypatch.setattr(reaping, "end_with_error", end)
-        assert [str(found.id) for found in await reap(world.ctx)] == [behind]
+        assert [str(item.id) for item in await reap(world.ctx)] == [behind]
 
 
-async def test_daemons_grow_stale_and_are_forgotten() -> None:
+async def test_stale_daemons_are_deleted() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         async with connected_daemon(world):
-            assert [found["status"] for found in (await world.get(DAEMONS)).json()] == ["idle"]
+            assert [item["status"] for item in (await world.get(DAEMONS)).json()] == ["idle"]
         clock.advance(91)
-        assert [found["status"] for found in (await world.get(DAEMONS)).json()] == ["offline"]
+        assert [item["status"] for item in (await world.get(DAEMONS)).json()] == ["offline"]
         assert (await world.get("/api/v2/organizations/default/provisionerdaemons")).json() == []
         clock.advance(timedelta(hours=12).total_seconds())
         await reap(world.ctx)

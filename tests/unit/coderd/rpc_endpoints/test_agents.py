@@ -1,4 +1,4 @@
-"""Agents on the real link: who is let in, what they are told, what becomes of their reports."""
+"""Agents on the real link: admission, responses, and their reports."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ ENDS = {"its owner is suspended": _suspend_owner, "a newer build": _build_anew, 
 
 
 @pytest.mark.parametrize("how", ENDS)
-async def test_every_link_with_the_token_ends_when_it_would_not_be_let_in_again(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_revoked_token_ends_its_links(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_connections, "CONNECTION_UPDATE_FREQUENCY", timedelta(seconds=0.05))
     async with workspace_world() as view_context, contextlib.AsyncExitStack() as links:
         path = f"{RPC}?version=2.10&role="
@@ -99,7 +97,7 @@ async def test_every_link_with_the_token_ends_when_it_would_not_be_let_in_again(
 
 
 @pytest.mark.parametrize("how", ENDS)
-async def test_no_secret_is_given_by_a_link_that_has_not_ended_yet(how: str) -> None:
+async def test_ending_link_gives_no_secret(how: str) -> None:
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         await ENDS[how](view_context)
         with pytest.raises(RpcError, match="good no longer"):
@@ -112,7 +110,7 @@ async def _manifest(session: Session) -> Any:
     return await session.call(f"{AGENT}GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
 
 
-def test_every_call_whose_answer_can_hold_a_secret_looks_at_the_right() -> None:
+def test_secret_calls_check_authorization() -> None:
     def names(message: Any, seen: frozenset[str] = frozenset()) -> set[str]:
         if message is None or message.full_name in seen:
             return set()
@@ -120,7 +118,7 @@ def test_every_call_whose_answer_can_hold_a_secret_looks_at_the_right() -> None:
         return {field.name for field in message.fields}.union(*inner)
 
     methods = agent_pb2.DESCRIPTOR.services_by_name["Agent"].methods
-    giving = {one.name for one in methods if names(one.output_type) & {"auth_token", "secrets"}}
+    giving = {method.name for method in methods if names(method.output_type) & {"auth_token", "secrets"}}
     assert giving == GIVE_SECRETS
 
 
@@ -130,12 +128,12 @@ async def test_connection_times_follow_the_connection() -> None:
         async with connected_agent(view_context):
 
             async def connected() -> Any:
-                found = await view_context.agent()
-                return found if found["status"] == "connected" else None
+                result = await view_context.agent()
+                return result if result["status"] == "connected" else None
 
-            found = await eventually(connected)
-            assert found["api_version"] == "2.10"
-            assert found["first_connected_at"] == found["last_connected_at"]
+            result = await eventually(connected)
+            assert result["api_version"] == "2.10"
+            assert result["first_connected_at"] == result["last_connected_at"]
 
         async def disconnected() -> Any:
             return (await view_context.agent())["status"] == "disconnected"
@@ -145,7 +143,7 @@ async def test_connection_times_follow_the_connection() -> None:
             await eventually(connected)
 
 
-async def test_a_second_connection_outlives_the_first() -> None:
+async def test_second_connection_outlives_first() -> None:
     async with workspace_world() as view_context, trio.open_nursery() as nursery:
 
         async def connected() -> Any:
@@ -230,16 +228,16 @@ async def test_reports_are_stored_and_shown() -> None:
         )
         status = pb.UpdateAppStatusRequest(slug="web", state=pb.UpdateAppStatusRequest.WORKING, message="busy")
         await agent.call("UpdateAppStatus", status, pb.UpdateAppStatusResponse)
-        shown = await view_context.agent()
-        assert (shown["version"], shown["expanded_directory"], shown["subsystems"]) == (
+        view = await view_context.agent()
+        assert (view["version"], view["expanded_directory"], view["subsystems"]) == (
             "v2.34.0",
             "/home/dev",
             ["envbox"],
         )
-        assert shown["lifecycle_state"] == "ready"
-        assert shown["started_at"] <= shown["ready_at"]
-        assert shown["apps"][0]["health"] == "healthy"
-        assert shown["apps"][0]["statuses"][0]["message"] == "busy"
+        assert view["lifecycle_state"] == "ready"
+        assert view["started_at"] <= view["ready_at"]
+        assert view["apps"][0]["health"] == "healthy"
+        assert view["apps"][0]["statuses"][0]["message"] == "busy"
 
         batch = pb.BatchCreateLogsRequest(log_source_id=bytes(16), logs=[pb.Log(output="a\0b", level=pb.Log.WARN)])
         assert not (await agent.call("BatchCreateLogs", batch, pb.BatchCreateLogsResponse)).log_limit_exceeded
@@ -251,7 +249,7 @@ async def test_reports_are_stored_and_shown() -> None:
         assert (await view_context.agent())["logs_overflowed"]
 
 
-async def test_stats_and_what_is_not_offered() -> None:
+async def test_stats_and_unsupported_calls() -> None:
     pb = agent_pb2
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         answer = await agent.call("UpdateStats", pb.UpdateStatsRequest(), pb.UpdateStatsResponse)
@@ -281,21 +279,21 @@ async def test_stats_and_what_is_not_offered() -> None:
                 await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
 
 
-async def test_lines_with_nothing_in_them_fill_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 3000
-    monkeypatch.setattr(agent_logs, "MAX_LOGS_LENGTH", most * MIN_LINE_BYTES)
+async def test_empty_lines_fill_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 3000
+    monkeypatch.setattr(agent_logs, "MAX_LOGS_LENGTH", limit * MIN_LINE_BYTES)
     pb = agent_pb2
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
-        for count, is_full in ((most, False), (1, True)):
+        for count, is_full in ((limit, False), (1, True)):
             batch = pb.BatchCreateLogsRequest(log_source_id=bytes(16), logs=[pb.Log()] * count)
             answer = await agent.call("BatchCreateLogs", batch, pb.BatchCreateLogsResponse)
             assert answer.log_limit_exceeded == is_full
         logs = (await view_context.world.get(f"/api/v2/workspaceagents/{view_context.agent_id}/logs")).json()
-        assert len(logs) == most
+        assert len(logs) == limit
         assert [line["id"] for line in logs] == sorted(line["id"] for line in logs)
 
 
-async def test_an_app_keeps_its_newest_statuses(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_app_keeps_newest_statuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_apps, "KEPT_STATUSES", 3)
     pb = agent_pb2
     fields = {"apps": [provisioner_pb2.App(slug="web", url="http://x")]}
@@ -303,8 +301,8 @@ async def test_an_app_keeps_its_newest_statuses(monkeypatch: pytest.MonkeyPatch)
         for number in range(5):
             status = pb.UpdateAppStatusRequest(slug="web", state=pb.UpdateAppStatusRequest.WORKING, message=str(number))
             await agent.call("UpdateAppStatus", status, pb.UpdateAppStatusResponse)
-        shown = await view_context.agent()
-        assert [one["message"] for one in shown["apps"][0]["statuses"]] == ["4", "3", "2"]
+        view = await view_context.agent()
+        assert [item["message"] for item in view["apps"][0]["statuses"]] == ["4", "3", "2"]
 
 
 async def test_metadata_limits() -> None:

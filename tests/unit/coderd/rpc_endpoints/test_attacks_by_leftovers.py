@@ -1,7 +1,8 @@
-"""Attacks with what is left of a right: links, tokens, jobs and forms that were good a moment ago, or are another's.
+"""Attacks with leftovers of a permission: links, tokens, jobs and forms that were valid a moment ago, or belong to
+another user.
 
-Each row is one message or one knock at a door. What is opened about a thing that is shared no longer is
-`test_attacks_on_open_streams.py`; messages no genuine agent or daemon sends are `test_attacks_by_rpc.py`.
+Each row is one message or one connection attempt. Streams about objects that are no longer shared are in
+`test_attacks_on_open_streams.py`; messages no genuine agent or daemon sends are in `test_attacks_by_rpc.py`.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import full_agent, new_workspace, settled, workspace_world
 from tests.unit.coderd.app.test_replicas import replica_of
 
-# ---- the link of an agent whose right has ended
+# ---- the link of an agent whose authorization has ended
 
 LOSSES = ("stopped", "started anew", "abandoned", "deleted", "its owner suspended")
-"""Whoever makes a workspace dormant stops it, too: its agent goes on until then, and nobody enters by it."""
+"""Making a workspace dormant also stops it: its agent runs until then, but users cannot enter."""
 ROLES = ("agent", "other")
 AS_AGENT = sorted(
     name
@@ -61,7 +62,7 @@ AS_AGENT = sorted(
 
 
 def _built(job: Any) -> dict[str, Any]:
-    """A box whose agent has a token of its own in each build."""
+    """Return a workspace whose agent has a token of its own in each build."""
     if job.workspace_build.metadata.workspace_transition:
         return {"state": b"{}", "resources": []}
     return {"state": b"{}", "resources": [resource("box", agents=[full_agent(str(uuid4()))])]}
@@ -83,7 +84,7 @@ async def _lose(world: World, loss: str, workspace: str, owner: str) -> None:
 
 
 async def _heard(session: Session, name: str) -> str:
-    """What became of one message: an answer, a refusal, the end."""
+    """Return the result of one message: an answer, a refusal, or the end."""
     method = id_fields.methods()[name]
     full = f"/{method.containing_service.full_name}/{method.name}"
     try:
@@ -96,16 +97,16 @@ async def _heard(session: Session, name: str) -> str:
     return "answered"
 
 
-async def test_links_of_agents_end_with_their_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No secret is given from the moment on; soon nothing is answered at all, and nobody is let in anew."""
+async def test_agent_links_end_with_authorization(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No secret is given from that moment on; soon no call is answered at all, and no new link is accepted."""
     monkeypatch.setattr(agent_connections, "CONNECTION_UPDATE_FREQUENCY", timedelta(seconds=0.2))
     wrong: list[str] = []
     async with workspace_world(Answers(build=_built)) as (world, _):
         for number, loss in enumerate(LOSSES):
             owner, token = await world.member(f"owner{number}")
             workspace = await new_workspace(world, "box", token=token)
-            (shown,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
-            row = await world.ctx.db.read(get_agent, UUID(shown["id"]))
+            (headers,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
+            row = await world.ctx.db.read(get_agent, UUID(headers["id"]))
             assert row is not None
             paths = [f"/api/v2/workspaceagents/me/rpc?version=2.10&role={role}" for role in ROLES]
             async with AsyncExitStack() as stack:
@@ -125,8 +126,8 @@ async def test_links_of_agents_end_with_their_right(monkeypatch: pytest.MonkeyPa
                     with trio.fail_after(60):
                         await link.wait_closed()
                     for name in AS_AGENT:
-                        if (said := await _heard(link, name)) != "ended":
-                            wrong.append(f"{loss}: {role} {name}: {said}")
+                        if (answer := await _heard(link, name)) != "ended":
+                            wrong.append(f"{loss}: {role} {name}: {answer}")
             for path in paths:
                 with pytest.raises(HttpError) as refused:
                     await dial_link(world, path, token=str(row.auth_token))
@@ -154,31 +155,36 @@ NEITHER: tuple[dict[str, str], ...] = (
     {"a": "b"},
     {"scope": "everything", "a": "b"},
 )
-"""Tags that are no user's: only who runs daemons for the organization may have them."""
+"""Tags of no user: only daemons for the organization may have them."""
 
 
 def _shown(key: str = "", psk: str | None = None) -> dict[str, str]:
-    shown = {"Coder-Provisioner-Daemon-Key": key} if key else {}
-    return shown if psk is None else {**shown, "Coder-Provisioner-Daemon-PSK": psk}
+    headers = {"Coder-Provisioner-Daemon-Key": key} if key else {}
+    return headers if psk is None else {**headers, "Coder-Provisioner-Daemon-PSK": psk}
 
 
 async def _key(world: World, organization: str, name: str, tags: Mapping[str, str] = {}) -> str:
     path = f"/api/v2/organizations/{organization}/provisionerkeys"
-    made = await world.post(path, {"name": name, "tags": dict(tags)})
-    assert made.status_code == 201, made.text
-    return str(made.json()["key"])
+    created = await world.post(path, {"name": name, "tags": dict(tags)})
+    assert created.status_code == 201, created.text
+    return str(created.json()["key"])
 
 
 async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list[tuple[str, dict[str, Any]]]:
-    """(what, how a daemon comes) for those who may not come in so."""
+    """Return (label, options of a daemon) for callers that must not be admitted."""
     home, far = await _key(world, "default", "home", {"a": "b"}), await _key(world, "elsewhere", "far")
-    gone = await _key(world, "default", "gone")
+    deleted = await _key(world, "default", "gone")
     assert (await world.delete("/api/v2/organizations/default/provisionerkeys/gone")).status_code == 204
     far_id = (await world.get("/api/v2/organizations/elsewhere")).json()["id"]
     knocks: list[tuple[str, dict[str, Any]]] = [
         *[
-            (f"a key of another organization at {there}", {"headers": _shown(key), "organization": there})
-            for key, there in ((home, "elsewhere"), (home, far_id), (far, "default"), (far, world.organization_id))
+            (f"a key of another organization at {organization}", {"headers": _shown(key), "organization": organization})
+            for key, organization in (
+                (home, "elsewhere"),
+                (home, far_id),
+                (far, "default"),
+                (far, world.organization_id),
+            )
         ],
         *[
             (f"a key with tags {tags}", {"headers": _shown(home), "tags": tags})
@@ -186,7 +192,7 @@ async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list
         ],
         *[
             (f"a key that is none: {key[:6]}", {"headers": _shown(key)})
-            for key in (gone, home[:-1], home + "x", home.upper(), f"{home},{far}", "x", "0" * 43)
+            for key in (deleted, home[:-1], home + "x", home.upper(), f"{home},{far}", "x", "0" * 43)
         ],
         ("key and pre-shared key", {"headers": _shown(home, PSK)}),
         ("key and session", {"headers": _shown(home), "token": world.token}),
@@ -197,8 +203,11 @@ async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list
             for tags in ({}, {"scope": "user"})
         ],
         *[
-            (f"the pre-shared key at {there}", {"headers": _shown(psk=PSK), "organization": there, "tags": tags})
-            for there in ("elsewhere", far_id)
+            (
+                f"the pre-shared key at {organization}",
+                {"headers": _shown(psk=PSK), "organization": organization, "tags": tags},
+            )
+            for organization in ("elsewhere", far_id)
             for tags in ({}, {"scope": "user"}, {"owner": world.user_id})
         ],
         *[(f"a member with {tags}", {"token": member, "tags": tags}) for tags in NEITHER],
@@ -219,10 +228,10 @@ async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list
         ("an empty pre-shared key", {"token": "", "headers": _shown(psk="")}),
         ("another kind of daemon", {"token": member, "tags": {"scope": "user"}, "kinds": ("docker",)}),
     ]
-    return [(what, {"token": "", **how}) for what, how in knocks]
+    return [(label, {"token": "", **how}) for label, how in knocks]
 
 
-async def test_daemons_come_in_by_their_own_key_and_tags() -> None:
+async def test_daemons_use_their_own_key() -> None:
     wrong = []
     async with running_coderd(first_user=True, provisioner_daemon_psk=Secret(PSK)) as world:
         elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
@@ -232,31 +241,31 @@ async def test_daemons_come_in_by_their_own_key_and_tags() -> None:
         people = {"admin": world.user_id, "member": member_id}
         knocks = await _knocks(world, member, stranger, narrow["key"])
         assert len(knocks) > 50
-        for what, how in knocks:
+        for label, how in knocks:
             if isinstance(tags := how.get("tags"), dict):
                 how["tags"] = {name: value.format(**people) for name, value in tags.items()}
             try:
                 async with connected_daemon(world, **{"name": "attacker", **how}):
-                    wrong.append(f"{what}: let in")
+                    wrong.append(f"{label}: let in")
             except HttpError as error:
                 if error.status not in {400, 403, 404}:
-                    wrong.append(f"{what}: {error.status}")
-        # Whose a daemon of one user is, is not for its tags to say; what waits for the owner of them waits on.
+                    wrong.append(f"{label}: {error.status}")
+        # The tags of a user's daemon do not decide its owner; jobs for the owner in the tags stay pending.
         claimed = {"scope": "user", "owner": world.user_id}
         version = await new_version(world, tags={"scope": "user"})
         async with connected_daemon(world, token=member, tags=claimed, name="attacker") as daemon:
-            with trio.move_on_after(1) as waited:
+            with trio.move_on_after(1) as scope:
                 await daemon.acquire()
-            if not waited.cancelled_caught:
+            if not scope.cancelled_caught:
                 wrong.append("a daemon got the job of the user its tags name")
             listed = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
-            assert [one["tags"] for one in listed] == [{"scope": "user", "owner": member_id}]
+            assert [item["tags"] for item in listed] == [{"scope": "user", "owner": member_id}]
         job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
         assert job["status"] == "pending"
     assert not wrong, "\n".join(wrong)
 
 
-# ---- jobs that are over, or another's by now
+# ---- jobs that are over, or belong to another daemon by now
 
 
 async def _about(daemon: FakeDaemon, name: str, job_id: str) -> str:
@@ -277,7 +286,7 @@ async def _about(daemon: FakeDaemon, name: str, job_id: str) -> str:
     return ""
 
 
-async def test_nothing_is_written_about_a_job_that_is_over() -> None:
+async def test_ended_job_is_never_changed() -> None:
     names = ("UpdateJob", "CompleteJob", "FailJob", "CommitQuota")
     wrong = []
     async with running_coderd(first_user=True) as world, connected_daemon(world, name="first") as first:
@@ -305,11 +314,11 @@ async def test_nothing_is_written_about_a_job_that_is_over() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# ---- a job in the hands of who may not have it any more
+# ---- jobs of a daemon without authorization
 
 _ELSEWHERE = "/api/v2/organizations/elsewhere"
 WORKERS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, Any], bool]] = {
-    # roles of the daemon's user, its tags, (method, path, body) of what takes its right, whether its session ends
+    # roles of the daemon's user, its tags, (method, path, body) of the revocation, whether its session ends
     "its key is deleted": ({}, {}, ("DELETE", f"{_ELSEWHERE}/provisionerkeys/k", None), False),
     "its user's role for the site is taken": (
         {"site": ["template-admin"]},
@@ -352,26 +361,27 @@ WORKERS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, Any], b
 
 
 async def _worker(world: World, name: str, roles: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """(names, how the daemon comes) of a daemon of the organization elsewhere."""
+    """Return (names, options) of a daemon of another organization."""
     organization = (await world.get(_ELSEWHERE)).json()["id"]
     if not roles:
         key = await _key(world, "elsewhere", "k")
         return {"user": "", "key": ""}, {"token": "", "headers": _shown(key), "organization": organization}
     user, token = await world.member(name, roles.get("site"), organizations=[organization])
     if "organization" in roles:
-        given = await world.put(f"{_ELSEWHERE}/members/{user}/roles", {"roles": roles["organization"]})
-        assert given.status_code == 200, given.text
+        granted = await world.put(f"{_ELSEWHERE}/members/{user}/roles", {"roles": roles["organization"]})
+        assert granted.status_code == 200, granted.text
     return {"user": user, "key": token.partition("-")[0]}, {"token": token, "organization": organization}
 
 
 async def _waiting_version(world: World, how: dict[str, Any], tags: dict[str, str]) -> UUID:
-    """The job of an import in the organization elsewhere, made by the daemon's user where it works for that one."""
+    """Return the job of an import in another organization, created by the daemon's user if the daemon works for that
+    user."""
     by = {"token": how["token"]} if tags else {}
     stored = await upload(world, {"main.tf": ""}, **by)
     body = {"file_id": stored, "provisioner": "echo", "storage_method": "file", "tags": tags}
-    made = await world.post(f"/api/v2/organizations/{how['organization']}/templateversions", body, **by)
-    assert made.status_code == 201, made.text
-    return UUID(made.json()["job"]["id"])
+    created = await world.post(f"/api/v2/organizations/{how['organization']}/templateversions", body, **by)
+    assert created.status_code == 201, created.text
+    return UUID(created.json()["job"]["id"])
 
 
 async def _status_of(world: World, job_id: UUID) -> str:
@@ -380,16 +390,16 @@ async def _status_of(world: World, job_id: UUID) -> str:
     return job.status
 
 
-async def test_who_lost_the_right_to_a_job_neither_ends_it_nor_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the moment that a daemon is given to end what it began. What a session let in goes with it at once, and
-    its job waits for the reaper, as when the daemon's machine is lost."""
+async def test_revoked_daemon_loses_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the grace period for finishing its job. A daemon with a session is disconnected immediately, and its job
+    waits for the reaper, as when the daemon's machine is lost."""
     for name in ("PAUSE", "REVOKED_GRACE"):
         monkeypatch.setattr(provisioners, name, 0.1)
     wrong = []
     async with running_coderd(first_user=True) as world:
         for number, (loss, (roles, tags, (method, path, body), is_session)) in enumerate(WORKERS.items()):
-            made = await world.post("/api/v2/organizations", {"name": "elsewhere"})
-            assert made.status_code == 201, made.text
+            created = await world.post("/api/v2/organizations", {"name": "elsewhere"})
+            assert created.status_code == 201, created.text
             names, how = await _worker(world, f"user{number}", roles)
             held = await _waiting_version(world, how, tags)
             async with connected_daemon(world, name=f"d{number}", tags=tags, **how) as daemon:
@@ -413,8 +423,8 @@ async def test_who_lost_the_right_to_a_job_neither_ends_it_nor_gets_another(monk
                     wrong.append(f"{loss}: came in anew")
             except HttpError as error:
                 assert error.status in {401, 403, 404}, f"{loss}: {error.status}"
-            gone = await world.delete(_ELSEWHERE)
-            assert gone.status_code in {200, 404}, gone.text
+            deleted = await world.delete(_ELSEWHERE)
+            assert deleted.status_code in {200, 404}, deleted.text
     assert not wrong, "\n".join(wrong)
 
 
@@ -422,31 +432,31 @@ async def test_who_lost_the_right_to_a_job_neither_ends_it_nor_gets_another(monk
 
 
 async def _renewed(world: World, resume: str, token: str) -> str:
-    """What a link that was resumed and announced no keys is given."""
+    """Return the response to a resumed link that announced no keys."""
     path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': resume})}"
     kinds = tailnet_pb2.RefreshResumeTokenRequest(), tailnet_pb2.RefreshResumeTokenResponse
     async with open_session(await dial_link(world, path, token=token), role="client") as session:
         return str((await session.call("/coder.tailnet.v2.Tailnet/RefreshResumeToken", *kinds)).token)
 
 
-async def test_resume_tokens_are_their_sessions_at_every_replica() -> None:
+async def test_resume_tokens_are_bound_to_sessions() -> None:
     wrong = []
     async with running_coderd(first_user=True) as world, replica_of(world) as other:
         user, token = await world.member("alice")
         second = await world.login("alice@b.c", "SomeSecure123!")
         _, stranger = await world.member("eve")
-        peer, mine = uuid4(), ResumeBinding(UUID(user), token.partition("-")[0], "digest")
-        whole = (await resume_tokens.issue(world.ctx, peer, mine)).token
+        peer, binding = uuid4(), ResumeBinding(UUID(user), token.partition("-")[0], "digest")
+        whole = (await resume_tokens.issue(world.ctx, peer, binding)).token
         ticket = Ticket(terminal_request(peer), peer, peer, "", UUID(user))
         app, _ = await app_tokens.issue_ticket(world.ctx, ticket)
-        claims = {"sub": str(peer), "user": user, "session": mine.session, "keys": "", "exp": 2**40}
+        claims = {"sub": str(peer), "user": user, "session": binding.session, "keys": "", "exp": 2**40}
         keys = other.ctx.part(SigningKeys)
         head, body, signature = whole.split(".")
         for replica in (world, other):
-            assert await resume_tokens.read_untrusted(replica.ctx, whole, mine) == (peer, "digest")
+            assert await resume_tokens.read_untrusted(replica.ctx, whole, binding) == (peer, "digest")
             if await opens_terminal_untrusted(replica.ctx.part(SigningKeys), world.ctx.clock.now(), whole, peer):
                 wrong.append("a resume token opened a terminal")
-            again = await resume_tokens.read_untrusted(replica.ctx, await _renewed(replica, whole, token), mine)
+            again = await resume_tokens.read_untrusted(replica.ctx, await _renewed(replica, whole, token), binding)
             if again != (peer, "digest"):
                 wrong.append(f"bound to no keys any more: {again}")
         forged = [
@@ -472,13 +482,13 @@ async def test_resume_tokens_are_their_sessions_at_every_replica() -> None:
                     {"sub": "x"},
                     {"sub": None},
                     {"sub": [peer.hex] * 2},
-                    {"session": [mine.session]},
+                    {"session": [binding.session]},
                 )
             ],
         ]
-        shown = [(text, token) for text in forged] + [(whole, second), (whole, stranger), (whole, world.token)]
+        headers = [(text, token) for text in forged] + [(whole, second), (whole, stranger), (whole, world.token)]
         for replica in (world, other):
-            for text, by in shown:
+            for text, by in headers:
                 path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': text})}"
                 try:
                     await trio.aclose_forcefully(await dial_link(replica, path, token=by))

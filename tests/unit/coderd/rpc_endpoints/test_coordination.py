@@ -35,7 +35,7 @@ from tests.kit.server.server_in_process import World
 Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
 
 
-async def test_server_and_client_reach_an_agent() -> None:
+async def test_server_and_client_reach_agent() -> None:
     async with workspace_world() as view_context, running_overlay_agent(view_context):
         with trio.fail_after(60):
             dialer = view_context.world.ctx.agent_dialer
@@ -46,13 +46,13 @@ async def test_server_and_client_reach_an_agent() -> None:
             with trio.fail_after(60):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
-        shown = (await view_context.agent())["latency"]
-        assert shown["Coder Embedded Relay"]["preferred"]
+        view = (await view_context.agent())["latency"]
+        assert view["Coder Embedded Relay"]["preferred"]
 
 
 @pytest.mark.parametrize("how", ["unshared", "suspended", "away for long", "back"])
-async def test_a_client_that_left_without_a_word_is_watched_on(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents keep its keys for as long as it uses them, so that they survive the server; but not the right to them."""
+async def test_lost_client_is_watched(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents keep its keys for as long as it uses them, so that connections survive the server; permissions do not."""
     monkeypatch.setattr(absent_clients, "LOOK_EVERY", 0.05)
     monkeypatch.setattr(absent_clients, "PATIENCE", 0.05 if how == "away for long" else 3600.0)
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
@@ -75,7 +75,7 @@ async def test_a_client_that_left_without_a_word_is_watched_on(how: str, monkeyp
         async def is_watched() -> bool:
             return bool(watched)
 
-        if how != "away for long":  # or that may be over already
+        if how != "away for long":  # otherwise that may be over already
             await eventually(is_watched)
             assert await is_known(), "it is only lost"
         if how == "back":
@@ -96,7 +96,7 @@ async def test_a_client_that_left_without_a_word_is_watched_on(how: str, monkeyp
 
 @dataclass
 class _Stream:
-    """A client's coordination stream in the hands of a test."""
+    """Client's coordination stream under control of a test."""
 
     session: Session
     stream: Any
@@ -126,7 +126,7 @@ class _Stream:
         return str(answer.token)
 
     async def refusal(self) -> str:
-        """The error that ends the stream."""
+        """Return the error that ends the stream."""
         with trio.fail_after(60):
             while not (answer := await self.stream.receive()).error:
                 pass
@@ -145,8 +145,8 @@ async def coordinating(world: World, path: str, token: str, *, resume: str = "")
         await trio.aclose_forcefully(websocket)
 
 
-async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shared, resumed elsewhere, unshared: the agent forgets the client although nothing was asked for again."""
+async def test_resumed_peer_loses_revoked_tunnels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shared, resumed at another server, unshared: the agent drops the client although no new request was sent."""
     monkeypatch.setattr(rights_changes, "PAUSE", 0.0)
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
@@ -174,8 +174,8 @@ async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: py
                 assert "unauthorized" in await second.refusal()
 
 
-async def test_a_tunnel_is_asked_for_by_the_rights_of_that_moment() -> None:
-    """A link without tunnels has nothing to lose and stays open: what its opener lost since, it gives no more."""
+async def test_tunnel_uses_current_rights() -> None:
+    """A link without tunnels stays open: permissions its opener lost since give no new tunnel."""
     async with workspace_world() as view_context:
         world, path = view_context.world, "/api/v2/tailnet?version=2.0"
         organization = f"/api/v2/organizations/{world.organization_id}"
@@ -191,8 +191,8 @@ async def test_a_tunnel_is_asked_for_by_the_rights_of_that_moment() -> None:
                 coordinating(world, path, token) as may,
                 coordinating(world, path, token) as lost,
             ):
-                for one in (may, lost):
-                    await one.tell(one.key)
+                for item in (may, lost):
+                    await item.tell(item.key)
                 await may.ask(view_context.agent_id)
                 if lose == "group":
                     answer = await world.patch(f"/api/v2/groups/{group}", {"remove_users": [bob]})
@@ -205,13 +205,13 @@ async def test_a_tunnel_is_asked_for_by_the_rights_of_that_moment() -> None:
                 assert "unauthorized" in await lost.refusal(), lose
 
 
-async def test_a_resume_token_is_worth_nothing_to_others() -> None:
+async def test_resume_token_is_useless_to_others() -> None:
     """Another organization's user, another session of the same user, another key: each is refused in its own way."""
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
-        made = await world.post("/api/v2/organizations", {"name": "elsewhere"})
-        assert made.status_code == 201, made.text
-        _, eve = await world.member("eve", organizations=[made.json()["id"]])
+        created = await world.post("/api/v2/organizations", {"name": "elsewhere"})
+        assert created.status_code == 201, created.text
+        _, eve = await world.member("eve", organizations=[created.json()["id"]])
         again = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "second"})
         tailnet = "/api/v2/tailnet?version=2.0"
         async with coordinating(world, tailnet, world.token) as first:
@@ -220,10 +220,10 @@ async def test_a_resume_token_is_worth_nothing_to_others() -> None:
             resume = await first.resume_token()
             for token in (eve, again.json()["key"]):
                 ways: tuple[dict[str, Any], ...] = ({"headers": [(RESUME_HEADER, resume)]}, {})
-                for shown in ways:
-                    path = tailnet if shown else f"{tailnet}&resume_token={resume}"
+                for view in ways:
+                    path = tailnet if view else f"{tailnet}&resume_token={resume}"
                     with pytest.raises(HttpError) as caught:
-                        await connect_websocket(DialPolicy(world.url, token=Secret(token)), path, **shown)
+                        await connect_websocket(DialPolicy(world.url, token=Secret(token)), path, **view)
                     assert caught.value.status == 401
                     assert [item["field"] for item in caught.value.validations] == ["resume_token"]
             async with coordinating(world, tailnet, world.token, resume=resume) as second:
@@ -234,7 +234,7 @@ async def test_a_resume_token_is_worth_nothing_to_others() -> None:
 
 @pytest.mark.parametrize("is_present", [True, False], ids=["present", "away"])
 async def test_a_foreign_key_is_refused(is_present: bool) -> None:
-    """Of an agent that is there, and of one that is away: the wrong one must not be quicker after a restart."""
+    """Of a connected agent, and of a disconnected one: the wrong peer must not be faster after a restart."""
     async with workspace_world() as view_context:
         world = view_context.world
         _, bob = await world.member("bob")
@@ -259,7 +259,7 @@ async def test_a_foreign_key_is_refused(is_present: bool) -> None:
 
 @asynccontextmanager
 async def _as_client(view_context: AgentWorld, token: str, key: PublicKey, more: str = "") -> AsyncIterator[None]:
-    """A client on its coordination stream that will be torn away."""
+    """Run a client on its coordination stream, which will be cut."""
     path = f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate?version=2.0{more}"
     websocket = await dial_link(view_context.world, path, token=token)
     async with (
@@ -283,8 +283,8 @@ async def _as_client(view_context: AgentWorld, token: str, key: PublicKey, more:
 
 
 @pytest.mark.parametrize("how", ["unshared", "suspended", "dormant"])
-async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that were exchanged would go on by themselves: the agent is told to forget the client."""
+async def test_open_tunnel_ends_with_permission(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exchanged keys would keep working on their own: the agent is notified to drop the client."""
     monkeypatch.setattr(coordination, "LOOK_EVERY", 0.05)
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
@@ -311,11 +311,13 @@ async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: p
 
             await eventually(forgotten)
             if how == "dormant":
-                # What is put aside cannot be used, by its owner neither.
-                for who in (token, world.token):
+                # A discarded token cannot be used, not even by its owner.
+                for user_token in (token, world.token):
                     with pytest.raises(HttpError) as caught:
                         await dial_link(
-                            world, f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate?version=2.0", token=who
+                            world,
+                            f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate?version=2.0",
+                            token=user_token,
                         )
                     assert caught.value.status == 404
 
@@ -354,7 +356,7 @@ async def test_refusals_of_the_coordinate_link() -> None:
                 assert error.message == message
 
 
-async def test_resume_tokens_keep_the_peer_id() -> None:
+async def test_resume_tokens_keep_peer_id() -> None:
     async with workspace_world() as view_context:
         path = f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate?version=2.0"
         ids = []
@@ -375,7 +377,7 @@ async def test_resume_tokens_keep_the_peer_id() -> None:
         assert ids[0] == ids[1]
 
 
-async def test_clients_may_not_reach_for_other_agents() -> None:
+async def test_clients_cannot_reach_other_agents() -> None:
     async with workspace_world() as view_context:
         path = f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate?version=2.0"
         websocket = await dial_link(view_context.world, path, token=view_context.world.token)
@@ -391,7 +393,7 @@ async def test_clients_may_not_reach_for_other_agents() -> None:
                 await stream.receive()
 
 
-async def test_workspace_updates_begin_with_a_snapshot() -> None:
+async def test_workspace_updates_begin_with_snapshot() -> None:
     async with workspace_world() as view_context:
         websocket = await dial_link(view_context.world, "/api/v2/tailnet?version=2.3", token=view_context.world.token)
         pb = tailnet_pb2
@@ -407,16 +409,16 @@ async def test_workspace_updates_begin_with_a_snapshot() -> None:
             assert [(w.name, w.status) for w in first.upserted_workspaces] == [("dev", pb.Workspace.RUNNING)]
             assert [a.id for a in first.upserted_agents] == [view_context.agent_id.bytes]
             path = f"/api/v2/workspaces/{view_context.workspace['id']}/builds"
-            made = await view_context.world.post(path, {"transition": "stop"})
-            assert made.status_code == 201
+            created = await view_context.world.post(path, {"transition": "stop"})
+            assert created.status_code == 201
             seen = []
             while pb.Workspace.STOPPED not in seen:
                 update = await stream.receive()
                 seen += [w.status for w in update.upserted_workspaces]
 
 
-async def test_workspace_updates_show_what_may_be_seen_now() -> None:
-    """A role that denies what is one's own counts while the link is open."""
+async def test_workspace_updates_follow_permissions() -> None:
+    """A role that denies a user's own objects counts while the link is open."""
     pb = tailnet_pb2
     async with workspaces.workspace_world() as (world, _):
         bob, token = await world.member("bob")
@@ -438,12 +440,12 @@ async def test_workspace_updates_show_what_may_be_seen_now() -> None:
             await stream.send(pb.WorkspaceUpdatesRequest(workspace_owner_id=UUID(bob).bytes))
             await stream.close_send()
             first = await stream.receive()
-            assert [one.name for one in first.upserted_workspaces] == ["own"] and first.upserted_agents
+            assert [workspace.name for workspace in first.upserted_workspaces] == ["own"] and first.upserted_agents
             blinded = await world.put(f"{organization}/members/{bob}/roles", {"roles": ["blind"]})
             assert blinded.status_code == 200, blinded.text
-            made = await world.post(f"/api/v2/workspaces/{own['id']}/builds", {"transition": "stop"})
-            assert made.status_code == 201, made.text
+            created = await world.post(f"/api/v2/workspaces/{own['id']}/builds", {"transition": "stop"})
+            assert created.status_code == 201, created.text
             with trio.fail_after(60):
                 update = await stream.receive()
             assert not update.upserted_workspaces and not update.upserted_agents
-            assert [one.name for one in update.deleted_workspaces] == ["own"] and update.deleted_agents
+            assert [workspace.name for workspace in update.deleted_workspaces] == ["own"] and update.deleted_agents

@@ -1,4 +1,4 @@
-"""Daemons at the door: who gets in, as what, and what the link does when things break."""
+"""Links of daemons: admission, identity, and behaviour on failures."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ async def test_checks_come_in_their_order() -> None:
         assert (await world.get(f"{DAEMONS}?offline=true")).json() == [], "who was refused is no daemon"
 
 
-async def test_a_stranger_is_counted_whatever_he_names() -> None:
-    """Also what the database refuses to be asked about."""
+async def test_stranger_is_always_counted() -> None:
+    """Also with names that the database refuses."""
     async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
         for name in ("default", "nowhere", "%00", "a%00", "%C3%A9"):
             path = f"/api/v2/organizations/{name}/provisionerdaemons/serve"
@@ -90,7 +90,7 @@ async def test_a_stranger_is_counted_whatever_he_names() -> None:
             assert "x-ratelimit-remaining" in answer.headers, name
 
 
-async def test_a_user_serves_with_the_roles_it_has() -> None:
+async def test_user_serves_with_its_roles() -> None:
     async with running_coderd(first_user=True) as world:
         user_id, member = await world.member("alice")
         assert (await refusal(world, token=member)).status == 403
@@ -109,22 +109,22 @@ async def test_a_user_serves_with_the_roles_it_has() -> None:
         key = (await world.post("/api/v2/users/me/keys/tokens", listed, token=member)).json()["key"]
         assert (await refusal(world, token=key, tags={"scope": "user"})).status == 403
         assert (await world.post("/api/v2/organizations", {"name": "elsewhere"})).status_code == 201
-        elsewhere = {"organization": "elsewhere", "tags": {"scope": "user"}}
-        assert (await refusal(world, token=member, **elsewhere)).status == 403
+        other_organization = {"organization": "elsewhere", "tags": {"scope": "user"}}
+        assert (await refusal(world, token=member, **other_organization)).status == 403
 
 
 async def _statuses(world: World) -> dict[str, str]:
-    found = (await world.get(f"{DAEMONS}?offline=true")).json()
-    return {daemon["name"]: daemon["status"] for daemon in found}
+    result = (await world.get(f"{DAEMONS}?offline=true")).json()
+    return {daemon["name"]: daemon["status"] for daemon in result}
 
 
-async def _until(world: World, wanted: dict[str, str]) -> None:
+async def _until(world: World, expected: dict[str, str]) -> None:
     with trio.fail_after(60):
-        while await _statuses(world) != wanted:
+        while await _statuses(world) != expected:
             await trio.sleep(0.02)
 
 
-async def test_a_daemon_that_leaves_is_offline_at_once() -> None:
+async def test_disconnected_daemon_is_offline() -> None:
     async with running_coderd(first_user=True) as world:
         async with connected_daemon(world, name="one"):
             await _until(world, {"one": "idle"})
@@ -133,8 +133,8 @@ async def test_a_daemon_that_leaves_is_offline_at_once() -> None:
             await _until(world, {"one": "idle"})
 
 
-async def test_a_daemon_of_any_name_comes_back() -> None:
-    """The database has its own mind on what a small letter is."""
+async def test_daemon_of_any_name_reconnects() -> None:
+    """The database has its own rule for lower case."""
     async with running_coderd(first_user=True) as world:
         for _ in range(2):
             async with connected_daemon(world, name="ÄRGER-İ"):
@@ -142,8 +142,8 @@ async def test_a_daemon_of_any_name_comes_back() -> None:
                 assert daemon["name"] == "ÄRGER-İ"
 
 
-async def test_only_the_end_of_the_newest_link_sends_a_daemon_off() -> None:
-    """Whatever the clocks of two servers say: this one stands."""
+async def test_only_newest_link_disconnects_daemon() -> None:
+    """Whatever the clocks of two servers say: this test's clock stands still."""
     async with running_coderd(first_user=True, clock=FakeClock()) as world:
         ctx, organization = world.ctx, UUID(world.organization_id)
         admission = DaemonAdmission({}, PSK_KEY)
@@ -151,7 +151,7 @@ async def test_only_the_end_of_the_newest_link_sends_a_daemon_off() -> None:
         workers = [await register(ctx, organization, admission, introduction) for _ in range(2)]
         old, new = (Presence(ctx, worker) for worker in workers)
         await ctx.db.run(write_health, workers[1], daemon_health.record_answer, ctx.clock.now(), 0.1, {})
-        # Neither the old one's looks nor its end are of the daemon that is here; a lingering one's heartbeats are.
+        # Neither polls nor the end of the old link affect the connected daemon; heartbeats of a lingering link do.
         await ctx.db.run(write_health, workers[0], daemon_health.record_silence, ctx.clock.now(), "no answer")
         (row,) = (await ctx.db.read(daemon_health.list_health)).values()
         assert (row.unreachable_since, row.problem) == (None, "")
@@ -178,16 +178,16 @@ async def test_pre_shared_key() -> None:
         assert (await refusal(world, token="", headers=both)).status == 403
 
 
-async def test_an_empty_pre_shared_key_opens_nothing() -> None:
+async def test_empty_pre_shared_key_is_refused() -> None:
     async with running_coderd(first_user=True) as world:
         assert (await refusal(world, token="", headers={"Coder-Provisioner-Daemon-PSK": ""})).status == 403
 
 
-async def test_provisioner_keys_from_creation_to_deletion() -> None:
+async def test_provisioner_key_life_cycle() -> None:
     async with running_coderd(first_user=True) as world:
-        made = await world.post(KEYS, {"name": "k1", "tags": {"region": "moon"}})
-        assert made.status_code == 201
-        secret = made.json()["key"]
+        created = await world.post(KEYS, {"name": "k1", "tags": {"region": "moon"}})
+        assert created.status_code == 201
+        secret = created.json()["key"]
         assert len(secret) == 43
         assert (await world.post(KEYS, {"name": "K1", "tags": {}})).status_code == 409
         assert (await world.post(KEYS, {"name": "built-in", "tags": {}})).status_code == 400
@@ -201,7 +201,7 @@ async def test_provisioner_keys_from_creation_to_deletion() -> None:
         async with connected_daemon(world, token="", headers=headers, name="keyed") as daemon:
             listed = (await world.get(f"{KEYS}/daemons")).json()
             keyed = next(entry for entry in listed if entry["key"]["name"] == "k1")
-            assert [found["tags"]["region"] for found in keyed["daemons"]] == ["moon"]
+            assert [item["tags"]["region"] for item in keyed["daemons"]] == ["moon"]
             assert (await world.delete(f"{KEYS}/k1")).status_code == 204
             with trio.fail_after(60):
                 await daemon.session.wait_closed()
@@ -209,7 +209,7 @@ async def test_provisioner_keys_from_creation_to_deletion() -> None:
         assert (await world.delete(f"{KEYS}/k1")).status_code == 404
 
 
-async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_key_deleted_during_job(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_coderd(first_user=True) as world:
         secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
         headers = {"Coder-Provisioner-Daemon-Key": secret}
@@ -220,40 +220,40 @@ async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPa
             async with connected_daemon(world, token="", headers=headers) as daemon:
                 job = await daemon.acquire()
                 assert (await world.delete(f"{KEYS}/k1")).status_code == 204
-                if obeys:  # to whoever does not, an answer may come after the end of the job
+                if obeys:  # otherwise a response may arrive after the end of the job
                     while not (await daemon.update(job)).canceled:
                         await trio.lowlevel.checkpoint()
                     await daemon.fail(job, "interrupted")
                 with trio.fail_after(60):
                     await daemon.session.wait_closed()
-            found = (await world.get(path)).json()["job"]
-            assert (found["status"], found["error"]) == ("failed", "interrupted" if obeys else REVOKED_ERROR)
-            assert REVOKED_LINE in [one["output"] for one in (await world.get(f"{path}/logs")).json()]
+            result = (await world.get(path)).json()["job"]
+            assert (result["status"], result["error"]) == ("failed", "interrupted" if obeys else REVOKED_ERROR)
+            assert REVOKED_LINE in [item["output"] for item in (await world.get(f"{path}/logs")).json()]
             secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
             headers = {"Coder-Provisioner-Daemon-Key": secret}
 
 
-async def test_a_daemon_that_comes_back_is_the_same() -> None:
+async def test_reconnected_daemon_keeps_identity() -> None:
     async with running_coderd(first_user=True) as world:
         ids = []
         for version in ("1.17", "1.18"):
             async with connected_daemon(world, name="Twin", version=version):
-                (found,) = (await world.get(DAEMONS)).json()
-                ids.append((found["id"], found["api_version"]))
+                (daemon,) = (await world.get(DAEMONS)).json()
+                ids.append((daemon["id"], daemon["api_version"]))
         assert ids[0][0] == ids[1][0]
         assert ids[1][1] == "1.18"
 
 
-async def test_a_daemon_of_an_older_release_does_whole_jobs() -> None:
-    """It knows nothing that came later: no modules, timings, presets or files beside its answers."""
+async def test_older_daemon_completes_jobs() -> None:
+    """It lacks everything newer: no modules, timings, presets or files in its results."""
     async with running_coderd(first_user=True) as world:
         for version in ("1.0", "1.17"):
             answers = Answers(
                 import_=lambda job: {"start_resources": [resource("box", agents=[agent()])]}, build=build_answer
             )
             async with working_daemon(world, answers, name="older", version=version):
-                (found,) = (await world.get(DAEMONS)).json()
-                assert found["api_version"] == version
+                (daemon,) = (await world.get(DAEMONS)).json()
+                assert daemon["api_version"] == version
                 name = f"of-{version.replace('.', '-')}"
                 template = world.extra["template"] = await new_template(world, name)
                 path = f"/api/v2/templateversions/{template['active_version_id']}"
@@ -261,7 +261,7 @@ async def test_a_daemon_of_an_older_release_does_whole_jobs() -> None:
                     assert (await ended(world, path))["job"]["status"] == "succeeded"
                 workspace = await new_workspace(world, name)
                 resources = workspace["latest_build"]["resources"]
-                assert {one["name"]: len(one.get("agents") or []) for one in resources} == {"box": 1, "disk": 0}
+                assert {item["name"]: len(item.get("agents") or []) for item in resources} == {"box": 1, "disk": 0}
                 stopped = await build(world, workspace["id"], "stop")
                 assert stopped["latest_build"]["status"] == "stopped"
                 deleted = await build(world, workspace["id"], "delete")
@@ -270,19 +270,19 @@ async def test_a_daemon_of_an_older_release_does_whole_jobs() -> None:
             assert kinds == ["template_import", *["workspace_build"] * 3]
 
 
-async def test_two_daemons_of_one_name_do_not_disturb_each_other() -> None:
+async def test_daemons_may_share_a_name() -> None:
     async with running_coderd(first_user=True) as world:
         versions = [await new_version(world), await new_version(world)]
-        async with connected_daemon(world, name="twin") as one, connected_daemon(world, name="twin") as other:
-            first, second = await one.acquire(), await other.acquire()
+        async with connected_daemon(world, name="twin") as item, connected_daemon(world, name="twin") as other:
+            first, second = await item.acquire(), await other.acquire()
             assert first.job_id != second.job_id
             await other.complete_import(second)
-            await one.update(first, logs=[line("Working", "still here")])
-            await one.complete_import(first)
+            await item.update(first, logs=[line("Working", "still here")])
+            await item.complete_import(first)
             assert [await status_of(world, version) for version in versions] == ["succeeded", "succeeded"]
 
 
-async def test_a_daemon_whose_clock_is_wrong() -> None:
+async def test_daemon_with_wrong_clock() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         version = await new_version(world)
         job = await daemon.acquire()
@@ -290,12 +290,12 @@ async def test_a_daemon_whose_clock_is_wrong() -> None:
             await daemon.update(job, logs=[line("Working", f"at {at}", at=at)])
         await daemon.complete_import(job)
         logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
-        assert [one["output"] for one in logs] == ["at -5", "at 0", "at 1", "at 4102444800000", f"at {1 << 62}"]
-        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
-        assert found["started_at"] <= found["completed_at"]  # the server's clock counts
+        assert [log["output"] for log in logs] == ["at -5", "at 0", "at 1", "at 4102444800000", f"at {1 << 62}"]
+        result = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert result["started_at"] <= result["completed_at"]  # the server's clock counts
 
 
-async def test_jobs_go_to_daemons_whose_tags_include_theirs() -> None:
+async def test_jobs_match_daemon_tags() -> None:
     async with running_coderd(first_user=True) as world:
         moon = await new_version(world, tags={"region": "moon"})
         async with connected_daemon(world, tags={"region": "moon", "gpu": "yes"}) as tagged:
@@ -306,7 +306,7 @@ async def test_jobs_go_to_daemons_whose_tags_include_theirs() -> None:
             assert (await tagged.acquire()).template_import.metadata.template_version_id == plain["id"]
 
 
-async def test_strict_tags_keep_special_daemons_free() -> None:
+async def test_strict_tags_reserve_tagged_daemons() -> None:
     async with running_coderd(first_user=True, provisioner_strict_tags=True) as world:
         plain = await new_version(world)
         async with (
@@ -320,19 +320,19 @@ async def test_strict_tags_keep_special_daemons_free() -> None:
             assert (await stream.receive()).job_id == ""
 
 
-async def test_cancel_acquire_gives_an_empty_job() -> None:
+async def test_cancel_acquire_gives_empty_job() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         async with daemon.acquiring() as stream:
             await stream.send(provisionerd_pb2.CancelAcquire())
             assert (await stream.receive()).job_id == ""
             with pytest.raises(trio.EndOfChannel):
                 await stream.receive()
-        # It may ask again on the same connection.
+        # It may request work again on the same connection.
         version = await new_version(world)
         assert (await daemon.acquire()).template_import.metadata.template_version_id == version["id"]
 
 
-async def test_a_broken_connection_leaves_the_job_to_its_daemon() -> None:
+async def test_broken_connection_keeps_job() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world, name="steady") as daemon:
@@ -347,23 +347,23 @@ async def test_a_broken_connection_leaves_the_job_to_its_daemon() -> None:
         assert [entry["output"] for entry in logs] == ["one", "two"]
 
 
-async def test_a_job_answers_to_its_own_daemon_and_ends_once() -> None:
+async def test_job_accepts_only_its_daemon() -> None:
     async with running_coderd(first_user=True) as world:
         await new_version(world)
-        async with connected_daemon(world, name="a") as mine, connected_daemon(world, name="b") as other:
-            job = await mine.acquire()
+        async with connected_daemon(world, name="a") as own, connected_daemon(world, name="b") as other:
+            job = await own.acquire()
             for call in (other.update(job), other.fail(job, "x"), other.complete_import(job)):
                 with pytest.raises(RpcError, match="get job: no such job"):
                     await call
             with pytest.raises(RpcError, match="the job is a template_version_import"):
-                await mine.complete_build(job)
-            await mine.fail(job, "boom")
-            for call in (mine.update(job), mine.fail(job, "x"), mine.complete_import(job)):
+                await own.complete_build(job)
+            await own.fail(job, "boom")
+            for call in (own.update(job), own.fail(job, "x"), own.complete_import(job)):
                 with pytest.raises(RpcError, match="job already completed"):
                     await call
 
 
-async def test_cancel_is_told_with_the_next_update() -> None:
+async def test_cancel_arrives_with_next_update() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}"
@@ -378,7 +378,7 @@ async def test_cancel_is_told_with_the_next_update() -> None:
         assert await status_of(world, version) == "canceled"
 
 
-async def test_a_waiting_job_is_canceled_at_once() -> None:
+async def test_pending_job_is_canceled_immediately() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         answer = await world.patch(f"/api/v2/templateversions/{version['id']}/cancel")
@@ -408,8 +408,8 @@ async def test_variables_are_settled_while_parsing() -> None:
             with pytest.raises(RpcError, match="required template variables need values: needed"):
                 await daemon.update(job, template_variables=variables)
             await daemon.fail(job, "update job: required template variables need values: needed")
-        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
-        assert found["readme"] == "# Hi\n"
+        result = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
+        assert result["readme"] == "# Hi\n"
         shown = (await world.get(f"/api/v2/templateversions/{version['id']}/variables")).json()
         assert [(item["name"], item["value"]) for item in shown] == [("needed", "given"), ("secret", "*redacted*")]
         failed = (await world.get(f"/api/v2/templateversions/{lacking['id']}")).json()["job"]
@@ -418,16 +418,16 @@ async def test_variables_are_settled_while_parsing() -> None:
         assert [item["name"] for item in shown] == ["needed", "secret"]
 
 
-async def test_a_result_that_cannot_be_stored_fails_the_job() -> None:
+async def test_unstorable_result_fails_job() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:
             job = await daemon.acquire()
             twice = resource("box", agents=[agent("main"), agent("MAIN")])
             await daemon.complete_import(job, start_resources=[twice])
-        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
-        assert found["status"] == "failed"
-        assert "duplicate agent name" in found["error"]
+        result = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert result["status"] == "failed"
+        assert "duplicate agent name" in result["error"]
 
 
 async def test_module_files_travel_both_ways() -> None:
@@ -446,10 +446,10 @@ async def test_module_files_travel_both_ways() -> None:
             await _upload(daemon, data, pieces, digest)
             await daemon.complete_import(job, plan=b"{}", module_files_hash=digest)
             file_id = await _module_file(world, version["id"])
-            made = {"name": "t", "template_version_id": version["id"]}
-            template = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", made)
-            wanted = {"name": "w", "template_id": template.json()["id"]}
-            assert (await world.post("/api/v2/users/me/workspaces", wanted)).status_code == 201
+            created = {"name": "t", "template_version_id": version["id"]}
+            template = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", created)
+            expected = {"name": "w", "template_id": template.json()["id"]}
+            assert (await world.post("/api/v2/users/me/workspaces", expected)).status_code == 201
             build = await daemon.acquire()
             assert build.workspace_build.metadata.template_version_modules_file == file_id
             request = provisionerd_pb2.FileRequest(file_id=file_id, upload_type=pb.UPLOAD_TYPE_MODULE_FILES)
@@ -473,8 +473,8 @@ async def test_module_files_travel_both_ways() -> None:
             assert world.ctx.part(ModuleFiles)._files == {}
 
 
-async def test_an_upload_ends_when_the_worker_begins_another() -> None:
-    """A call that sends all but one byte kept a file each."""
+async def test_new_upload_ends_previous() -> None:
+    """A call that sends all but one byte used to keep a file each."""
     data, pb = b"modules", provisioner_pb2
     digest = hashlib.sha256(data).digest()
     async with running_coderd(first_user=True) as world:
@@ -525,7 +525,7 @@ async def _module_file(world: World, version_id: str) -> str:
     return str(await world.ctx.db.read(get_module_files_id, UUID(version_id)))
 
 
-async def test_built_in_daemons_use_the_same_link() -> None:
+async def test_built_in_daemons_use_same_link() -> None:
     async with running_coderd(first_user=True) as world:
         async with connect_built_in(world.ctx, "host-0", ["echo"]) as session:
             daemon = FakeDaemon(session)
@@ -546,7 +546,7 @@ async def test_the_old_way_to_acquire() -> None:
             assert job.template_import.metadata.template_version_id == version["id"]
 
 
-async def test_a_job_that_cannot_be_handed_out_fails_and_the_next_one_comes() -> None:
+async def test_unassignable_job_fails() -> None:
     async with running_coderd(first_user=True) as world:
         from tests.kit.provisioners.scripted_provisioner import upload
 
@@ -561,7 +561,7 @@ async def test_a_job_that_cannot_be_handed_out_fails_and_the_next_one_comes() ->
         assert failed["error"].startswith("request job was invalidated: payload was too big: ")
 
 
-async def test_many_daemons_share_many_jobs_without_running_one_twice() -> None:
+async def test_jobs_run_once_among_daemons() -> None:
     async with running_coderd(first_user=True) as world, trio.open_nursery() as nursery:
         acquired: list[str] = []
         versions = [await new_version(world) for _ in range(12)]
@@ -577,13 +577,13 @@ async def test_many_daemons_share_many_jobs_without_running_one_twice() -> None:
             nursery.start_soon(work, number)
         with trio.fail_after(60):
             for version in versions:
-                found = await ended(world, f"/api/v2/templateversions/{version['id']}")
-                assert found["job"]["status"] == "succeeded"
+                result = await ended(world, f"/api/v2/templateversions/{version['id']}")
+                assert result["job"]["status"] == "succeeded"
         assert sorted(acquired) == sorted(version["job"]["id"] for version in versions)
         nursery.cancel_scope.cancel()
 
 
-async def test_the_server_shows_daemons_out_when_it_stops() -> None:
+async def test_server_stop_disconnects_daemons() -> None:
     async with running_coderd(first_user=True) as world:
         async with connected_daemon(world) as daemon, trio.open_nursery() as nursery:
             left: list[type[BaseException]] = []
@@ -602,7 +602,7 @@ async def test_the_server_shows_daemons_out_when_it_stops() -> None:
         assert left
 
 
-async def test_working_daemon_reports_matched_provisioners_while_waiting() -> None:
+async def test_matched_provisioners_of_busy_daemon() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world, tags={"a": "b"}):
         version = await new_version(world, tags={"a": "c"})
         assert version["matched_provisioners"]["count"] == 0
@@ -610,8 +610,9 @@ async def test_working_daemon_reports_matched_provisioners_while_waiting() -> No
         assert version["matched_provisioners"]["available"] == 1
 
 
-async def test_a_name_of_another_daemon_is_not_its_identity() -> None:
-    """Whoever comes with the name of somebody else's daemon is given another, by key and by user, and no job of it."""
+async def test_daemon_name_is_no_identity() -> None:
+    """A daemon with the name of another user's daemon gets another identity, by key and by user, and none of its
+    jobs."""
     async with running_coderd(first_user=True) as world:
         keys = [(await world.post(KEYS, {"name": f"k{number}", "tags": {}})).json()["key"] for number in (1, 2)]
         _, other = await world.member("other", ["template-admin"])
@@ -621,24 +622,24 @@ async def test_a_name_of_another_daemon_is_not_its_identity() -> None:
         by_user: list[dict[str, Any]] = [{"token": token, "name": "desk"} for token in (world.token, other)]
         for first, second in (by_key, by_user):
             await new_version(world)
-            async with connected_daemon(world, **first) as mine:
-                job = await mine.acquire()
+            async with connected_daemon(world, **first) as own:
+                job = await own.acquire()
                 names = []
-                for _ in range(2):  # what it was called it is called again
-                    async with connected_daemon(world, **second) as theirs:
+                for _ in range(2):  # the same name is used again
+                    async with connected_daemon(world, **second) as foreign:
                         with pytest.raises(RpcError, match="no such job"):
-                            await theirs.update(job)
-                        names.append({one["name"] for one in (await world.get(DAEMONS)).json()})
+                            await foreign.update(job)
+                        names.append({item["name"] for item in (await world.get(DAEMONS)).json()})
                 assert names[0] == names[1]
                 assert len({name for name in names[0] if name.startswith(first["name"])}) == 2
-                await mine.fail(job, "done")
+                await own.fail(job, "done")
 
 
-async def test_a_daemon_announces_no_foreign_key() -> None:
-    """Any member may run a daemon, and a daemon may join the overlay to be looked at: with keys of its own."""
+async def test_daemon_cannot_announce_foreign_key() -> None:
+    """Any member may run a daemon, and a daemon may join the overlay to be polled: with keys of its own."""
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "ws")
-        (found,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+        (found,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
         taken = PrivateKey.generate(os.urandom).public
         owner = node_keys.workspace_owner(UUID(workspace["id"]))
         node = tailnet_pb2.Node(key=taken.binary, preferred_derp=1)
@@ -653,12 +654,12 @@ async def test_a_daemon_announces_no_foreign_key() -> None:
                 request = tailnet_pb2.CoordinateRequest()
                 request.update_self.node.CopyFrom(node)
                 await stream.send(request)
-                with trio.fail_after(60):  # the server, which looks at daemons, may be heard of first
-                    heard = [message.error async for message in stream]
-                assert "another peer is known by this key" in heard[-1]
+                with trio.fail_after(60):  # the server's poll may arrive first
+                    errors = [message.error async for message in stream]
+                assert "another peer is known by this key" in errors[-1]
 
 
-async def test_an_import_as_large_as_a_message_is_stored() -> None:
+async def test_largest_import_is_stored() -> None:
     """Postgres takes 32,767 values in one statement: four thousand variables have more."""
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         version = await new_version(world)
@@ -674,5 +675,5 @@ async def test_an_import_as_large_as_a_message_is_stored() -> None:
         )
         assert await status_of(world, version) == "succeeded"
         path = f"/api/v2/templateversions/{version['id']}"
-        for part, wanted in (("variables", 4096), ("rich-parameters", 4096), ("presets", 4096)):
-            assert len((await world.get(f"{path}/{part}")).json()) == wanted, part
+        for part, expected in (("variables", 4096), ("rich-parameters", 4096), ("presets", 4096)):
+            assert len((await world.get(f"{path}/{part}")).json()) == expected, part

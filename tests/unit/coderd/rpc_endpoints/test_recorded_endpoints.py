@@ -1,4 +1,4 @@
-"""The recorded refusals and small answers of the links, asked again byte by byte."""
+"""The recorded refusals and small responses of the links, replayed byte by byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
 from tests.kit.recordings.wire_recordings import load_json
 
 SKIPPED = {
-    # other doors, tested elsewhere
+    # other endpoints, tested elsewhere
     "provisioner daemon serve, without licence",
     "agent git ssh key",
     "pty, bad query",
@@ -20,7 +20,7 @@ SKIPPED = {
     "agent reinit?wait=true as the agent asks",
     "agent connection info",
     "generic connection info",
-    # continue with the protocol
+    # these continue with the protocol
     "derp, websocket without subprotocol",
     "netcheck latency request of the agent",
     "derp upgrade of the agent (first bytes)",
@@ -48,9 +48,9 @@ async def ask(view_context: AgentWorld, request: str) -> tuple[int, dict[str, st
 
 
 def complete(answer: bytes) -> bool:
-    head, found, body = answer.partition(b"\r\n\r\n")
+    head, separator, body = answer.partition(b"\r\n\r\n")
     length = re.search(rb"content-length: (\d+)", head.lower())
-    return bool(found) and length is not None and len(body) >= int(length[1])
+    return bool(separator) and length is not None and len(body) >= int(length[1])
 
 
 def for_our_server(view_context: AgentWorld, example: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Whose page a browser says it asks for: our own, one that could have set our cookies, a stranger's."""
+"""Origin checks: our own pages, pages that could have set our cookies, and foreign ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ACCESS_URL = "https://coder.example.com"
         ("", False, False),  # no browser, or a page of our own
         ("https://coder.example.com", False, False),
         ("https://CODER.example.com", False, False),
-        ("http://10.0.0.5:3000", False, False),  # the address that was dialled
+        ("http://10.0.0.5:3000", False, False),  # the address that was requested
         ("https://app--dev--me.coder.example.com", True, True),  # an application below the wildcard
         ("https://wiki.example.com", True, True),
-        ("https://coder.example.com:8443", True, True),  # cookies know nothing of ports
+        ("https://coder.example.com:8443", True, True),  # cookies ignore ports
         ("https://example.org", True, False),
-        ("null", True, True),  # hides whose page it is
+        ("null", True, True),  # hides its origin
         ("nonsense", True, True),
     ],
 )
@@ -39,7 +39,7 @@ def test_origins(origin: str, foreign: bool, near: bool) -> None:
         ("http://coder.example.com", "other.example.com:443", "https://other.example.com"),
     ],
 )
-def test_a_schemes_own_port_makes_nobody_a_stranger(access_url: str, host: str, origin: str) -> None:
+def test_default_port_keeps_same_origin(access_url: str, host: str, origin: str) -> None:
     headers = {"host": host, "origin": origin}
     assert not foreign_origin(headers, access_url)
     assert not near_origin(headers, access_url)
@@ -51,7 +51,7 @@ def test_a_schemes_own_port_makes_nobody_a_stranger(access_url: str, host: str, 
 @pytest.mark.parametrize(
     ("site", "near"), [("same-origin", False), ("none", False), ("same-site", True), ("cross-site", True), ("", True)]
 )
-def test_of_a_page_that_hides_its_origin_the_browser_says_whose_it_is(site: str, near: bool) -> None:
+def test_hidden_origin_uses_sec_fetch_site(site: str, near: bool) -> None:
     headers = {"host": "10.0.0.5:3000", "origin": "null", "sec-fetch-site": site}
     assert near_origin(headers, ACCESS_URL) is near
     assert foreign_origin(headers, ACCESS_URL), "a WebSocket's origin is never hidden from us"

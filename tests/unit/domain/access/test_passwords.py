@@ -1,4 +1,4 @@
-"""Password strength, with the recorded sentences."""
+"""Password strength, with the recorded refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_explain(password: str, why: str) -> None:
     assert explain_password(password) == why
 
 
-def test_repeats_and_runs_do_not_count() -> None:
+def test_repeats_and_runs_are_ignored() -> None:
     assert entropy_bits("aaaaaaaaaaaaaaaa") < entropy_bits("akqzmxow")
     assert entropy_bits("1234567890") < entropy_bits("4917380265")
     assert entropy_bits("qwertyuiop") < entropy_bits("qpwoeiruty")

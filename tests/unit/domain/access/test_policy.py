@@ -1,4 +1,4 @@
-"""Who may do what, by role and level."""
+"""Permissions by role and level."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_decide(subject: Subject, action: str, resource: Resource, expected: boo
     assert decide(subject, action, resource) is expected
 
 
-def test_access_lists_give_what_roles_do_not() -> None:
+def test_access_lists_grant_beyond_roles() -> None:
     shared = workspace(THEM, user_acl={str(ME): frozenset({"read", "ssh"})})
     assert decide(person(), "ssh", shared)
     assert not decide(person(), "delete", shared)
@@ -79,17 +79,17 @@ def test_access_lists_give_what_roles_do_not() -> None:
     assert not decide(outsider, "use", everyone)
 
 
-def test_a_deployment_without_sharing_ignores_the_lists_of_workspaces() -> None:
-    mine = {str(ME): frozenset({"read", "ssh"})}
+def test_disabled_sharing_ignores_workspace_lists() -> None:
+    acl = {str(ME): frozenset({"read", "ssh"})}
     alone = person(shares_workspaces=False)
     for kind in ("workspace", "workspace_dormant"):
-        shared = Resource(kind, "w", THEM, ORG, user_acl=mine, group_acl={str(ORG): frozenset({"*"})})
+        shared = Resource(kind, "w", THEM, ORG, user_acl=acl, group_acl={str(ORG): frozenset({"*"})})
         assert decide(person(), "ssh", shared)
         assert not decide(alone, "ssh", shared) and not decide(alone, "read", shared)
-    assert decide(alone, "read", Resource("template", "t", organization_id=ORG, user_acl=mine))
+    assert decide(alone, "read", Resource("template", "t", organization_id=ORG, user_acl=acl))
 
 
-def test_owners_can_be_kept_out_of_the_workspaces_of_others() -> None:
+def test_owners_denied_others_workspaces() -> None:
     owner = person("owner", site_denied=OTHERS_WORKSPACES)
     for action in ("ssh", "application_connect"):
         assert decide(person("owner"), action, workspace(THEM))
@@ -114,12 +114,12 @@ def test_a_scope_only_narrows() -> None:
     assert decide(person("owner", scope=scopes.combined(["no_such:thing"])), "read", workspace(ME)) is False
 
 
-def test_lists_know_where_they_may_look() -> None:
+def test_lists_filter_by_organization() -> None:
     assert allowed_organizations(person("template-admin"), "read", "workspace") is None
     assert allowed_organizations(person(org=("organization-template-admin",)), "read", "workspace") == {ORG}
     assert allowed_organizations(person(), "read", "workspace") == frozenset()
 
 
-def test_every_site_role_is_a_user_first() -> None:
+def test_site_roles_include_member_grants() -> None:
     for role in SITE_ROLES:
         assert decide(person(role), "read", Resource("user", owner_id=ME))

@@ -1,4 +1,4 @@
-"""What is kept of a User-Agent header."""
+"""Stored part of a User-Agent header."""
 
 from __future__ import annotations
 

@@ -25,19 +25,19 @@ def at(seconds: float) -> datetime:
 
 def test_never_connected_turns_into_timeout() -> None:
     assert agent_status(at(119.9), **facts()) == "connecting"
-    assert agent_status(at(120), **facts()) == "timeout", "it changes at the moment that is told"
+    assert agent_status(at(120), **facts()) == "timeout", "it changes at the reported moment"
     assert agent_status(at(1e6), **facts(connection_timeout_seconds=0)) == "connecting"
     assert status_changes_at(**facts()) == at(120)
 
 
-def test_connected_until_silent_for_thirty_seconds() -> None:
+def test_silence_disconnects_after_thirty_seconds() -> None:
     seen = facts(first_connected_at=at(1), last_connected_at=at(10))
     assert agent_status(at(39.9), **seen) == "connected"
     assert agent_status(at(40), **seen) == "disconnected"
     assert status_changes_at(**seen) == at(40)
 
 
-def test_a_closed_connection_is_lost_at_once_and_comes_back() -> None:
+def test_closed_connection_disconnects_and_reconnects() -> None:
     closed = facts(first_connected_at=at(1), last_connected_at=at(10), disconnected_at=at(11))
     assert agent_status(at(11), **closed) == "disconnected"
     assert status_changes_at(**closed) is None

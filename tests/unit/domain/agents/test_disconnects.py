@@ -1,4 +1,4 @@
-"""The cause of a disconnect: every row of the table is reached, its order matters, foreign events break nothing."""
+"""Causes of disconnects: every row of the table is reached, its order matters, untrusted events break nothing."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def test_the_story_names_its_cause(cause: str, ended: Any, events: Any) -> None:
     assert name_cause(read_events(ended, events)).cause == cause
 
 
-def test_every_cause_has_a_story_and_every_rule_decides_something() -> None:
+def test_every_cause_and_rule_is_reached() -> None:
     assert {cause for cause, _, _ in STORIES} == set(CAUSES)
     deciding = set()
     for ended, flags in product(ENDINGS, product((False, True), repeat=7)):
-        told, new, other, bye, lost, boot, cut = flags
+        reported, new, other, bye, lost, boot, cut = flags
         for oom, still, address in product((0, 1), (0.0, 20.0), ("", "a -> b")):
-            evidence = Evidence(ended, told, new, other, bye, lost, boot, oom, still, False, address, cut)
+            evidence = Evidence(ended, reported, new, other, bye, lost, boot, oom, still, False, address, cut)
             deciding.add(next(number for number, rule in enumerate(RULES) if rule[1](evidence)))
             assert name_cause(evidence).detail.endswith(".")
     assert deciding == set(range(len(RULES)))
 
 
-def test_who_has_not_come_back_is_blamed_for_nothing() -> None:
+def test_missing_report_names_no_agent_cause() -> None:
     for ended in ENDINGS:
         expected = "server_restarted" if ended in {"stopping", "lost"} else "unknown"
         assert name_cause(Evidence(ended)).cause == expected
@@ -67,7 +67,7 @@ def test_who_has_not_come_back_is_blamed_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("junk", [None, "x", [], {}, True, -1, 1e300, float("nan"), "\x1b[2J" * 1000])
-def test_what_an_agent_sends_is_not_believed_blindly(junk: Any) -> None:
+def test_agent_events_are_untrusted(junk: Any) -> None:
     names = ("previous", "same_boot", "oom_kills", "seconds", "machine_slept", "before", "after", "how")
     events = [(kind, dict.fromkeys(names, junk)) for kind in (*flight_events.KINDS, "unheard of")]
     verdict = name_cause(read_events("silent", events))

@@ -1,4 +1,4 @@
-"""What looks at a machine become: sleep, a set clock and a changed network are told apart."""
+"""Events from two samples of a machine: sleep, a set clock and a changed network are distinguished."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_between_two_looks(after: Look, expected: Any) -> None:
     assert [(event.kind, event.data) for event in flight_events.between(BASE, after, 5.0)] == expected
 
 
-def test_a_process_says_how_the_one_before_it_ended() -> None:
+def test_start_reports_previous_process_end() -> None:
     now = _later(60, 60, 60, oom_kills=4)
     assert flight_events.started(None, now, "died").data == {"previous": "none"}
     died = flight_events.started(BASE, now, "died").data

@@ -1,4 +1,4 @@
-"""What agents are known to send is what was recorded of them."""
+"""Known families equal the recorded ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RECORDED = ROOT / "tests" / "data" / "api" / "recorded" / "metrics.tsv"
 PLACE = {"agent_name", "template_name", "username", "workspace_name"}
 
 
-def test_each_has_its_recorded_kind_and_labels() -> None:
+def test_families_have_recorded_kind_and_labels() -> None:
     rows = [line.split("\t") for line in RECORDED.read_text().splitlines()[1:]]
     recorded = {
         name: (kind, tuple(sorted(set(labels.split(",")) - PLACE)))

@@ -1,4 +1,4 @@
-"""The scripts that start agents: what they are made of, and how those for POSIX end where a machine is in their way."""
+"""Scripts that start agents: their content, and the exits of the POSIX ones on hostile machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coder.domain.agents.init_scripts import PLATFORMS, attach_command, content_
 
 
 @pytest.mark.parametrize(("system", "arch"), PLATFORMS)
-def test_every_platform_has_a_script_with_nothing_left_to_fill_in(system: str, arch: str) -> None:
+def test_platform_scripts_have_no_placeholders(system: str, arch: str) -> None:
     script = init_script(system.upper(), arch, "https://coder.example.com")
     assert script is not None
     suffix = ".exe" if system == "windows" else ""
@@ -33,14 +33,14 @@ def test_unknown_platforms(platform: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("system", ["linux", "darwin"])
-def test_a_posix_shell_can_read_it(system: str) -> None:
+def test_script_parses_as_posix_shell(system: str) -> None:
     script = init_script(system, "arm64", "https://x")
     assert script is not None
     shell = shutil.which("dash") or "/bin/sh"
     subprocess.run([shell, "-n"], input=script.encode(), check=True)
 
 
-def test_digest_is_the_hex_of_the_base64_text() -> None:
+def test_digest_is_hex_of_base64() -> None:
     text = base64.b64encode(hashlib.sha256(b"body").digest())
     assert content_digest(b"body") == "sha256:" + text.hex()
 
@@ -54,7 +54,7 @@ def test_commands() -> None:
     )
 
 
-def test_no_wheel_is_recommended_where_it_has_no_agent() -> None:
+def test_windows_script_recommends_no_wheel() -> None:
     for system, arch in PLATFORMS:
         script = init_script(system, arch, "https://x")
         assert script is not None
@@ -62,14 +62,14 @@ def test_no_wheel_is_recommended_where_it_has_no_agent() -> None:
         assert ("WSL" in script) is (system == "windows") and ("Get-Command coder" in script) is False
 
 
-# ---- run, with a curl that copies a file and a sleep that does not
+# ---- runs, with a curl that copies a file and a sleep that returns
 
 RUNS = (
     b'#!/bin/sh\n[ "$1" = agent ] || { echo "Coder v0"; exit; }\n'
     b'echo "it runs in $PWD"\necho "made: $CODER_AGENT_REMOVE_PROGRAM"\n'
 )
 HERE = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armv7"}.get(platform.machine(), "amd64")
-"The platform's name, of the machine the tests run on."
+"""Platform name of the machine the tests run on."""
 MOUNTS = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root mounts")
 
 
@@ -83,15 +83,15 @@ def started(
     sleeps: str = "exit 0",
     **more: str,
 ) -> tuple[int, str]:
-    """Exit code and words of the script, with TMPDIR and HOME below `folder`; `mounts` are made for it alone, `more` is
-    put into its environment."""
+    """Return exit code and output of the script, with TMPDIR and HOME below `folder`; `mounts` exist for it alone,
+    `more` is added to its environment."""
     tools = folder / "tools"
-    for made in (tools, folder / "tmp", folder / "home"):
-        made.mkdir()
+    for created in (tools, folder / "tmp", folder / "home"):
+        created.mkdir()
     for name in ("sh", "mktemp", "chmod", "head", "id", "cat", "uname", "rm", "rmdir"):
-        found = shutil.which(name)
-        assert found is not None
-        (tools / name).symlink_to(found)
+        result = shutil.which(name)
+        assert result is not None
+        (tools / name).symlink_to(result)
     (folder / "program").write_bytes(program)
     own = {"curl": f'while [ "$1" != -o ]; do shift; done; cat "{folder}/program" >"$2"', "sleep": sleeps}
     if uname:
@@ -117,10 +117,10 @@ def started(
     return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
 
-def test_a_program_that_is_one_is_started(tmp_path: Path) -> None:
-    code, said = started(tmp_path, RUNS)
+def test_valid_program_is_started(tmp_path: Path) -> None:
+    code, output = started(tmp_path, RUNS)
     (folder,) = (tmp_path / "tmp").iterdir()
-    assert code == 0 and said.startswith(f"it runs in {folder}\n"), said
+    assert code == 0 and output.startswith(f"it runs in {folder}\n"), output
 
 
 @MOUNTS
@@ -136,80 +136,80 @@ def test_a_program_that_is_one_is_started(tmp_path: Path) -> None:
     ],
     ids=["noexec", "read-only", "full"],
 )
-def test_a_folder_from_which_nothing_may_be_run_is_passed_over(mounts: str, where: str, tmp_path: Path) -> None:
-    code, said = started(tmp_path, RUNS, mounts=mounts)
-    assert code == 0 and said.startswith(f"it runs in {where.replace('HOME', str(tmp_path / 'home'))}"), said
+def test_noexec_folder_is_skipped(mounts: str, where: str, tmp_path: Path) -> None:
+    code, output = started(tmp_path, RUNS, mounts=mounts)
+    assert code == 0 and output.startswith(f"it runs in {where.replace('HOME', str(tmp_path / 'home'))}"), output
 
 
 @MOUNTS
-def test_where_no_folder_will_do_it_says_what_is_in_the_way(tmp_path: Path) -> None:
+def test_no_usable_folder_reports_reason(tmp_path: Path) -> None:
     everywhere = "for place in $TMP /var/tmp $HOME; do mount -t tmpfs -o {} none $place; done"
     (tmp_path / "noexec").mkdir()
-    code, said = started(tmp_path / "noexec", RUNS, mounts=everywhere.format("noexec"))
-    assert code == 2 and "error: it said: " in said and "Permission denied" in said, said
-    assert "choose another folder with BINARY_DIR" in said
+    code, output = started(tmp_path / "noexec", RUNS, mounts=everywhere.format("noexec"))
+    assert code == 2 and "error: its output: " in output and "Permission denied" in output, output
+    assert "choose another folder with BINARY_DIR" in output
     (tmp_path / "ro").mkdir()
-    code, said = started(tmp_path / "ro", RUNS, mounts=everywhere.format("ro"))
-    assert code == 1 and "no folder can be made in" in said and "BINARY_DIR" in said, said
+    code, output = started(tmp_path / "ro", RUNS, mounts=everywhere.format("ro"))
+    assert code == 1 and "no folder can be made in" in output and "BINARY_DIR" in output, output
 
 
-def test_a_program_that_does_not_run_says_why(tmp_path: Path) -> None:
-    """A damaged one has a word for it (build/launcher.c), and so has the shell for a web page."""
+def test_broken_program_reports_reason(tmp_path: Path) -> None:
+    """A damaged program reports itself (build/launcher.c), and the shell reports a web page."""
     damaged = b'#!/bin/sh\necho "coder: the program file is damaged; download it again" >&2\nexit 127\n'
     for name, program, why in (("damaged", damaged, "download it again"), ("page", b"<html>\n<p>no</p>\n", "yntax")):
         (tmp_path / name).mkdir()
-        code, said = started(tmp_path / name, program)
-        assert code == 2 and "is not the agent" in said and why in said.partition("error: it said: ")[2], said
+        code, output = started(tmp_path / name, program)
+        assert code == 2 and "is not the agent" in output and why in output.partition("error: its output: ")[2], output
 
 
 def test_another_processor_is_named(tmp_path: Path) -> None:
-    code, said = started(tmp_path, b"\x7fELF\2\1\1" + bytes(60), arch="arm64", uname="x86_64")
-    assert code == 2 and "this machine is amd64, and this script is for arm64" in said, said
-    assert "it said" not in said, "it would be the program's bytes"
+    code, output = started(tmp_path, b"\x7fELF\2\1\1" + bytes(60), arch="arm64", uname="x86_64")
+    assert code == 2 and "this machine is amd64, and this script is for arm64" in output, output
+    assert "its output: " not in output, "it would be the program's bytes"
 
 
-# ---- what it says, and what it leaves
+# ---- its output and its remains
 
 
-def test_it_says_what_it_does_in_two_lines_and_traces_on_request_alone(tmp_path: Path) -> None:
+def test_output_is_two_lines_without_trace(tmp_path: Path) -> None:
     (tmp_path / "calm").mkdir()
-    code, said = started(tmp_path / "calm", RUNS)
+    code, output = started(tmp_path / "calm", RUNS)
     (folder,) = (tmp_path / "calm/tmp").iterdir()
-    assert code == 0 and said.splitlines()[2:] == [
+    assert code == 0 and output.splitlines()[2:] == [
         f"coder: fetching the agent from https://coder.example.com/bin/coder-linux-{HERE} into {folder}",
         "coder: connecting to https://coder.example.com/; this machine is attached as long as this runs",
-    ], said
+    ], output
     (tmp_path / "traced").mkdir()
-    code, said = started(tmp_path / "traced", RUNS, CODER_INIT_TRACE="1")
-    assert code == 0 and "+ exec ./coder agent" in said, said
+    code, output = started(tmp_path / "traced", RUNS, CODER_INIT_TRACE="1")
+    assert code == 0 and "+ exec ./coder agent" in output, output
 
 
-def test_the_agent_is_told_what_was_made_for_it_alone(tmp_path: Path) -> None:
+def test_agent_receives_only_created_folder(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
-    _, said = started(tmp_path / "made", RUNS)
+    _, output = started(tmp_path / "made", RUNS)
     (folder,) = (tmp_path / "made/tmp").iterdir()
-    assert f"made: {folder}/coder\n" in said
+    assert f"made: {folder}/coder\n" in output
     (tmp_path / "given").mkdir()
     (tmp_path / "mine").mkdir()
-    _, said = started(tmp_path / "given", RUNS, BINARY_DIR=str(tmp_path / "mine"))
-    assert "made: \n" in said and (tmp_path / "mine/coder").exists()
+    _, output = started(tmp_path / "given", RUNS, BINARY_DIR=str(tmp_path / "mine"))
+    assert "made: \n" in output and (tmp_path / "mine/coder").exists()
 
 
 INTERRUPTED = 'kill -INT "$PPID"'
-"What a sleep is while somebody presses Ctrl+C."
+"""Replacement of sleep in which a user presses Ctrl+C."""
 
 
 @pytest.mark.parametrize(("sleeps", "status"), [("exit 0", 2), (INTERRUPTED, 130)], ids=["in the end", "Ctrl+C"])
-def test_a_script_that_fails_leaves_nothing(sleeps: str, status: int, tmp_path: Path) -> None:
-    code, said = started(tmp_path, b"<html>\n<p>no</p>\n", sleeps=sleeps)
-    assert code == status and "staying a day to be read" in said, said
+def test_failed_script_removes_folder(sleeps: str, status: int, tmp_path: Path) -> None:
+    code, output = started(tmp_path, b"<html>\n<p>no</p>\n", sleeps=sleeps)
+    assert code == status and "waiting a day so that this can be read" in output, output
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @MOUNTS
-def test_a_folder_that_will_not_do_is_not_left(tmp_path: Path) -> None:
-    """Mounted over itself: what is made there is seen from outside."""
+def test_unusable_folder_is_removed(tmp_path: Path) -> None:
+    """Bind-mounted onto itself, so that files created in it are visible outside."""
     mounts = "mount --bind $TMP $TMP; mount -o remount,bind,noexec $TMP; mount -t tmpfs none /var/tmp"
-    code, said = started(tmp_path, RUNS, mounts=mounts)
-    assert code == 0 and said.startswith("it runs in /var/tmp/coder."), said
+    code, output = started(tmp_path, RUNS, mounts=mounts)
+    assert code == 0 and output.startswith("it runs in /var/tmp/coder."), output
     assert list((tmp_path / "tmp").iterdir()) == []

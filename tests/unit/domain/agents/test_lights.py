@@ -1,4 +1,4 @@
-"""The lights: limits, ages, and that what is not known is never shown as good."""
+"""Health indicators: limits, ages, and unknown values that never appear as good."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINE = HostReading(10, 100, 10, 100, 0.0, 0.5, 2, 86_400.0, 0.1)
 NEAR = PathReading(20.0, 0.0, 1, 0)
 
 
-def test_a_machine_that_is_fine_is_green() -> None:
+def test_healthy_machine_is_good() -> None:
     assert lights.host_light(FINE, NOW, NOW).standing == "good"
     assert lights.path_light(NEAR, NOW, NOW, NOW, connected=True).standing == "good"
     assert _agent().standing == "good"
@@ -34,16 +34,16 @@ def _agent(**rest: Any) -> lights.Light:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(HostReading) if field.name != "memory_pressure"])
-def test_one_value_that_is_not_known_leaves_no_green_host(name: str) -> None:
+def test_unknown_value_makes_host_unknown(name: str) -> None:
     assert lights.host_light(replace(FINE, **{name: None}), NOW, NOW).standing == "unknown"
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(PathReading)])
-def test_one_value_that_is_not_known_leaves_no_green_path(name: str) -> None:
+def test_unknown_value_makes_path_unknown(name: str) -> None:
     assert lights.path_light(replace(NEAR, **{name: None}), NOW, NOW, NOW, connected=True).standing == "unknown"
 
 
-def test_old_values_are_shown_and_not_believed() -> None:
+def test_stale_values_are_unknown() -> None:
     later = NOW + STALE + timedelta(seconds=1)
     for light in (
         lights.host_light(FINE, NOW, later),

@@ -1,4 +1,4 @@
-"""The scripts for Windows, read by a grammar of PowerShell: none of them has been run by us."""
+"""Scripts for Windows, parsed by a PowerShell grammar: no test runs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = {
 
 
 def faults(text: str) -> list[str]:
-    """Where the grammar could not go on, or had to think something up."""
+    """Return the nodes that the grammar could not parse, or had to insert."""
     tree = tree_sitter.Parser(tree_sitter.Language(grammar.language())).parse(text.encode())
     found, left = [], [tree.root_node]
     while left:
@@ -36,6 +36,6 @@ def test_it_is_powershell(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_brace_that_is_lost_would_be_seen(name: str) -> None:
+def test_missing_brace_is_detected(name: str) -> None:
     head, _, tail = TEXTS[name].rpartition("}")
     assert faults(head + tail)

@@ -1,4 +1,4 @@
-"""When memory or a volume counts as short: both rules on both sides, and no flapping in between."""
+"""Shortage of memory or disk: both rules on both sides, and no flapping in between."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def test_the_state_after_a_window(before: State, readings: str, after: State) ->
     assert next_state(before, window(readings)) == after
 
 
-def test_a_reading_at_the_threshold_is_bad() -> None:
+def test_reading_at_threshold_is_bad() -> None:
     assert [reading(used, 100, 80) for used in (79, 80, 81)] == ["OK", "NOK", "NOK"]
     assert reading(1, 0, 80) == "unknown"

@@ -1,4 +1,4 @@
-"""Units that wait for each other."""
+"""Startup units with dependencies."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from coder.domain.agents.startup_units import MAX_NAME, MAX_UNITS, StartupUnits, UnitError, UnitStatus
 
 
-def test_a_unit_starts_when_everything_it_wants_is_complete() -> None:
+def test_unit_starts_after_dependencies_complete() -> None:
     units = StartupUnits()
     units.want("app", "db")
     units.want("app", "repo")
     units.want("app", "db")
-    assert [one.depends_on for one in units.dependencies("app")] == ["db", "repo"]
+    assert [dependency.depends_on for dependency in units.dependencies("app")] == ["db", "repo"]
     assert units.status("db") is UnitStatus.NOT_REGISTERED and units.names() == ["app"]
     for name in ("db", "repo"):
         assert not units.start("app")
@@ -31,9 +31,9 @@ def test_what_is_refused() -> None:
     units = StartupUnits()
     units.want("a", "b")
     units.want("b", "c")
-    with pytest.raises(UnitError, match="'a' wants 'b' wants 'c'"):
+    with pytest.raises(UnitError, match="'a' depends on 'b' depends on 'c'"):
         units.want("c", "a")
-    with pytest.raises(UnitError, match="cannot want 'd'"):
+    with pytest.raises(UnitError, match="cannot depend on 'd'"):
         units.want("d", "d")
     with pytest.raises(UnitError, match="has not started"):
         units.complete("c")
@@ -45,7 +45,7 @@ def test_what_is_refused() -> None:
             units.start(name)
 
 
-def test_there_is_an_end_to_them() -> None:
+def test_number_of_units_is_limited() -> None:
     units = StartupUnits()
     for number in range(MAX_UNITS):
         units.start(str(number))
@@ -58,8 +58,8 @@ NAMES = st.sampled_from("abcdef")
 
 
 @given(st.lists(st.tuples(NAMES, NAMES), max_size=30))
-def test_whatever_is_wanted_everything_can_complete(wishes: list[tuple[str, str]]) -> None:
-    """What is taken has no circle: there is always a unit that may start."""
+def test_accepted_dependencies_can_all_complete(wishes: list[tuple[str, str]]) -> None:
+    """Accepted dependencies have no cycle: there is always a unit that may start."""
     units = StartupUnits()
     for unit, depends_on in wishes:
         try:

@@ -1,10 +1,10 @@
-"""Laws of sub-agents over all their members."""
+"""Rules of sub-agents over all their members."""
 
 from __future__ import annotations
 
 from uuid import uuid4
 
-from coder.domain.agents import sub_agents as laws
+from coder.domain.agents import sub_agents as rules
 from coder.domain.agents.sub_agents import MAX_NAME, explain_name, explain_slug, stored_slug
 
 GOOD = ["a", "A1", "my-app", "x" * MAX_NAME]
@@ -18,7 +18,7 @@ def test_names_and_slugs() -> None:
     assert all(explain_slug(slug) for slug in BAD)
 
 
-def test_slugs_of_two_agents_are_different_and_keep_their_end() -> None:
+def test_stored_slugs_differ_between_agents() -> None:
     first, second = stored_slug("api", "docs"), stored_slug("ui", "docs")
     assert first != second
     assert first == stored_slug("api", "docs"), "the same in every build: addresses stay"
@@ -27,15 +27,15 @@ def test_slugs_of_two_agents_are_different_and_keep_their_end() -> None:
         assert explain_slug(slug) == ""
 
 
-def test_a_build_makes_so_many_whatever_was_removed_since() -> None:
-    most, apps = laws.MAX_MADE, laws.MAX_APPS_MADE
-    assert laws.explain_total(0, 0, laws.MAX_APPS) == laws.explain_total(most - 1, apps - 1, 1) == ""
-    assert "restart the workspace" in laws.explain_total(most, 0, 0)
-    assert "restart the workspace" in laws.explain_total(0, apps - 1, 2)
-    assert most > laws.MAX_SUB_AGENTS and apps > laws.MAX_SUB_AGENTS * laws.MAX_APPS
+def test_removed_sub_agents_count_toward_limit() -> None:
+    limit, apps = rules.MAX_MADE, rules.MAX_APPS_MADE
+    assert rules.explain_total(0, 0, rules.MAX_APPS) == rules.explain_total(limit - 1, apps - 1, 1) == ""
+    assert "restart the workspace" in rules.explain_total(limit, 0, 0)
+    assert "restart the workspace" in rules.explain_total(0, apps - 1, 2)
+    assert limit > rules.MAX_SUB_AGENTS and apps > rules.MAX_SUB_AGENTS * rules.MAX_APPS
 
 
-def test_which_sub_agents_are_the_templates() -> None:
+def test_template_sub_agents_are_recognized() -> None:
     child = uuid4()
-    assert laws.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(child)}])
-    assert not laws.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(uuid4())}])
+    assert rules.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(child)}])
+    assert not rules.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(uuid4())}])

@@ -1,11 +1,11 @@
-"""Which tokens are good while one is rotated, over every state two rotations can be in."""
+"""Valid tokens during a rotation, over every state of two rotations."""
 
 from itertools import product
 
 from coder.domain.agents.token_generations import Generation, good, newest
 
 
-def test_the_first_use_of_a_token_ends_the_older_ones() -> None:
+def test_first_use_invalidates_older_tokens() -> None:
     waiting, used = False, True
     assert good([]) == (0,)
     assert good([Generation(1, waiting)]) == (0, 1)
@@ -15,7 +15,7 @@ def test_the_first_use_of_a_token_ends_the_older_ones() -> None:
     assert good([Generation(1, waiting), Generation(2, used)]) == (2,), "one that was never used is no way back"
 
 
-def test_the_one_to_hand_out_is_always_good() -> None:
+def test_newest_token_is_always_valid() -> None:
     for count in range(4):
         for states in product((False, True), repeat=count):
             rotated = [Generation(number + 1, used=state) for number, state in enumerate(states)]

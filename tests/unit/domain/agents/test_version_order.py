@@ -1,4 +1,4 @@
-"""Which versions come after which."""
+"""Order of versions."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ IN_ORDER = (
     "v2.35.0",
     "v10.0.0",
 )
-"""The pre-releases as rule 11 of the specification orders them."""
+"""Pre-releases in the order of the specification's rule 11."""
 
 
-def test_every_version_is_newer_than_those_before_it() -> None:
+def test_versions_are_ordered() -> None:
     for position, version in enumerate(IN_ORDER):
         assert not is_newer(version, version)
         assert all(is_newer(version, older) and not is_newer(older, version) for older in IN_ORDER[:position])
     assert all(not is_newer(older, newer) for older, newer in pairwise(IN_ORDER))
 
 
-def test_what_a_build_is_made_of_makes_it_no_newer() -> None:
+def test_build_metadata_is_ignored() -> None:
     assert not is_newer("v2.34.0+abc", "v2.34.0+aaa") and not is_newer("v2.34.0+abc", "v2.34.0")
     assert is_newer("2.35.0", "v2.34.0")
 
@@ -42,6 +42,6 @@ def test_what_a_build_is_made_of_makes_it_no_newer() -> None:
     ["", "devel", "v2", "v2.34", "v2.34.0.1", "v2.34.0-", "v-1.0.0", "v" + "9" * 5000, "٣.1.2"]
     + [f"v9.0.0{sign}{'9' * 5000}" for sign in ("-", "-a.", "+")],
 )
-def test_what_is_no_version_is_never_newer(odd: str) -> None:
+def test_invalid_version_is_never_newer(odd: str) -> None:
     assert not is_newer(odd, "v2.34.0")
     assert not is_newer("v2.34.0", odd)

@@ -1,4 +1,4 @@
-"""Addresses of applications and what passes in their headers."""
+"""Addresses of applications and the headers they pass."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from coder.domain.apps.app_addresses import (
     ],
 )
 def test_paths(path: str, user: str, workspace: str, agent: str, app: str, rest: str) -> None:
-    found = parse_app_path(path)
-    assert found is not None
-    place = f"{workspace}.{agent}" if agent else workspace
-    assert found == (AppRequest("path", f"/@{user}/{place}/apps/{app}/", user, workspace, agent, app), rest)
-    assert found[0].port is None
+    result = parse_app_path(path)
+    assert result is not None
+    location = f"{workspace}.{agent}" if agent else workspace
+    assert result == (AppRequest("path", f"/@{user}/{location}/apps/{app}/", user, workspace, agent, app), rest)
+    assert result[0].port is None
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,17 @@ def test_other_paths_are_the_dashboards(path: str) -> None:
     ],
 )
 def test_labels(label: str, expected: tuple[str, ...] | None) -> None:
-    found = parse_app_label(label)
+    result = parse_app_label(label)
     if expected is None:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
+    assert result is not None
     assert (
-        found.app_prefix,
-        found.app_slug_or_port,
-        found.agent_name_or_id,
-        found.workspace_name_or_id,
-        found.username_or_id,
+        result.app_prefix,
+        result.app_slug_or_port,
+        result.agent_name_or_id,
+        result.workspace_name_or_id,
+        result.username_or_id,
     ) == expected
 
 
@@ -124,7 +124,7 @@ def _sent(headers: list[tuple[bytes, bytes]], *, dashboard: bool = True) -> dict
     return {name.lower(): value for name, value in sent}
 
 
-def test_nothing_of_ours_reaches_an_application() -> None:
+def test_our_headers_stay_out_of_applications() -> None:
     sent = _sent(
         [
             (b"host", b"x"),
@@ -151,8 +151,8 @@ def test_nothing_of_ours_reaches_an_application() -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_where_a_message_goes_and_ends_is_not_taken_away(chunked: bool) -> None:
-    """A body without its length would be no body, and then another request."""
+def test_destination_and_framing_headers_are_kept(chunked: bool) -> None:
+    """Without its length a body would be read as another request."""
     headers = [(b"host", b"x"), (b"content-length", b"5"), (b"connection", b"Host, Content-Length, transfer-encoding")]
     headers += [(b"transfer-encoding", b"chunked")] * chunked
     sent = _sent(headers)
@@ -162,7 +162,7 @@ def test_where_a_message_goes_and_ends_is_not_taken_away(chunked: bool) -> None:
     assert (b"content-length" in answered) is not chunked and b"transfer-encoding" not in answered
 
 
-def test_upgrades_keep_their_headers_in_the_usual_spelling() -> None:
+def test_upgrade_headers_keep_usual_spelling() -> None:
     headers = [(b"connection", b"Upgrade"), (b"upgrade", b"websocket"), (b"sec-websocket-key", b"k")]
     sent = app_headers.to_app(headers, remote_ip="", scheme="http", dashboard_origin=False, credential="")
     assert (b"Sec-WebSocket-Key", b"k") in sent
@@ -199,7 +199,7 @@ def test_answers_speak_for_themselves_only() -> None:
     assert app_headers.from_app(headers, base_path="/", cors=None) == headers
 
 
-def test_queries_lose_only_what_is_ours() -> None:
+def test_queries_lose_only_our_parameters() -> None:
     assert app_headers.stripped_query("a=%20b&c") == "a=%20b&c"
     assert app_headers.stripped_query("a=1&coder_session_token=t") == "a=1"
     assert app_headers.stripped_query("a=1&coder%5Fsession_token=t&acc%65ss_token=tok-en", "tok-en") == "a=1"
@@ -264,7 +264,7 @@ NO_LABELS = (
     "web--ws--al.",
 )
 NOT_BELOW = (
-    # what is no host below *.apps.example.com, however near
+    # hosts that resemble *.apps.example.com without matching it
     "apps.example.com",
     ".apps.example.com",
     "web--ws--alapps.example.com",
@@ -296,19 +296,19 @@ NOT_BELOW = (
 )
 
 
-def test_no_port_is_made_of_what_is_none() -> None:
+def test_invalid_port_is_none() -> None:
     assert [text for text in NO_PORTS if parse_port(text) is not None] == []
     assert parse_port("65535") == PortApp(65535, False)
 
 
-def test_no_application_is_made_of_what_names_none() -> None:
+def test_invalid_label_names_no_application() -> None:
     assert [text for text in NO_LABELS if parse_app_label(text) is not None] == []
 
 
-def test_hosts_that_are_not_below_the_pattern() -> None:
+def test_foreign_hosts_do_not_match() -> None:
     pattern = HostPattern("*.apps.example.com")
     assert [host for host in NOT_BELOW if pattern.label_of(host) is not None] == []
-    # The dot of a whole name, capitals and punycode are the same host or another label, never another's.
+    # A trailing dot, capitals and punycode give the same host or another label, never another host.
     for host, label in (
         ("web--ws--al.apps.example.com.", "web--ws--al"),
         ("WEB--WS--AL.APPS.EXAMPLE.COM", "web--ws--al"),

@@ -1,4 +1,4 @@
-"""Where external applications may lead, as the dashboard's tests say it (`app-place.test.ts`)."""
+"""Addresses of external applications, matching the dashboard's tests (`app-place.test.ts`)."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def test_what_is_no_link(url: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["https", "http", "vscode", "jetbrains", "ftp", "javascript"])
-def test_an_agent_makes_no_address_that_asks_for_a_key(scheme: str) -> None:
+def test_agent_address_with_key_is_refused(scheme: str) -> None:
     assert "only a template's" in explain_made_address(f"{scheme}://x/?t=$SESSION_TOKEN")

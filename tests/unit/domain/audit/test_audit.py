@@ -1,4 +1,4 @@
-"""Differences of two states, and the sentences about them."""
+"""Differences of two states, and their descriptions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from coder.domain.audit.audit import ACTIONS, State, description, diff, resource
 def test_only_what_changed_is_said(
     before: State | None, after: State | None, expected: dict[str, tuple[Any, Any]]
 ) -> None:
-    """`...` stands for a side that is left out: there is no empty value to show."""
-    found = diff(before, after)
-    assert list(found) == sorted(found)
-    assert found == {
+    """`...` stands for a side that is left out, because the field has no empty value."""
+    result = diff(before, after)
+    assert list(result) == sorted(result)
+    assert result == {
         name: {key: value for key, value in zip(("old", "new"), pair, strict=True) if value is not ...}
         | {"secret": False}
         for name, pair in expected.items()
@@ -35,7 +35,7 @@ def test_only_what_changed_is_said(
 @pytest.mark.parametrize(
     ("before", "after"), [({"key": "a"}, {"key": "b"}), (None, {"key": "b"}), ({"key": "a"}, None)]
 )
-def test_a_secret_only_says_that_it_changed(before: State | None, after: State | None) -> None:
+def test_secret_diff_hides_values(before: State | None, after: State | None) -> None:
     assert diff(before, after, secret={"key"}) == {"key": {"secret": True}}
 
 
@@ -61,7 +61,7 @@ def test_every_action_has_its_past(action: str) -> None:
     assert action not in description(action, "workspace", 200).split()
 
 
-def test_links_lead_to_pages_that_exist() -> None:
+def test_links_lead_to_pages() -> None:
     build = {"workspace_owner": "ana", "workspace_name": "dev", "build_number": 3}
     assert resource_link("workspace_build", "dev", build, "id") == "/@ana/dev/builds/3"
     assert resource_link("workspace_build", "dev", {"workspace_owner": "ana"}, "id") == ""

@@ -1,4 +1,4 @@
-"""Cron lines and the library's own sentences about bad ones."""
+"""Cron lines and the library's own texts about invalid ones."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def test_only_one_error_type(spec: str) -> None:
         pass
 
 
-def test_a_zone_stays_with_its_line() -> None:
+def test_zone_is_kept() -> None:
     for line, zone in {
         "TZ=Europe/Vienna @daily": "Europe/Vienna",
         "CRON_TZ=UTC 0 0 * * * *": "UTC",
         "@daily": None,
     }.items():
-        found = cron.parse_script_cron(line)
-        assert isinstance(found, cron.Schedule) and found.zone == zone
+        result = cron.parse_script_cron(line)
+        assert isinstance(result, cron.Schedule) and result.zone == zone
 
 
-def test_a_pause_has_whole_seconds_and_at_least_one() -> None:
+def test_interval_has_whole_positive_seconds() -> None:
     for line, seconds in {"@every 1h30m": 5400, "@every 1500ms": 1, "@every 0s": 1, "@every -1h": 1}.items():
         assert cron.parse_script_cron(line) == cron.Every(timedelta(seconds=seconds))

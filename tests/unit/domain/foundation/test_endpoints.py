@@ -1,4 +1,4 @@
-"""Where a server is said to be found."""
+"""Endpoints of servers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_read_and_written_again(text: str, host: str, port: int) -> None:
         (":51820", "no host"),
         ("2001:db8::1:51820", "brackets"),
         ("2001:db8::1", "brackets"),
-        ("[vpn.example.com]:51820", "no IPv6 address"),
-        ("[fe80::1%eth0]:51820", "no IPv6 address"),
+        ("[vpn.example.com]:51820", "not an IPv6 address"),
+        ("[fe80::1%eth0]:51820", "not an IPv6 address"),
         ("https://vpn.example.com:51820", "scheme"),
         ("vpn.example.com:51820/path", "scheme"),
         ("vpn example:51820", "neither"),

@@ -13,7 +13,7 @@ REFUSED = {
     PLAIN[:-1]: "invalid UUID length: 35",
     "é": "invalid UUID length: 2",
     "x" * 36: "invalid UUID format",
-    PLAIN.replace("-", "") + "----": "invalid UUID format",  # Python's own reading takes it
+    PLAIN.replace("-", "") + "----": "invalid UUID format",  # Python's own parser accepts it
     "{" + PLAIN[:-1] + "x}": "invalid UUID format",
     "(" + PLAIN + ")": "invalid bracketed UUID format",
     "url:uuid:" + PLAIN: 'invalid urn prefix: "url:uuid:"',

@@ -1,4 +1,4 @@
-"""Descriptions without their marks."""
+"""Descriptions without markup."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which names are names."""
+"""Valid names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Digits of any length are a number or none, and never an error of another kind."""
+"""Digits of any length are a number or None; no other error occurs."""
 
 from __future__ import annotations
 

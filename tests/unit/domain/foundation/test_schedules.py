@@ -15,12 +15,12 @@ def test_weekdays_in_a_zone() -> None:
     assert schedule.next_after(datetime(2026, 7, 6, 0, tzinfo=UTC)) == datetime(2026, 7, 6, 7, 30, tzinfo=UTC)
 
 
-def test_without_a_zone_it_is_utc_and_lists_are_fine() -> None:
+def test_default_zone_and_lists() -> None:
     schedule = parse_weekly("0 7,9 * * *")
     assert schedule.next_after(datetime(2026, 1, 1, 7, tzinfo=UTC)) == datetime(2026, 1, 1, 9, tzinfo=UTC)
 
 
-def test_a_time_skipped_by_the_clock_change_does_not_happen_that_day() -> None:
+def test_skipped_time_does_not_occur() -> None:
     schedule = parse_weekly("CRON_TZ=Europe/Berlin 30 2 * * *")
     before = datetime(2026, 3, 28, 12, tzinfo=UTC)  # clocks go from 2:00 to 3:00 on the 29th
     assert schedule.next_after(before) == datetime(2026, 3, 30, 0, 30, tzinfo=UTC)
@@ -42,7 +42,7 @@ def test_a_doubled_time_happens_twice() -> None:
         ("CRON_TZ=UTC 0 9 * * *", "2028-02-28T09:00:00Z", "2028-02-29T09:00:00Z"),
         ("CRON_TZ=UTC 0 9 * * *", "2027-02-28T09:00:00Z", "2027-03-01T09:00:00Z"),
         ("CRON_TZ=UTC 0 9 * * 2", "2028-02-23T00:00:00Z", "2028-02-29T09:00:00Z"),
-        # far away: the day there is not the day here
+        # far away: the day there differs from the day here
         ("CRON_TZ=Pacific/Kiritimati 0 7 * * 1", "2026-01-04T12:00:00Z", "2026-01-04T17:00:00Z"),
         ("CRON_TZ=Pacific/Pago_Pago 30 23 * * 0", "2026-01-05T00:00:00Z", "2026-01-05T10:30:00Z"),
         ("CRON_TZ=Asia/Kathmandu 0 0 * * *", "2026-06-01T18:14:00Z", "2026-06-01T18:15:00Z"),
@@ -64,7 +64,7 @@ def test_calendars_and_clocks(schedule: str, now: str, following: str) -> None:
     assert parse_weekly(schedule).next_after(datetime.fromisoformat(now)) == datetime.fromisoformat(following)
 
 
-def test_quiet_hours_are_one_time_every_day() -> None:
+def test_quiet_hours_require_one_daily_time() -> None:
     assert parse_daily("CRON_TZ=Europe/Berlin 30 22 * * *").hour_and_minute == (22, 30)
     for wrong in ("CRON_TZ=UTC 0 0 * * 1", "CRON_TZ=UTC 0,30 1 * * *", "CRON_TZ=UTC * 1 * * *"):
         with pytest.raises(ScheduleError):
@@ -96,7 +96,7 @@ TAKEN: dict[str, Callable[[int, int], set[int]]] = {
     "{low}/99": lambda low, high: {low},
     ",": lambda low, high: set(),
 }
-"""Forms of a field, and what each stands for between two bounds."""
+"""Forms of a field, and the values of each between two bounds."""
 REFUSED = {
     "{above}": "end of range ({above}) above maximum ({high}): {above}",
     "{low}-{above}": "end of range ({above}) above maximum ({high}): {low}-{above}",
@@ -122,16 +122,16 @@ PLACES = (("{} 9 * * 1", "minutes", MINUTES), ("0 {} * * 1", "hours", HOURS), ("
 def test_every_form_of_a_field(line: str, attribute: str, bounds: tuple[int, int]) -> None:
     low, high = bounds
     words = {"low": low, "high": high, "above": high + 1}
-    for form, meant in TAKEN.items():
+    for form, expected in TAKEN.items():
         schedule = parse_weekly(line.format(form.format(**words)))
-        assert getattr(schedule, attribute) == meant(low, high), form
+        assert getattr(schedule, attribute) == expected(low, high), form
     for form, detail in REFUSED.items():
         with pytest.raises(ScheduleError) as refused:
             parse_weekly(line.format(form.format(**words)))
         assert str(refused.value) == "parse schedule: " + detail.format(**words)
 
 
-def test_days_have_names_and_nothing_else_has() -> None:
+def test_only_days_have_names() -> None:
     assert parse_weekly("0 9 * * SUN,tue-Thu").weekdays == {0, 2, 3, 4}
     assert parse_weekly("0 9 * * mon/2").weekdays == {1, 3, 5}
     for line in ("mon 9 * * *", "0 mon * * *"):
@@ -139,8 +139,8 @@ def test_days_have_names_and_nothing_else_has() -> None:
             parse_weekly(line)
 
 
-def test_what_was_taken_once_is_still_understood() -> None:
-    """Sunday as 7 and the older prefix are refused; a workspace that has them starts as before."""
+def test_stored_old_forms_still_parse() -> None:
+    """Sunday as 7 and the older prefix are refused; a workspace that has stored them starts as before."""
     for line in ("0 9 * * 7", "TZ=UTC 0 9 * * 0"):
         with pytest.raises(ScheduleError):
             parse_weekly(line)
@@ -177,13 +177,13 @@ def test_refusals(text: str, detail: str) -> None:
     assert str(refused.value).startswith(detail)
 
 
-def test_a_prefix_without_a_zone_is_utc() -> None:
+def test_empty_zone_prefix_is_utc() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert parse_weekly("CRON_TZ= 0 7 * * *").next_after(now) == datetime(2026, 1, 1, 7, tzinfo=UTC)
 
 
 @given(text())
-def test_any_text_is_a_schedule_or_refused(words: str) -> None:
+def test_arbitrary_text_parses_or_fails(words: str) -> None:
     try:
         schedule = parse_weekly(words)
     except ScheduleError:

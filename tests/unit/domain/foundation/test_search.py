@@ -24,7 +24,7 @@ def test_pairs_and_bare_words() -> None:
     assert terms.refusals() == []
 
 
-def test_quotes_hold_blanks_and_colons_together() -> None:
+def test_quotes_protect_blanks_and_colons() -> None:
     terms = parse_query('before:"2020-01-01T00:00:00Z" name:"a b"', "name")
     assert terms.time("before") == datetime(2020, 1, 1, tzinfo=UTC)
     assert terms.one("name") == "a b"
@@ -46,7 +46,7 @@ def test_a_key_given_twice() -> None:
     ]
 
 
-def test_values_of_the_wrong_kind_say_so_in_recorded_words() -> None:
+def test_wrong_types_have_recorded_refusals() -> None:
     terms = parse_query("dormant:maybe since:yesterday id:abc", "name")
     assert terms.boolean("dormant") is None
     assert terms.time("since") is None
@@ -68,9 +68,9 @@ def test_malformed_elements(query: str) -> None:
 
 
 def test_choice_and_uuid_lists() -> None:
-    one, two = "6f1d5b0a-0000-4000-8000-000000000001", "6f1d5b0a-0000-4000-8000-000000000002"
-    terms = parse_query(f"id:{one},{two} status:zzz", "name")
-    assert [str(value) for value in terms.uuids("id")] == [one, two]
+    first, second = "6f1d5b0a-0000-4000-8000-000000000001", "6f1d5b0a-0000-4000-8000-000000000002"
+    terms = parse_query(f"id:{first},{second} status:zzz", "name")
+    assert [str(value) for value in terms.uuids("id")] == [first, second]
     assert terms.choice("status", ("running",)) == ""
     assert len(terms.refusals()) == 1
 
@@ -87,14 +87,14 @@ def test_split_drops_empty_pieces() -> None:
 
 
 @given(text())
-def test_any_text_is_a_query_or_refused(query: str) -> None:
+def test_arbitrary_query_parses_or_fails(query: str) -> None:
     terms = parse_query(query, "name")
     terms.many("name")
     for refusal in terms.refusals():
         assert refusal.detail
 
 
-def test_a_query_that_is_too_long_is_not_cut() -> None:
+def test_too_long_query_is_refused() -> None:
     assert parse_query("a:b " * 2048, "name").refusals() == [FieldRefusal("a", '"a" is not a valid query param')]
     (refused,) = parse_query("a:b " * 2049, "name").refusals()
     assert refused == FieldRefusal("q", "Query must not be longer than 8192 characters")
@@ -111,7 +111,7 @@ LISTS: dict[str, tuple[Callable[[Terms], list[Any]], tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_all_faults_of_a_list_are_one_refusal(name: str) -> None:
+def test_list_faults_share_one_refusal(name: str) -> None:
     read, values, faults = LISTS[name]
     terms = Terms({"key": list(values)})
     assert read(terms) == []
@@ -132,15 +132,15 @@ NUMBERS = {
 
 @pytest.mark.parametrize("text", NUMBERS)
 def test_numbers_of_64_bits(text: str) -> None:
-    wanted = NUMBERS[text] and f'strconv.ParseInt: parsing "{text}": {NUMBERS[text]}'
-    assert int_fault(text) == wanted
+    expected = NUMBERS[text] and f'strconv.ParseInt: parsing "{text}": {NUMBERS[text]}'
+    assert int_fault(text) == expected
     terms = Terms({"n": [text]})
-    assert terms.int64("n") == (int(text) if not wanted else None)
-    sentence = f'Query param "n" must be a valid 64-bit integer: {wanted}'
-    assert terms.refusals() == ([FieldRefusal("n", sentence)] if wanted and text else [])
+    assert terms.int64("n") == (int(text) if not expected else None)
+    sentence = f'Query param "n" must be a valid 64-bit integer: {expected}'
+    assert terms.refusals() == ([FieldRefusal("n", sentence)] if expected and text else [])
 
 
-def test_pages_are_counted_in_32_bits() -> None:
+def test_page_numbers_have_32_bits() -> None:
     assert (positive_fault("2147483647"), positive_fault("0"), positive_fault("-1")) == ("", "", "value is negative")
     assert positive_fault("2147483648").endswith("value out of range")
 
@@ -157,7 +157,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize("text", TIMES)
-def test_the_first_part_of_a_time_that_is_not_there_is_named(text: str) -> None:
+def test_time_refusal_names_missing_part(text: str) -> None:
     assert parse_rfc3339(text) is None
     assert explain_time(text).startswith(f'parsing time "{text}"') and explain_time(text).endswith(TIMES[text])
     assert explain_time("2026-13", "2006-01-02").endswith('as "2006-01-02": cannot parse "" as "-"')

@@ -1,4 +1,4 @@
-"""Addresses of strangers: every text has parts or none, and reading them never fails."""
+"""Untrusted addresses: every text has parts or none, and parsing never fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coder.domain.foundation.web_addresses import canonical_host, host_of_origin
 
 
 @given(st.text(alphabet="htps:/[]@?#.x1%\u2100\x00 \\", max_size=40) | st.text(max_size=40))
-def test_every_text_has_parts_or_none(text: str) -> None:
+def test_arbitrary_address_splits(text: str) -> None:
     parts = split_untrusted(text)
     assert parts.port is None or 0 <= parts.port <= 65535
     assert host_of_origin(text) == canonical_host(parts.netloc, parts.scheme)
@@ -54,7 +54,7 @@ def test_the_host_of_an_origin(origin: str, host: str) -> None:
         ("coder.test:" + "9" * 5000, "https", "coder.test:" + "9" * 5000),
     ],
 )
-def test_a_schemes_own_port_says_nothing(netloc: str, scheme: str, canonical: str) -> None:
+def test_default_port_is_dropped(netloc: str, scheme: str, canonical: str) -> None:
     assert canonical_host(netloc, scheme) == canonical
     assert canonical_host(canonical, scheme) == canonical
 

@@ -35,7 +35,7 @@ def test_verbs(pattern: str, arguments: tuple[Any, ...], text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "arguments", "said"),
+    ("pattern", "arguments", "message"),
     [
         ("%s %s", ("a",), "not enough arguments"),
         ("%s", ("a", "b"), "too many arguments"),
@@ -45,8 +45,8 @@ def test_verbs(pattern: str, arguments: tuple[Any, ...], text: str) -> None:
         ("%[3]s", ("a",), "not enough arguments"),
     ],
 )
-def test_what_does_not_fit_is_refused(pattern: str, arguments: tuple[Any, ...], said: str) -> None:
-    with pytest.raises(EvaluationError, match=said):
+def test_mismatched_arguments_are_refused(pattern: str, arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(EvaluationError, match=message):
         go_format(pattern, arguments)
 
 
@@ -58,8 +58,8 @@ def test_a_width_costs_no_memory() -> None:
     assert len(go_format(f"%{'9' * 5000}d|%.{'9' * 5000}f", (1, 1.5))) <= 20_100
 
 
-@pytest.mark.parametrize("said", ["20000", "0020000", "30000", "9" * 5000])
-def test_a_precision_cuts_texts_where_it_says(said: str) -> None:
+@pytest.mark.parametrize("message", ["20000", "0020000", "30000", "9" * 5000])
+def test_precision_truncates_text(message: str) -> None:
     text = "x" * 25_000
-    assert go_format(f"%.{said}s", (text,)) == text[: min(int(said[:9]), len(text))]
-    assert go_format(f"%.{said}q", (text,)) == f'"{text[: min(int(said[:9]), len(text))]}"'
+    assert go_format(f"%.{message}s", (text,)) == text[: min(int(message[:9]), len(text))]
+    assert go_format(f"%.{message}q", (text,)) == f'"{text[: min(int(message[:9]), len(text))]}"'

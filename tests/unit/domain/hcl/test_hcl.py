@@ -39,8 +39,8 @@ def _shown(expression: tree.Expression) -> object:
             return (operator, _shown(operand))
         case tree.Parentheses(inner=inner):
             return _shown(inner)
-        case tree.Conditional(condition=condition, yes=yes, no=no):
-            return (_shown(condition), "?", _shown(yes), _shown(no))
+        case tree.Conditional(condition=condition, if_true=if_true, if_false=if_false):
+            return (_shown(condition), "?", _shown(if_true), _shown(if_false))
         case tree.HclAttribute(of=of, name=name):
             return f"{_shown(of)}.{name}"
         case tree.Index(of=of, key=key):
@@ -176,11 +176,11 @@ def test_json_is_written_out_natively() -> None:
       "terraform": {"required_providers": {"coder": {"source": "coder/coder"}}}}""".replace('"q}"', '\\"q}\\"')
     blocks = {block.type: block for block in parse_file_untrusted(native_syntax_untrusted(text)).body.blocks}
     scope = EvaluationScope({}, function_table({}))
-    values = {name: evaluate(one, scope) for name, one in blocks["locals"].body.attributes.items()}
+    values = {name: evaluate(item, scope) for name, item in blocks["locals"].body.attributes.items()}
     assert values == {"x": "us", "whole": [1, 2], "mixed": 'a-Q}-"b"', "m": {"k1": None}}
     assert evaluate(blocks["variable"].body.attributes["default"], scope) == ["${literal}"]
     assert blocks["data"].labels == ("coder_parameter", "p")
-    assert [one.type for one in blocks["data"].body.blocks] == ["option", "option"]
+    assert [block.type for block in blocks["data"].body.blocks] == ["option", "option"]
     assert blocks["resource"].body.blocks[0].labels == ("local-exec",)
     assert blocks["terraform"].body.blocks[0].type == "required_providers"
     assert native_values_untrusted('{"a": "${b}"}') == 'a = "$${b}"\n'

@@ -1,4 +1,4 @@
-"""Expressions mean what they mean to Terraform: tests/data/terraform/expressions.json holds what 1.11 makes of them."""
+"""Expressions mean the same as in Terraform: tests/data/terraform/expressions.json holds the results of 1.11."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FUNCTIONS = function_table(FILES)
 
 
 def value_of(text: str) -> list[object]:
-    """The value as JSON in a list, or an empty list for an expression that has none."""
+    """Return the value as JSON in a list, or an empty list for an expression without a value."""
     try:
         written = evaluate(parse_expression_untrusted(f"jsonencode(\n{text}\n)"), EvaluationScope({}, FUNCTIONS))
     except (EvaluationError, HclError):
@@ -44,16 +44,16 @@ def test_recorded_expressions() -> None:
 
 
 @pytest.mark.parametrize("text", ["1 / 3 * 3 == 1", '"v${10 / 3}" == "v3.33333333333333"'])
-def test_divisions_are_cut_off_late_enough(text: str) -> None:
+def test_division_has_enough_digits(text: str) -> None:
     assert value_of(text) == [True]
 
 
-def test_numbers_do_not_grow_without_end() -> None:
+def test_huge_numbers_are_refused() -> None:
     assert value_of("pow(10, 300)") != []
     assert value_of("1e400 * 1e400 * 1e400 * 1e400 * 1e400 * 1e400 * 1e400 * 1e400") == []
 
 
-def test_documents_that_refer_to_themselves_end() -> None:
+def test_self_referencing_documents_are_bounded() -> None:
     assert value_of('yamldecode("a: &a [*a]")') == []
     bomb = "\\n".join(["a0: &a0 [x]", *(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9))])
     assert value_of(f'yamldecode("{bomb}")') == []
@@ -99,15 +99,15 @@ USES = (
 
 
 @pytest.mark.parametrize("use", USES)
-def test_every_number_has_a_value_or_a_refusal(use: str) -> None:
-    """Nothing but the one error comes out of arithmetic, however large, small or long the numbers are."""
+def test_arithmetic_raises_one_error(use: str) -> None:
+    """Arithmetic raises this error only, however large, small or long the numbers are."""
     for left in NUMBERS:
         for right in NUMBERS:
-            for one in value_of(use.format(left, right)):
-                assert not isinstance(one, float) or math.isfinite(one)
+            for item in value_of(use.format(left, right)):
+                assert not isinstance(item, float) or math.isfinite(item)
 
 
-def test_remainders_are_exact_and_have_the_sign_of_the_dividend() -> None:
+def test_remainders_have_dividends_sign() -> None:
     assert [value_of(f"{a} % {b}") for a, b in ((7, 3), (-7, 3), (7, -3), ("-7.5", 2), (10**40 + 1, 10))] == [
         [1],
         [-1],

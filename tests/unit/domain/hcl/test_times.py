@@ -30,7 +30,7 @@ def test_dates_are_written(pattern: str, moment: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["YYYYY", "q", "'open", "MMMMM"])
-def test_letters_that_mean_nothing_are_refused(pattern: str) -> None:
+def test_unknown_letters_are_refused(pattern: str) -> None:
     with pytest.raises(EvaluationError):
         TIMES["formatdate"](pattern, MOMENT)
 

@@ -1,4 +1,4 @@
-"""Settings of external providers: what known hosts need, and what cannot work."""
+"""Settings of external providers: requirements of known hosts, and unusable settings."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_known_hosts_need_no_addresses() -> None:
     assert git_login(gitlab, "t") == ("oauth2", "t")
 
 
-def test_the_file_and_the_environment_give_the_same() -> None:
+def test_file_and_environment_agree() -> None:
     listed = [{"type": "github", "id": "hub", "clientID": "c", "clientSecret": "s", "deviceFlow": True}]
-    (one,) = read_providers({}, listed)
+    (listed_provider,) = read_providers({}, listed)
     (other,) = read_providers(
         settings(type="github", id="hub", client_id="c", client_secret="s", device_flow="true"), None
     )
-    assert one == other and one.device_flow
+    assert listed_provider == other and listed_provider.device_flow
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_file_and_the_environment_give_the_same() -> None:
         },
     ],
 )
-def test_settings_that_cannot_work_say_so(wrong: dict[str, str]) -> None:
+def test_unusable_settings_are_explained(wrong: dict[str, str]) -> None:
     with pytest.raises(ProviderProblem, match="external auth provider"):
         read_providers(wrong, None)
 
@@ -61,13 +61,19 @@ def test_settings_that_cannot_work_say_so(wrong: dict[str, str]) -> None:
     ],
 )
 def test_where_installations_are_asked_for(more: dict[str, str], url: str) -> None:
-    (found,) = read_providers(settings(type="github", client_id="c", **more), None)
-    assert found.app_installations_url == url
+    (provider,) = read_providers(settings(type="github", client_id="c", **more), None)
+    assert provider.app_installations_url == url
 
 
 @pytest.mark.parametrize("kind", _KNOWN)
-def test_a_token_of_a_host_of_ones_own_goes_nowhere_else(kind: str) -> None:
+def test_self_hosted_token_stays_on_host(kind: str) -> None:
     own = "https://git.example.com"
-    (found,) = read_providers(settings(type=kind, client_id="c", auth_url=f"{own}/login/a"), None)
-    urls = (found.token_url, found.validate_url, found.revoke_url, found.device_code_url, found.app_installations_url)
+    (provider,) = read_providers(settings(type=kind, client_id="c", auth_url=f"{own}/login/a"), None)
+    urls = (
+        provider.token_url,
+        provider.validate_url,
+        provider.revoke_url,
+        provider.device_code_url,
+        provider.app_installations_url,
+    )
     assert [url for url in urls if url and not url.startswith(f"{own}/")] == []

@@ -1,4 +1,4 @@
-"""What a provider says of a person, and what is made of it: claims are JSON of a stranger."""
+"""Claims of a provider, and the person derived from them: claims are untrusted JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALICE = {"iss": "https://idp", "sub": "s-1", "email": "alice@example.com", "pref
 FIELDS = ClaimFields()
 
 
-def test_a_person_is_who_the_issuer_names() -> None:
+def test_linked_id_is_issuer_and_subject() -> None:
     alice = person_of({**ALICE, "picture": "https://x/p"}, FIELDS)
     assert (alice.linked_id, alice.email, alice.username) == ("https://idp||s-1", "alice@example.com", "alice")
     assert (alice.name, alice.picture) == ("A", "https://x/p")
@@ -77,7 +77,7 @@ def test_every_text_has_a_username() -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_names_are_read_from_whatever_lists_them(value: Any, words: list[str]) -> None:
+def test_names_are_read_from_lists(value: Any, words: list[str]) -> None:
     assert words_of({"groups": value}, "groups") == words
     assert words_of({}, "groups") == []
 

@@ -27,7 +27,7 @@ def test_redirect_addresses(uri: str, fine: bool) -> None:
 
 
 ODD_PREFIXES = ["coder_" + sign * 10 + "_" + "b" * 40 for sign in ("\0", " ", "é", "\ufffd")]
-"""No database is asked about them: it would refuse some."""
+"""Secrets refused before the database is queried: it would fail on some."""
 
 
 @pytest.mark.parametrize("text", ["", "coder", "coder_a_b", "x_" + "a" * 10 + "_" + "b" * 40, "coder__", *ODD_PREFIXES])
@@ -35,7 +35,7 @@ def test_other_secrets_are_none(text: str) -> None:
     assert split_secret(text) is None
 
 
-def test_what_is_joined_is_split_again() -> None:
+def test_joined_secret_splits() -> None:
     assert split_secret(join_secret("a" * 10, "b" * 40)) == ("a" * 10, "b" * 40)
 
 
@@ -51,5 +51,5 @@ def test_what_is_joined_is_split_again() -> None:
         ("", "something", True, False),
     ],
 )
-def test_a_code_is_bound_by_its_challenge(challenge: str, verifier: str, legacy: bool, fits: bool) -> None:
+def test_code_requires_its_verifier(challenge: str, verifier: str, legacy: bool, fits: bool) -> None:
     assert verifier_fits(challenge, verifier, legacy=legacy) is fits

@@ -1,4 +1,4 @@
-"""Conversations with the coordinator: who hears of whom, and what is refused."""
+"""Conversations with the coordinator: updates between peers, and refusals."""
 
 from __future__ import annotations
 
@@ -45,39 +45,39 @@ class Overlay:
         return self
 
 
-def told(connection: int, peer: UUID, kind: NodeKind, reason: str, body: CoordinatedNode | None = None) -> Delivery:
+def delivery(connection: int, peer: UUID, kind: NodeKind, reason: str, body: CoordinatedNode | None = None) -> Delivery:
     return Delivery(connection, (Update(peer, kind, reason, body),))
 
 
 def test_a_tunnel_introduces_both_ends() -> None:
     o = Overlay()
     assert o.agent_says(node=node("a1")) == []
-    assert o.client_says(add_tunnel=AGENT) == [told(o.client, AGENT, NodeKind.NODE, "add tunnel", node("a1"))]
-    assert o.client_says(node=node("c1")) == [told(o.agent, CLIENT, NodeKind.NODE, "node update", node("c1"))]
-    assert o.agent_says(node=node("a2")) == [told(o.client, AGENT, NodeKind.NODE, "node update", node("a2"))]
+    assert o.client_says(add_tunnel=AGENT) == [delivery(o.client, AGENT, NodeKind.NODE, "add tunnel", node("a1"))]
+    assert o.client_says(node=node("c1")) == [delivery(o.agent, CLIENT, NodeKind.NODE, "node update", node("c1"))]
+    assert o.agent_says(node=node("a2")) == [delivery(o.client, AGENT, NodeKind.NODE, "node update", node("a2"))]
 
 
-def test_a_tunnel_may_come_before_the_agent() -> None:
+def test_tunnel_before_agent() -> None:
     coordinator = Coordination()
     client, _ = coordinator.connect(CLIENT, ClientAccess(AGENT))
     assert coordinator.handle(client, CoordinationRequest(node=node("c1"), add_tunnel=AGENT)) == []
     agent, out = coordinator.connect(AGENT, AgentAccess(AGENT))
-    assert out == [told(agent, CLIENT, NodeKind.NODE, "init", node("c1"))]
+    assert out == [delivery(agent, CLIENT, NodeKind.NODE, "init", node("c1"))]
     assert coordinator.handle(agent, CoordinationRequest(node=node("a1"))) == [
-        told(client, AGENT, NodeKind.NODE, "node update", node("a1"))
+        delivery(client, AGENT, NodeKind.NODE, "node update", node("a1"))
     ]
 
 
-def test_equal_nodes_are_not_sent_twice() -> None:
+def test_equal_nodes_are_sent_once() -> None:
     o = Overlay().joined()
     assert o.agent_says(node=node("a1")) == []
     assert o.client_says(add_tunnel=AGENT) == []
 
 
-def test_ready_for_handshake_goes_to_the_other_end() -> None:
+def test_ready_for_handshake_reaches_peer() -> None:
     o = Overlay().joined()
     assert o.agent_says(ready_for_handshake=(CLIENT,)) == [
-        told(o.client, AGENT, NodeKind.READY_FOR_HANDSHAKE, "ready for handshake")
+        delivery(o.client, AGENT, NodeKind.READY_FOR_HANDSHAKE, "ready for handshake")
     ]
     assert o.agent_says(ready_for_handshake=(OTHER,)) == [
         Delivery(o.agent, error=f'ready for handshake error: you do not share a tunnel with "{OTHER}"')
@@ -85,49 +85,49 @@ def test_ready_for_handshake_goes_to_the_other_end() -> None:
     several = o.agent_says(ready_for_handshake=(OTHER, CLIENT, OTHER, OTHER))
     assert several == [
         Delivery(o.agent, error=f'ready for handshake error: you do not share a tunnel with "{OTHER}"'),
-        told(o.client, AGENT, NodeKind.READY_FOR_HANDSHAKE, "ready for handshake"),
+        delivery(o.client, AGENT, NodeKind.READY_FOR_HANDSHAKE, "ready for handshake"),
     ]
 
 
-def test_a_lost_agent_returns_to_its_clients() -> None:
+def test_lost_agent_reconnects_to_clients() -> None:
     o = Overlay().joined()
-    assert o.coordinator.lose(o.agent) == [told(o.client, AGENT, NodeKind.LOST, "lost")]
+    assert o.coordinator.lose(o.agent) == [delivery(o.client, AGENT, NodeKind.LOST, "lost")]
     assert o.coordinator.lose(o.agent) == []
     agent, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
-    assert out == [told(agent, CLIENT, NodeKind.NODE, "init", node("c1"))]
+    assert out == [delivery(agent, CLIENT, NodeKind.NODE, "init", node("c1"))]
     again = o.coordinator.handle(agent, CoordinationRequest(node=node("a1")))
-    assert again == [told(o.client, AGENT, NodeKind.NODE, "node update", node("a1"))]
+    assert again == [delivery(o.client, AGENT, NodeKind.NODE, "node update", node("a1"))]
 
 
-def test_a_lost_client_takes_its_tunnels_along() -> None:
+def test_lost_client_loses_its_tunnels() -> None:
     o = Overlay().joined()
-    assert o.coordinator.lose(o.client) == [told(o.agent, CLIENT, NodeKind.LOST, "lost")]
+    assert o.coordinator.lose(o.client) == [delivery(o.agent, CLIENT, NodeKind.LOST, "lost")]
     client, out = o.coordinator.connect(CLIENT, ClientAccess(AGENT))
     assert out == []
     assert o.coordinator.handle(client, CoordinationRequest(node=node("c1"))) == []
 
 
-def test_a_lost_client_can_be_shut_out_of_what_it_left_behind() -> None:
+def test_lost_client_can_be_revoked() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     assert o.coordinator.take_left_behind(CLIENT) == [AGENT]
     assert o.coordinator.take_left_behind(CLIENT) == []
     out = o.coordinator.revoke(CLIENT, [AGENT])
-    assert out == [told(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
+    assert out == [delivery(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
 
 
-def test_an_agent_that_is_away_hears_of_it_when_it_is_back() -> None:
+def test_reconnecting_agent_receives_revocation() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     o.coordinator.lose(o.agent)
     assert o.coordinator.revoke(CLIENT, [AGENT]) == []
     agent, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
-    assert out == [told(agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
+    assert out == [delivery(agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
     o.coordinator.lose(agent)
     assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == [], "once"
 
 
-def test_a_client_that_is_back_is_not_shut_out() -> None:
+def test_reconnected_client_is_not_revoked() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     o.coordinator.lose(o.agent)
@@ -138,21 +138,22 @@ def test_a_client_that_is_back_is_not_shut_out() -> None:
     assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == []
 
 
-def test_a_client_that_is_back_is_shut_out_of_what_it_did_not_ask_for_anew() -> None:
+def test_reconnected_client_loses_unrequested_tunnels() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     o.coordinator.connect(CLIENT, ClientAccess())
     out = o.coordinator.revoke(CLIENT, [AGENT])
-    assert out == [told(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
+    assert out == [delivery(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
 
 
-def test_a_second_stream_inherits_no_tunnel() -> None:
-    """Whoever holds a peer's id gets its destinations by asking, and not by the first stream's having asked."""
+def test_second_stream_inherits_no_tunnel() -> None:
+    """A stream with a peer's id receives its destinations by requesting them, not through the first stream's
+    requests."""
     o = Overlay().joined()
     second, out = o.coordinator.connect(CLIENT, ClientAccess())
     assert out == [
         Delivery(o.client, error="peer ID overwritten by new connection", end=True),
-        told(o.agent, CLIENT, NodeKind.LOST, "lost"),
+        delivery(o.agent, CLIENT, NodeKind.LOST, "lost"),
     ]
     assert o.coordinator.take_left_behind(CLIENT) == [AGENT]
     assert o.coordinator.handle(second, CoordinationRequest(node=node("other key"))) == []
@@ -162,7 +163,7 @@ def test_a_second_stream_inherits_no_tunnel() -> None:
 
 @pytest.mark.parametrize("kind", ["node", "disco"])
 @pytest.mark.parametrize("who", [AgentAccess(OTHER), ClientAccess(), FullAccess()], ids=lambda one: type(one).__name__)
-def test_a_key_that_a_present_peer_holds_is_refused(who: Any, kind: str) -> None:
+def test_key_of_connected_peer_is_refused(who: Any, kind: str) -> None:
     coordinator = Coordination()
     first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))
     second, _ = coordinator.connect(OTHER, who)
@@ -177,7 +178,7 @@ def test_a_key_that_a_present_peer_holds_is_refused(who: Any, kind: str) -> None
     assert coordinator.handle(third, CoordinationRequest(node=CoordinatedNode(b"2", keys=taken))) == [], "it is free"
 
 
-def test_a_peer_may_change_its_key_and_the_old_one_is_free() -> None:
+def test_changed_key_frees_old_key() -> None:
     coordinator = Coordination()
     first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))
     second, _ = coordinator.connect(OTHER, ClientAccess())
@@ -187,13 +188,13 @@ def test_a_peer_may_change_its_key_and_the_old_one_is_free() -> None:
     assert coordinator.holder_of([b"n2"], OTHER) == AGENT
 
 
-def test_who_says_goodbye_leaves_nothing_behind() -> None:
+def test_graceful_disconnect_removes_tunnels() -> None:
     o = Overlay().joined()
     o.client_says(disconnect=True)
     assert o.coordinator.take_left_behind(CLIENT) == []
 
 
-def test_words_for_agents_that_never_come_back_are_forgotten() -> None:
+def test_pending_revocations_are_bounded() -> None:
     coordinator = Coordination()
     coordinator.revoke(CLIENT, [UUID(int=number) for number in range(100, 100 + MAX_REVOKED + 1)])
     assert coordinator.connect(UUID(int=100), FullAccess())[1] == []
@@ -203,7 +204,7 @@ def test_words_for_agents_that_never_come_back_are_forgotten() -> None:
 def test_graceful_disconnect_ends_the_stream() -> None:
     o = Overlay().joined()
     assert o.client_says(disconnect=True) == [
-        told(o.agent, CLIENT, NodeKind.DISCONNECTED, "graceful disconnect"),
+        delivery(o.agent, CLIENT, NodeKind.DISCONNECTED, "graceful disconnect"),
         Delivery(o.client, end=True),
     ]
     assert o.client_says(node=node("late")) == []
@@ -212,18 +213,18 @@ def test_graceful_disconnect_ends_the_stream() -> None:
 def test_removing_a_tunnel_tells_both() -> None:
     o = Overlay().joined()
     assert o.client_says(remove_tunnel=AGENT) == [
-        told(o.client, AGENT, NodeKind.DISCONNECTED, "remove tunnel"),
-        told(o.agent, CLIENT, NodeKind.DISCONNECTED, "remove tunnel"),
+        delivery(o.client, AGENT, NodeKind.DISCONNECTED, "remove tunnel"),
+        delivery(o.agent, CLIENT, NodeKind.DISCONNECTED, "remove tunnel"),
     ]
     assert o.client_says(remove_tunnel=AGENT) == []
 
 
-def test_a_second_stream_overwrites_the_first() -> None:
+def test_second_stream_overwrites_first() -> None:
     o = Overlay().joined()
     second, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
     assert out == [
         Delivery(o.agent, error="peer ID overwritten by new connection", end=True),
-        told(second, CLIENT, NodeKind.NODE, "init", node("c1")),
+        delivery(second, CLIENT, NodeKind.NODE, "init", node("c1")),
     ]
     assert o.agent_says(node=node("old")) == []
     assert o.coordinator.lose(o.agent) == []
@@ -237,11 +238,11 @@ def test_closing_tells_everybody() -> None:
     ]
 
 
-def test_a_peer_that_does_not_read_is_dropped() -> None:
+def test_overflowing_peer_is_dropped() -> None:
     o = Overlay().joined()
     assert o.coordinator.overflow(o.client) == [
         Delivery(o.client, error="failed to update tunnel peer mapping", end=True),
-        told(o.agent, CLIENT, NodeKind.DISCONNECTED, "failed to update tunnel peer mapping"),
+        delivery(o.agent, CLIENT, NodeKind.DISCONNECTED, "failed to update tunnel peer mapping"),
     ]
 
 
@@ -270,11 +271,11 @@ def test_agents_are_refused(request_: CoordinationRequest, text: str) -> None:
     o = Overlay().joined()
     assert o.coordinator.handle(o.agent, request_) == [
         Delivery(o.agent, error=f"authorization: {text}", end=True),
-        told(o.client, AGENT, NodeKind.LOST, "lost"),
+        delivery(o.client, AGENT, NodeKind.LOST, "lost"),
     ]
 
 
-def test_agents_may_claim_their_three_addresses() -> None:
+def test_agents_claim_their_addresses() -> None:
     o = Overlay()
     for address in (agent_address(AGENT), service_address(AGENT), LEGACY_AGENT_ADDRESS):
         assert o.agent_says(node=node("a", f"{address}/128")) == []

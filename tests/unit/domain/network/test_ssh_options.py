@@ -17,7 +17,7 @@ from coder.domain.network.ssh_options import ssh_option
         (" ForwardAgent yes ", ("ForwardAgent", "yes")),
     ],
 )
-def test_the_name_ends_at_the_first_sign_of_either_way(text: str, setting: tuple[str, str]) -> None:
+def test_first_separator_ends_name(text: str, setting: tuple[str, str]) -> None:
     assert ssh_option(text) == setting
 
 

@@ -1,4 +1,4 @@
-"""Words of notifications: filled in once, and in every template."""
+"""Texts of notifications: filled in once, and in every template."""
 
 from __future__ import annotations
 

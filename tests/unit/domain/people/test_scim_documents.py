@@ -1,4 +1,4 @@
-"""SCIM documents as providers write them, by the names that are read."""
+"""SCIM documents in the forms of several providers, by canonical names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EMAIL = {"value": "a@b.c", "primary": True}
         ({"urn:example:Thing": {"Active": False}}, {"urn:example:Thing": {"Active": False}}),
     ],
 )
-def test_names_in_any_case_and_qualified(sent: dict[str, Any], read: dict[str, Any]) -> None:
+def test_names_are_canonicalized(sent: dict[str, Any], read: dict[str, Any]) -> None:
     assert canonical(sent) == read
     assert canonical(read) == read
 
@@ -50,7 +50,7 @@ _NO_TRUTHS: tuple[Any, ...] = ("no", "", "False ", 0, 1, [], {}, [False])
         *({"active": value} for value in _NO_TRUTHS),
     ],
 )
-def test_what_cannot_be_understood_is_refused(sent: dict[str, Any]) -> None:
+def test_unclear_documents_are_refused(sent: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"active must|is there twice|must be an object"):
         canonical(sent)
 
@@ -97,7 +97,7 @@ def test_an_operation_that_shuts_out(operation: dict[str, Any], title: Any) -> N
         {"path": USER_SCHEMA, "value": {"active": 0}},
     ],
 )
-def test_an_operation_on_active_that_is_none_is_refused(operation: dict[str, Any]) -> None:
+def test_unknown_operation_on_active_is_refused(operation: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"active|A removal needs a path"):
         patched(canonical({"Operations": [{**PATH, **operation}]}))
 
@@ -116,7 +116,7 @@ def test_an_operation_on_active_that_is_none_is_refused(operation: dict[str, Any
         {"op": "replace", "value": 1},
     ],
 )
-def test_an_operation_on_something_else_sets_nothing(operation: Any) -> None:
+def test_operation_on_other_attribute_is_ignored(operation: Any) -> None:
     assert patched(canonical({"Operations": [operation]})) == {}
     assert patched(canonical({"Operations": [operation], "Active": False})) == {"active": False}
 

@@ -1,4 +1,4 @@
-"""What a secret may be called, where it may appear, and files of several."""
+"""Names and locations of secrets, and files of several."""
 
 from __future__ import annotations
 

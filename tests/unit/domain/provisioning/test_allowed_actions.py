@@ -1,4 +1,4 @@
-"""Every state a job or workspace can be in has a way out for its owner."""
+"""Every state of a job or workspace has an action for its owner."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES, buil
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def test_every_state_has_a_way_out() -> None:
+def test_every_state_has_an_action() -> None:
     seen = set()
     for transition, status, silent, allows in itertools.product(TRANSITIONS, STATUSES, (False, True), (False, True)):
         seen.add(build_status(transition, status))
         ways = allowed_actions(status, silent=silent, template_allows_cancel=allows)
-        works = is_active(status) and status != "pending" and not silent  # a daemon that is alive is at it
+        works = is_active(status) and status != "pending" and not silent  # a connected daemon works on it
         bounded = works and (status == "canceling" or not allows)
         assert ways or bounded, (transition, status, silent, allows)
     assert seen == set(WORKSPACE_STATUSES)
-    # What is bounded ends as silence, and silence always has a way out.
+    # A bounded job ends in silence, and a silent job always has an action.
     assert SILENT_AFTER < HUNG_AFTER
     assert all(allowed_actions(status, silent=True, template_allows_cancel=False) for status in STATUSES)
     assert is_silent(NOW - SILENT_AFTER, NOW)

@@ -1,4 +1,4 @@
-"""The laws of a job's life."""
+"""Rules of a job's life cycle."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ T = datetime(2026, 11, 21, 8, tzinfo=UTC)
         (T, T, T, "terraform apply: exit status 1", "failed"),  # as recorded from upstream
     ],
 )
-def test_status_follows_from_times_and_error(
+def test_status_is_derived(
     started: datetime | None, completed: datetime | None, canceled: datetime | None, error: str, status: str
 ) -> None:
     assert derive_status(started_at=started, completed_at=completed, canceled_at=canceled, error=error) == status
@@ -61,11 +61,11 @@ def test_log_is_capped_once() -> None:
     assert cap_logs([line("more")], full.length, overflowed=True).lines == []
 
 
-def test_log_of_exactly_the_limit_fits() -> None:
+def test_log_at_limit_is_kept() -> None:
     assert not cap_logs([line("x" * MAX_LOG_BYTES)], 0, overflowed=False).overflowed
 
 
-def test_lines_with_nothing_in_them_fill_the_log_too() -> None:
+def test_empty_lines_count_toward_limit() -> None:
     seen = 0
 
     def endless() -> Iterator[JobLogLine]:
@@ -81,7 +81,7 @@ def test_lines_with_nothing_in_them_fill_the_log_too() -> None:
 
 def test_a_long_stage_counts() -> None:
     long = JobLogLine(T, "provisioner", "info", "é" * MAX_LOG_BYTES, "")
-    assert [one.output for one in cap_logs([long], 0, overflowed=False).lines] == [OVERFLOW_LINE]
+    assert [item.output for item in cap_logs([long], 0, overflowed=False).lines] == [OVERFLOW_LINE]
     usual = JobLogLine(T, "provisioner", "info", "s" * FREE_STAGE_BYTES, "x" * MIN_LINE_BYTES)
     assert cap_logs([usual], 0, overflowed=False).length == MIN_LINE_BYTES
 
@@ -104,7 +104,7 @@ def test_silent_jobs_are_given_up() -> None:
     assert "pending for 30 minutes" in reap_log_outputs("pending")[2]
 
 
-def test_why_a_job_failed_is_kept_up_to_a_length() -> None:
+def test_job_error_is_truncated() -> None:
     assert shortened_error("exit\x00 status 1") == "exit status 1"
     assert shortened_error("é" * MAX_ERROR) == "é" * MAX_ERROR
     assert shortened_error("x" * (4 << 20)) == "x" * MAX_ERROR + f"\n… ({(4 << 20) - MAX_ERROR} more letters)"

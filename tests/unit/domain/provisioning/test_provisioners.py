@@ -1,4 +1,4 @@
-"""Daemons: alive or not, compatible or not."""
+"""Daemons: status and compatibility."""
 
 from datetime import UTC, datetime, timedelta
 

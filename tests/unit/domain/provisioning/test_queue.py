@@ -1,4 +1,4 @@
-"""Who takes which job, and why others do not."""
+"""Eligible daemons, and reasons for the others."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -36,12 +36,12 @@ def test_every_reason_is_named() -> None:
     assert fits(job(1), daemon("echo", "terraform"))
 
 
-def test_people_go_first_then_the_oldest() -> None:
+def test_users_before_prebuilds_then_oldest() -> None:
     jobs = [job(1, priority=1), job(2, minute=2), job(3, minute=1)]
-    assert [wanted.job_id.int for wanted in order(jobs)] == [3, 2, 1]
+    assert [requirement.job_id.int for requirement in order(jobs)] == [3, 2, 1]
 
 
-def test_the_next_job_is_the_first_that_fits() -> None:
+def test_pick_returns_first_match() -> None:
     jobs = [job(1, tags={"gpu": "yes"}), job(2, minute=1)]
     assert pick(jobs, daemon()) == jobs[1]
     assert pick(jobs, daemon(tags={"gpu": "yes"})) == jobs[0]
@@ -49,11 +49,11 @@ def test_the_next_job_is_the_first_that_fits() -> None:
     assert pick(jobs[1:], daemon(tags={"gpu": "yes"}), strict=True) is None
 
 
-def test_places_count_only_rivals_for_a_daemon() -> None:
+def test_positions_count_only_rivals() -> None:
     gpu = {"gpu": "yes"}
     jobs = [job(1, tags=gpu), job(2, minute=1), job(3, minute=2), job(4, minute=3, tags={"moon": "yes"})]
-    found = places(jobs, [daemon(), daemon(), daemon("echo")])
-    assert found == {
+    result = places(jobs, [daemon(), daemon(), daemon("echo")])
+    assert result == {
         UUID(int=1): NO_PLACE,
         UUID(int=2): QueuePlace(1, 2),
         UUID(int=3): QueuePlace(2, 2),

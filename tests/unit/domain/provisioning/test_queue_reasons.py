@@ -1,4 +1,4 @@
-"""Why a job waits and when it starts."""
+"""Reasons why a job is pending, and its forecast."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def daemon(name: str, *, tags: dict[str, str] | None = None, organization: UUID 
     return replace(plain, **rest)
 
 
-def test_one_reason_each_and_the_nearest_miss_first() -> None:
+def test_nearest_miss_comes_first() -> None:
     long_ago = NOW - timedelta(days=1)
     daemons = [
         daemon("elsewhere", organization=ELSEWHERE),
@@ -46,7 +46,7 @@ def test_one_reason_each_and_the_nearest_miss_first() -> None:
         daemon("idle", tags=GPU),
     ]
     reasons = explain_waiting(job(1, tags=GPU), daemons, NOW)
-    assert [(one.daemon.name, one.code) for one in reasons] == [
+    assert [(reason.daemon.name, reason.code) for reason in reasons] == [
         ("idle", "ready"),
         ("busy", "busy"),
         ("gone", "offline"),
@@ -57,14 +57,14 @@ def test_one_reason_each_and_the_nearest_miss_first() -> None:
         ("personal", "scope"),
         ("elsewhere", "other_organization"),
     ]
-    texts = {one.daemon.name: explain_text(one) for one in reasons}
+    texts = {reason.daemon.name: explain_text(reason) for reason in reasons}
     assert texts["gone"] == "is offline since 2026-11-20 00:00:00 UTC"
     assert texts["plain"] == "lacks tag gpu=yes"
-    assert texts["wrong"] == "has gpu=no, the job wants gpu=yes"
+    assert texts["wrong"] == "has gpu=no, the job requires gpu=yes"
     assert texts["busy"].endswith(str(UUID(int=9)))
 
 
-def test_the_strict_rule_keeps_tagged_daemons() -> None:
+def test_strict_rule_reserves_tagged_daemons() -> None:
     (reason,) = explain_waiting(job(1), [daemon("special", tags=GPU)], NOW, strict=True)
     assert (reason.code, reason.key) == ("reserved", "gpu")
 
@@ -80,8 +80,8 @@ def test_verdicts() -> None:
     assert verdict(daemon("plain")) == "nobody"
     assert verdict(daemon("b", tags=GPU, job_id=UUID(int=9))) == "queued"
     assert verdict(daemon("b", tags=GPU)) == "starts_now"
-    gone = daemon("b", tags=GPU, last_seen_at=None)
-    assert judge(explain_waiting(wanted, [gone], NOW), starts_now=False) == "all_offline"
+    offline = daemon("b", tags=GPU, last_seen_at=None)
+    assert judge(explain_waiting(wanted, [offline], NOW), starts_now=False) == "all_offline"
 
 
 def test_the_remedy_is_a_command() -> None:
@@ -102,18 +102,18 @@ def test_no_forecast_says_why() -> None:
     wanted = job(1, tags=GPU)
     none = forecast(wanted, [wanted], [daemon("plain")], history(a=[1] * 9), NOW)
     assert none == NoForecast("there is no provisioner that may ever run it")
-    gone = forecast(wanted, [wanted], [daemon("b", tags=GPU, last_seen_at=None)], history(a=[1] * 9), NOW)
-    assert gone == NoForecast("every provisioner that may run it is offline")
+    offline = forecast(wanted, [wanted], [daemon("b", tags=GPU, last_seen_at=None)], history(a=[1] * 9), NOW)
+    assert offline == NoForecast("every provisioner that may run it is offline")
     busy = forecast(wanted, [wanted], [daemon("b", tags=GPU, job_id=UUID(int=9))], history(a=[1]), NOW)
     assert isinstance(busy, NoForecast)
     assert "3 are needed" in busy.reason
 
 
-def test_the_range_follows_from_what_jobs_took() -> None:
+def test_forecast_follows_durations() -> None:
     first, second = job(1), job(2, minute=1)
     worker = daemon("w", job_id=UUID(int=9), job_started_at=NOW - timedelta(seconds=5))
-    found = forecast(second, [second, first], [worker], history(a=[10.0] * 5), NOW)
-    assert found == Forecast(NOW + timedelta(seconds=15), NOW + timedelta(seconds=15), 5)
+    result = forecast(second, [second, first], [worker], history(a=[10.0] * 5), NOW)
+    assert result == Forecast(NOW + timedelta(seconds=15), NOW + timedelta(seconds=15), 5)
     idle = forecast(first, [first, second], [worker, daemon("x")], history(a=[10.0] * 5), NOW)
     assert idle == Forecast(NOW, NOW, 5)
     assert quantile([1.0, 2.0, 3.0], 0.25) == 1.5
@@ -125,17 +125,17 @@ tags = st.dictionaries(st.sampled_from(["a", "b", "scope"]), st.sampled_from(["x
 @settings(max_examples=200, deadline=None)
 @given(wanted=tags, theirs=st.lists(tags, max_size=4), strict=st.booleans())
 def test_reasons_are_the_law(wanted: dict[str, str], theirs: list[dict[str, str]], strict: bool) -> None:
-    one = job(1, tags=wanted)
+    result = job(1, tags=wanted)
     daemons = [daemon(f"d{number}", tags=given_) for number, given_ in enumerate(theirs)]
-    reasons = explain_waiting(one, daemons, NOW, strict=strict)
+    reasons = explain_waiting(result, daemons, NOW, strict=strict)
     assert len(reasons) == len(daemons)
     for reason in reasons:
-        assert reason.may_take == fits(one, reason.daemon.offer, strict=strict)
+        assert reason.may_take == fits(result, reason.daemon.offer, strict=strict)
         assert explain_text(reason)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_those_before_take_idle_daemons_first(count: int) -> None:
+def test_earlier_jobs_take_idle_daemons(count: int) -> None:
     jobs = [job(number, minute=number) for number in range(1, 4)]
     idle = [daemon(f"d{number}") for number in range(count)]
-    assert [starts_now(one, jobs, idle) for one in order(jobs)] == [number < count for number in range(3)]
+    assert [starts_now(item, jobs, idle) for item in order(jobs)] == [number < count for number in range(3)]

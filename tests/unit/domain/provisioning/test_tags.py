@@ -1,4 +1,4 @@
-"""Tags: what no tags mean, who may run what."""
+"""Tags: the meaning of no tags, and matches."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_tags_are_made_whole(given_tags: dict[str, str] | None, whole: dict[str,
     assert normalize_tags(ME, given_tags) == whole
 
 
-def test_later_layers_win_but_not_with_empty_values() -> None:
+def test_later_layers_win_unless_empty() -> None:
     merged = normalize_tags(ME, {"a": "1", "b": "1"}, {"a": "2", "b": ""})
     assert merged == {**UNTAGGED, "a": "2", "b": "1"}
 
@@ -76,7 +76,7 @@ _tags = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=
 
 
 @given(_tags, _tags)
-def test_lenient_is_inclusion_and_strict_is_narrower(job: dict[str, str], daemon: dict[str, str]) -> None:
+def test_strict_match_implies_lenient(job: dict[str, str], daemon: dict[str, str]) -> None:
     job, daemon = normalize_tags(ME, job), normalize_tags(ME, daemon)
     assert tags_match(job, daemon) == (job.items() <= daemon.items())
     if tags_match(job, daemon, strict=True):

@@ -20,7 +20,7 @@ from tests.kit.paths import DATA
 
 RECORDED = DATA / "terraform" / "parameters"
 _RECORDINGS = {"inputs.json", "expected.json", "websocket.json"}
-CASES = [one["name"] for one in json.loads((RECORDED / "index.json").read_text())]
+CASES = [load["name"] for load in json.loads((RECORDED / "index.json").read_text())]
 
 
 def template_of(case: Path) -> dict[str, bytes]:
@@ -34,19 +34,19 @@ def template_of(case: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", CASES)
 def test_recorded(name: str) -> None:
     case = RECORDED / name
-    files, asked = template_of(case), json.loads((case / "inputs.json").read_text())
+    files, inputs = template_of(case), json.loads((case / "inputs.json").read_text())
     want = json.loads((case / "expected.json").read_text())
-    made = itertools.count(1)
+    numbers = itertools.count(1)
 
     def request(entry: dict[str, Any]) -> RenderRequest:
         return RenderRequest(
             entry.get("inputs", {}),
-            entry.get("owner", asked["owner"]),
+            entry.get("owner", inputs["owner"]),
             entry.get("variables", {}),
-            lambda: f"<uuid:{next(made)}>",
+            lambda: f"<uuid:{next(numbers)}>",
         )
 
-    for entry, expected in zip(asked["renders"], want["renders"], strict=True):
+    for entry, expected in zip(inputs["renders"], want["renders"], strict=True):
         rendered = render(files, request(entry))
         assert rendered.response(0) == expected["response"], entry["name"]
         presets = render_presets(files, request(entry), rendered)
@@ -55,7 +55,7 @@ def test_recorded(name: str) -> None:
         tags, refusal = render_tags(rendered)
         assert tags == expected.get("workspace_tags", {})
         assert refusal == expected.get("workspace_tags_check")
-    for entry, expected in zip(asked.get("builds", []), want.get("builds", []), strict=True):
+    for entry, expected in zip(inputs.get("builds", []), want.get("builds", []), strict=True):
         given = GivenValues(
             entry.get("build", {}), entry.get("previous", {}), entry.get("preset", {}), entry.get("first_build", False)
         )
@@ -84,12 +84,12 @@ _ONE = 'data "coder_parameter" "p" {\n  name    = "p"\n  default = %s\n}\n'
         + '  a40 = "x"\n}\n',
     ],
 )
-def test_what_has_no_value_is_no_failure(text: str) -> None:
+def test_missing_value_is_no_failure(text: str) -> None:
     [parameter] = render({"main.tf": text.encode()}, RenderRequest()).parameters
     assert parameter["value"] == {"valid": False, "value": "data.coder_parameter.p.value"}
 
 
-def test_numbers_of_fields_and_depth_of_modules_are_limited() -> None:
+def test_fields_and_modules_are_limited() -> None:
     many = 'data "coder_parameter" "p" {\n  count = 1e9\n  name  = "p${count.index}"\n}\n'
     assert len(render({"main.tf": many.encode()}, RenderRequest()).parameters) == 1000
     itself = 'module "m" {\n  source = "./."\n}\n' + _ONE % '"x"'
@@ -103,7 +103,7 @@ def test_odd_blocks_do_not_fail() -> None:
         'data "coder_parameter" {}\ndata "coder_workspace_preset" "x" {}\nmodule {}\nvariable {}\n'
     )
     rendered = render({"main.tf": text.encode()}, RenderRequest())
-    assert [one["name"] for one in rendered.parameters] == ["p"]
+    assert [parameter["name"] for parameter in rendered.parameters] == ["p"]
     render_presets({"main.tf": text.encode()}, RenderRequest(), rendered)
 
 
@@ -113,7 +113,7 @@ def test_any_expression_renders(text: str) -> None:
 
 
 def test_a_template_in_json() -> None:
-    """Parameters, their dependence on one another, tags and files of values, in JSON's syntax."""
+    """Parameters, their dependencies, tags and files of values, in JSON syntax."""
     option = [{"name": "Linz", "value": "linz"}, {"name": "Graz", "value": "graz"}]
     source = {
         "variable": {"kind": {"type": "string", "default": "${plain}"}},
@@ -137,14 +137,16 @@ def test_a_template_in_json() -> None:
         "broken.tf.json": b"{",
     }
     rendered = render(files, RenderRequest({"city": "graz"}, {}, {}, lambda: "id"))
-    found = {one["name"]: one for one in rendered.parameters}
-    assert [one["name"] for one in found["city"]["options"]] == ["Linz", "Graz"]
-    assert found["street"]["value"]["value"] == "in GRAZ"
+    results = {parameter["name"]: parameter for parameter in rendered.parameters}
+    assert [item["name"] for item in results["city"]["options"]] == ["Linz", "Graz"]
+    assert results["street"]["value"]["value"] == "in GRAZ"
     assert render_tags(rendered)[0] == {"city": "graz", "kind": "of ${values}"}
-    assert "street" not in {one["name"] for one in render(files, RenderRequest({}, {}, {}, lambda: "id")).parameters}
+    assert "street" not in {
+        parameter["name"] for parameter in render(files, RenderRequest({}, {}, {}, lambda: "id")).parameters
+    }
 
 
-def test_a_tag_that_is_null_is_none() -> None:
+def test_null_tag_is_dropped() -> None:
     text = """
     data "coder_parameter" "place" {
       name    = "place"
@@ -160,8 +162,8 @@ def test_a_tag_that_is_null_is_none() -> None:
       }
     }
     """
-    for place, tags in (("home", {"word": "null"}), ("away", {"away": "yes", "word": "null"})):
-        rendered = render({"main.tf": text.encode()}, RenderRequest({"place": place}, {}, {}, lambda: "id"))
+    for location, tags in (("home", {"word": "null"}), ("away", {"away": "yes", "word": "null"})):
+        rendered = render({"main.tf": text.encode()}, RenderRequest({"place": location}, {}, {}, lambda: "id"))
         assert render_tags(rendered) == (tags, None)
 
 
@@ -208,9 +210,9 @@ data "coder_parameter" "module" {
 """
 
 
-def test_variables_have_the_type_they_were_declared_with() -> None:
+def test_variables_have_declared_type() -> None:
     files = {"main.tf": VARIABLES.encode(), "terraform.tfvars": b"whole = null\n", "m/main.tf": MODULE.encode()}
-    values = {one["name"]: one["value"] for one in render(files, RenderRequest()).parameters}
+    values = {parameter["name"]: parameter["value"] for parameter in render(files, RenderRequest()).parameters}
     assert json.loads(values["all"]["value"]) == [
         ["1", "true", "x"],
         ["a", "b"],
@@ -261,13 +263,13 @@ def test_modules_are_expanded() -> None:
         "m/main.tf": module + b'output "value" {\n  value = data.coder_parameter.p.value\n}\n',
     }
     rendered = render(files, RenderRequest())
-    values = {one["name"]: one["value"]["value"] for one in rendered.parameters}
+    values = {parameter["name"]: parameter["value"]["value"] for parameter in rendered.parameters}
     assert rendered.diagnostics == []
     assert set(values) == {"ide", "a", "started", "x-ex", "y-ey", "out"}
     assert values["out"] == "v-a|v-x-ex|x,y"
     assert render_tags(rendered) == ({"base": "1", "x": "v-x-ex", "y": "v-y-ey"}, None)
     without = render(files, RenderRequest(inputs={"ide": "b", "x-ex": "given"}))
-    assert {one["name"]: one["value"]["value"] for one in without.parameters}["out"] == "|given|x,y"
+    assert {parameter["name"]: parameter["value"]["value"] for parameter in without.parameters}["out"] == "|given|x,y"
 
 
 def test_modules_within_modules_end() -> None:

@@ -1,4 +1,4 @@
-"""Laws of tasks."""
+"""Rules of tasks."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ def resolve(given: dict[str, str], previous: dict[str, str] | None = None, prese
 
 
 def test_defaults_given_preset_and_unknown() -> None:
-    found = resolve({"project": "a", "zzz": "1"}, preset={"cpu": "8"})
-    assert found.refusals == []
-    assert found.values == {"region": "eu", "cpu": "8", "project": "a", "debug": "false", "tools": '["git"]'}
+    result = resolve({"project": "a", "zzz": "1"}, preset={"cpu": "8"})
+    assert result.refusals == []
+    assert result.values == {"region": "eu", "cpu": "8", "project": "a", "debug": "false", "tools": '["git"]'}
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_recorded_refusals(given: dict[str, str], field: str, detail: str) -> No
 
 def test_changes_against_the_previous_build() -> None:
     before = {"region": "eu", "cpu": "4", "project": "a", "debug": "true", "tools": "[]"}
-    found = resolve({}, before)
-    assert found.refusals == []
-    assert found.values == {**before, "debug": "false"}  # ephemeral falls back
+    result = resolve({}, before)
+    assert result.refusals == []
+    assert result.values == {**before, "debug": "false"}  # ephemeral falls back
     (refusal,) = resolve({"cpu": "2"}, before).refusals
     assert refusal.detail == (
         "Parameter \"cpu\" monotonicity; parameter value '2' must be equal or greater than previous value: 4"

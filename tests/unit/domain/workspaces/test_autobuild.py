@@ -1,4 +1,4 @@
-"""Which step is due: a table of workspaces and times."""
+"""Due step: a table of workspaces and times."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -54,7 +54,7 @@ STOP, START, DELETE = (
         (STOPPED, {"job_status": "pending"}, None),
         (STOPPED, {"autostart_schedule": None}, None),
         (STOPPED, {"build_created_at": NOW}, None),  # stopped after today's start
-        (STOPPED, {"build_created_at": NOW - timedelta(days=3)}, START),  # the server was away
+        (STOPPED, {"build_created_at": NOW - timedelta(days=3)}, START),  # the server was down
         (STOPPED, {"dormant_at": NOW - HOUR}, None),
         (FAILED, {}, STOP),
         (FAILED, {"failure_ttl_ms": 0}, None),
@@ -69,7 +69,7 @@ STOP, START, DELETE = (
             {"dormant_after_ms": HOUR_MS, "autostart_schedule": None},
             AutobuildStep(None, "dormancy", falls_asleep=True),
         ),
-        (STOPPED, {"dormant_after_ms": HOUR_MS}, START),  # starting goes first
+        (STOPPED, {"dormant_after_ms": HOUR_MS}, START),  # autostart takes precedence
         (RUNNING, {"dormant_after_ms": HOUR_MS, "prebuilt": True}, None),
         (ASLEEP, {}, DELETE),
         (ASLEEP, {"deleting_at": NOW + MOMENT}, None),

@@ -29,7 +29,7 @@ def at(text: str) -> datetime:
         # the night the clocks change, both ways
         ("2026-03-28T12:00:00Z", SUN, 1, "CRON_TZ=Europe/Berlin 0 4 * * *", "2026-03-29T02:00:00Z"),
         ("2026-10-24T12:00:00Z", SUN, 1, "CRON_TZ=Europe/Berlin 0 4 * * *", "2026-10-25T03:00:00Z"),
-        # quiet hours that do not exist in the night of spring: the next day's count
+        # quiet hours that do not exist in the night of spring: the next day's apply
         ("2026-03-28T12:00:00Z", SUN, 1, "CRON_TZ=Europe/Berlin 30 2 * * *", "2026-03-30T00:30:00Z"),
         # far away: Tuesday there begins while it is Monday here
         ("2026-01-05T06:00:00Z", TUE, 1, "CRON_TZ=Pacific/Kiritimati 0 1 * * *", "2026-01-05T11:00:00Z"),
@@ -45,13 +45,13 @@ def test_required_stops(now: str, days: int, weeks: int, quiet: str, stop: str) 
     assert required_stop(at(now), Requirement(days, weeks), parse_daily(quiet)) == at(stop)
 
 
-def test_the_requirement_shortens_a_time_to_live_and_gives_one_to_those_without() -> None:
+def test_requirement_bounds_deadline() -> None:
     now, quiet = at("2026-01-07T08:00:00Z"), parse_daily("CRON_TZ=UTC 0 22 * * *")
     tonight = at("2026-01-07T22:00:00Z")
     assert deadlines(now, None, Requirement(127), quiet) == (
-        found := deadlines(now, 48 * HOUR, Requirement(127), quiet)
+        result := deadlines(now, 48 * HOUR, Requirement(127), quiet)
     )
-    assert (found.deadline, found.maximum) == (tonight, tonight)
+    assert (result.deadline, result.maximum) == (tonight, tonight)
     short = deadlines(now, 2 * HOUR, Requirement(127), quiet)
     assert (short.deadline, short.maximum) == (now + timedelta(hours=2), tonight)
     free = deadlines(now, None, Requirement(0), quiet)
@@ -65,15 +65,13 @@ def test_the_requirement_shortens_a_time_to_live_and_gives_one_to_those_without(
     st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Kiritimati", "Australia/Lord_Howe"]),
     st.integers(0, 23),
 )
-def test_a_required_stop_is_never_soon_and_never_never(
-    now: datetime, days: int, weeks: int, zone: str, hour: int
-) -> None:
+def test_required_stop_is_neither_soon_nor_missing(now: datetime, days: int, weeks: int, zone: str, hour: int) -> None:
     stop = required_stop(now, Requirement(days, weeks), parse_daily(f"CRON_TZ={zone} 0 {hour} * * *"))
     assert stop is not None
     assert now + LEEWAY <= stop <= now + timedelta(weeks=weeks + 2)
 
 
-def test_quiet_hours_that_were_taken_once_still_count() -> None:
+def test_stored_quiet_hours_still_parse() -> None:
     """With the older prefix, which is refused now: of a user, and of a server's setting."""
     for chosen, default in (("TZ=Europe/Berlin 30 3 * * *", ""), ("", "TZ=Europe/Berlin 30 3 * * *")):
         with pytest.raises(ScheduleError):
@@ -81,7 +79,7 @@ def test_quiet_hours_that_were_taken_once_still_count() -> None:
         assert quiet_hours(chosen, default) == parse_daily("CRON_TZ=Europe/Berlin 30 3 * * *")
 
 
-def test_activity_moves_a_deadline_on_but_never_back() -> None:
+def test_activity_never_moves_deadline_back() -> None:
     now = at("2026-01-07T08:00:00Z")
     minute = timedelta(minutes=1)
     assert bumped_deadline(now, now + 35 * minute, None, bump_ms=HOUR) == now + 60 * minute
@@ -93,7 +91,7 @@ def test_activity_moves_a_deadline_on_but_never_back() -> None:
     assert bumped_deadline(now, now + minute, now + 30 * minute, bump_ms=HOUR) == now + 30 * minute
 
 
-def test_activity_shortly_before_autostart_lasts_the_day() -> None:
+def test_activity_before_autostart_extends_through() -> None:
     now = at("2026-01-07T08:30:00Z")
     nine = at("2026-01-07T09:00:00Z")
     moved = bumped_deadline(now, now, None, bump_ms=HOUR, next_autostart=nine, ttl_ms=8 * HOUR)

@@ -1,4 +1,4 @@
-"""What a state says may remain when it is given up."""
+"""Possible remains of an abandoned workspace, from its state."""
 
 from __future__ import annotations
 

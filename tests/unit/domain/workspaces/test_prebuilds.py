@@ -1,4 +1,4 @@
-"""How many prebuilt workspaces there should be, and what is done about it."""
+"""Desired number of prebuilt workspaces, and the plan to reach it."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,13 +13,13 @@ NOW = datetime.fromisoformat("2026-01-07T09:30:00+00:00")  # a Wednesday
 OFFICE = [{"cron": "* 8-18 * * 1-5", "instances": 5}]
 
 
-def one(number: int, **rest: Any) -> Prebuilt:
+def prebuilt(number: int, **rest: Any) -> Prebuilt:
     values: dict[str, Any] = {"is_running": True, "is_busy": False, "has_failed": False, **rest}
     return Prebuilt(UUID(int=number), NOW - timedelta(hours=number), **values)
 
 
 @pytest.mark.parametrize(
-    ("base", "schedules", "zone", "now", "wanted"),
+    ("base", "schedules", "zone", "now", "expected_number"),
     [
         (2, [], "", NOW, 2),
         (None, [], "", NOW, 0),
@@ -31,8 +31,10 @@ def one(number: int, **rest: Any) -> Prebuilt:
         (1, [{"cron": "what", "instances": 9}], "UTC", NOW, 1),
     ],
 )
-def test_desired(base: int | None, schedules: list[dict[str, Any]], zone: str, now: datetime, wanted: int) -> None:
-    assert desired_instances(base, schedules, zone, now) == wanted
+def test_desired(
+    base: int | None, schedules: list[dict[str, Any]], zone: str, now: datetime, expected_number: int
+) -> None:
+    assert desired_instances(base, schedules, zone, now) == expected_number
 
 
 @pytest.mark.parametrize(
@@ -41,20 +43,20 @@ def test_desired(base: int | None, schedules: list[dict[str, Any]], zone: str, n
         ([], 2, {}, Plan(2)),
         ([], 20, {}, Plan(5)),
         ([], 2, {"failures": Failures(3)}, Plan(0)),
-        ([one(1), one(2)], 2, {}, Plan()),
-        ([one(1), one(2)], 1, {}, Plan(0, (UUID(int=2),))),  # the oldest goes
-        ([one(1), one(2)], 0, {}, Plan(0, (UUID(int=2), UUID(int=1)))),
-        ([one(1, is_running=False, is_busy=True)], 1, {}, Plan()),
-        ([one(1, has_failed=True, is_running=False)], 1, {}, Plan(1)),
-        ([one(3)], 1, {"expire_after_seconds": 7200}, Plan(1, (UUID(int=3),))),
-        ([one(1)], 1, {"expire_after_seconds": 7200}, Plan()),
+        ([prebuilt(1), prebuilt(2)], 2, {}, Plan()),
+        ([prebuilt(1), prebuilt(2)], 1, {}, Plan(0, (UUID(int=2),))),  # the oldest is deleted
+        ([prebuilt(1), prebuilt(2)], 0, {}, Plan(0, (UUID(int=2), UUID(int=1)))),
+        ([prebuilt(1, is_running=False, is_busy=True)], 1, {}, Plan()),
+        ([prebuilt(1, has_failed=True, is_running=False)], 1, {}, Plan(1)),
+        ([prebuilt(3)], 1, {"expire_after_seconds": 7200}, Plan(1, (UUID(int=3),))),
+        ([prebuilt(1)], 1, {"expire_after_seconds": 7200}, Plan()),
     ],
 )
 def test_plans(existing: list[Prebuilt], desired: int, rest: dict[str, Any], expected: Plan) -> None:
     assert plan(existing, desired, NOW, **rest) == expected
 
 
-def test_cron_lines_as_stretches_of_time() -> None:
+def test_cron_lines_as_ranges() -> None:
     assert cron_matches("* 9 * * WED", NOW) and cron_matches("30 9 7 1 *", NOW)
     assert not cron_matches("* 10 * * *", NOW) and not cron_matches("", NOW) and not cron_matches("* * * * 8", NOW)
 
@@ -69,8 +71,8 @@ def test_cron_lines_as_stretches_of_time() -> None:
         ("* 9 * * 1", False),
         ("* 9 1 * *", False),
         ("* 9 1 * ?", False),
-        ("* 9 1 2 3", False),  # a month is never one of two
+        ("* 9 1 2 3", False),  # a month never counts as an alternative
     ],
 )
-def test_of_two_fields_for_days_one_suffices_unless_the_other_is_a_star(line: str, matches: bool) -> None:
+def test_either_day_field_matches(line: str, matches: bool) -> None:
     assert cron_matches(line, NOW) is matches

@@ -1,4 +1,4 @@
-"""Times to live, deadlines, autostart and shared ports: what is refused, and with which words."""
+"""Times to live, deadlines, autostart and shared ports: refusals with their texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)  # a Friday
 
 
 @pytest.mark.parametrize(
-    ("ttl_ms", "said"),
+    ("ttl_ms", "message"),
     [
         (None, None),
         (0, None),
@@ -33,15 +33,15 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)  # a Friday
         (MAX_TTL_MS + 1, "at most a hundred years"),
     ],
 )
-def test_a_time_to_live_is_a_minute_or_more(ttl_ms: int | None, said: str | None) -> None:
+def test_ttl_is_at_least_a_minute(ttl_ms: int | None, message: str | None) -> None:
     refusal = explain_ttl(ttl_ms)
-    assert (refusal is None) == (said is None)
-    if refusal is not None and said is not None:
-        assert refusal.field == "ttl_ms" and said in refusal.detail
+    assert (refusal is None) == (message is None)
+    if refusal is not None and message is not None:
+        assert refusal.field == "ttl_ms" and message in refusal.detail
 
 
 @pytest.mark.parametrize(
-    ("minutes", "latest", "said"),
+    ("minutes", "latest", "message"),
     [
         (30, None, None),
         (29, None, "at least 30 minutes"),
@@ -51,15 +51,13 @@ def test_a_time_to_live_is_a_minute_or_more(ttl_ms: int | None, said: str | None
         (20, 10, "at least 30 minutes"),
     ],
 )
-def test_a_deadline_moves_half_an_hour_ahead_and_not_beyond_the_last(
-    minutes: int, latest: int | None, said: str | None
-) -> None:
-    most = None if latest is None else NOW + timedelta(minutes=latest)
-    found = explain_deadline(NOW, NOW + timedelta(minutes=minutes), most)
-    assert (found is None) if said is None else (found is not None and said in found)
+def test_deadline_extension_is_bounded(minutes: int, latest: int | None, message: str | None) -> None:
+    maximum = None if latest is None else NOW + timedelta(minutes=latest)
+    result = explain_deadline(NOW, NOW + timedelta(minutes=minutes), maximum)
+    assert (result is None) if message is None else (result is not None and message in result)
 
 
-def test_autostart_follows_schedule_and_allowed_days() -> None:
+def test_autostart_follows_schedule_and_days() -> None:
     schedule = "CRON_TZ=Europe/Berlin 30 9 * * 1-5"
     assert isinstance(parse_autostart(schedule), WeeklySchedule)
     assert isinstance(parse_autostart("30 9 1 * *"), FieldRefusal)
@@ -70,7 +68,7 @@ def test_autostart_follows_schedule_and_allowed_days() -> None:
     assert next_start("nonsense", NOW) is None
 
 
-def test_who_uses_a_workspace_does_not_change_it() -> None:
+def test_use_role_cannot_change_workspace() -> None:
     assert WORKSPACE_ROLES["use"] < WORKSPACE_ROLES["admin"]
     assert not {"delete", "create", "update", "share"} & WORKSPACE_ROLES["use"]
     assert "delete" not in WORKSPACE_ROLES["admin"]

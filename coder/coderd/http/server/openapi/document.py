@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of an application, written from what its routes declare. Schemas are msgspec's."""
+"""The OpenAPI 3.1 document of an application, from the declarations of its routes. Schemas are msgspec's."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _SHOWN = {
     Unscoped.APPLICATION: "Authorization",
     Unscoped.PROXY: "CoderProxyToken",
 }
-"""Security schemes of who shows no key of a user or agent."""
+"""Security schemes of callers without a key of a user or agent."""
 _RATE_HEADERS = ("Retry-After", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")
 _REFERENCE = "#/components/schemas/{name}"
 
 
 def build_document(app: Any, links: Links = (), server_url: str = "/") -> dict[str, Any]:
-    """The document, as plain JSON values."""
+    """Return the document as plain JSON values."""
     operations = operations_of(app, links)
     types_ = _Types(operations)
     paths: dict[str, dict[str, Any]] = {}
@@ -80,21 +80,21 @@ def _shape(path: str) -> str:
 
 
 def _parameter_names(operations: list[Operation]) -> dict[str, list[str]]:
-    """One set of names for each shape of path: OpenAPI knows `/users/{user}` and `/users/{name}` as the same."""
+    """Use the same names for each shape of path: OpenAPI treats `/users/{user}` and `/users/{name}` as equal."""
     names: dict[str, list[str]] = {}
     for item in operations:
-        found = [name.strip("_") for name in re.findall(r"\{([^{}]*)\}", item.path)]
-        names.setdefault(_shape(item.path), found)
+        results = [name.strip("_") for name in re.findall(r"\{([^{}]*)\}", item.path)]
+        names.setdefault(_shape(item.path), results)
     return names
 
 
 def _with_names(path: str, names: dict[str, list[str]]) -> str:
-    wanted = iter(names[_shape(path)])
-    return re.sub(r"\{[^{}]*\}", lambda _: f"{{{next(wanted)}}}", path)
+    parameter_names = iter(names[_shape(path)])
+    return re.sub(r"\{[^{}]*\}", lambda _: f"{{{next(parameter_names)}}}", path)
 
 
 def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
-    said = item.route
+    declaration = item.route
     described: dict[str, Any] = {
         "operationId": f"{item.tag.replace(' ', '_')}.{item.name}",
         "tags": [item.tag],
@@ -102,48 +102,52 @@ def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
         "parameters": _parameters(item, path),
         "responses": _responses(item, types_),
     }
-    words = _words(said)
+    words = _words(declaration)
     if words:
         described["description"] = words
-    if said.limit:
-        described["requestBody"] = _body(said, types_)
-    scheme = _SHOWN.get(said.scope, "CoderSessionToken") if isinstance(said.scope, Unscoped) else "CoderSessionToken"
+    if declaration.limit:
+        described["requestBody"] = _body(declaration, types_)
+    scheme = (
+        _SHOWN.get(declaration.scope, "CoderSessionToken")
+        if isinstance(declaration.scope, Unscoped)
+        else "CoderSessionToken"
+    )
     if scheme:
         described["security"] = [{scheme: []}]
-        if said.scope is Unscoped.OPTIONAL:
-            described["security"].append({})  # who comes with nothing is answered, too
+        if declaration.scope is Unscoped.OPTIONAL:
+            described["security"].append({})  # anonymous callers are served, too
     return described
 
 
 def _summary(item: Operation) -> str:
-    """The view's name as words."""
+    """Return the view's name as words."""
     first, _, others = item.name.partition("_")
     return f"{_VERBS.get(first, first)} {others.replace('_', ' ')}".strip().capitalize()
 
 
-def _words(said: Route) -> str:
-    """What the view says of itself, and which scope a key needs."""
-    text = " ".join(inspect.cleandoc(said.view.__doc__ or "").split())
-    scopes = named(said.scope)
+def _words(declaration: Route) -> str:
+    """Return the view's docstring, and the scope a key needs."""
+    text = " ".join(inspect.cleandoc(declaration.view.__doc__ or "").split())
+    scopes = named(declaration.scope)
     return f"{text} Scope: {' or '.join(scopes)}.".strip() if scopes else text
 
 
 def _parameters(item: Operation, path: str) -> list[dict[str, Any]]:
-    said = item.route
+    declaration = item.route
     own = re.findall(r"\{([^{}]*)\}", item.path)
-    found: list[dict[str, Any]] = []
-    for name, shown in zip(own, re.findall(r"\{([^{}]*)\}", path), strict=True):
+    results: list[dict[str, Any]] = []
+    for name, parameter_name in zip(own, re.findall(r"\{([^{}]*)\}", path), strict=True):
         schema = _QUERY_SCHEMAS[UUID] if name in item.uuids else {"type": "string", "minLength": 1}
-        found.append({"name": shown, "in": "path", "required": True, "schema": schema})
-    for name, kind in sorted(said.query.items()):
+        results.append({"name": parameter_name, "in": "path", "required": True, "schema": schema})
+    for name, kind in sorted(declaration.query.items()):
         is_search = isinstance(kind, Search)
         parameter: dict[str, Any] = {"name": name, "in": "query", "schema": _QUERY_SCHEMAS[str if is_search else kind]}
-        if name in said.wants:
+        if name in declaration.wants:
             parameter["required"] = True
         if is_search:
             parameter["description"] = "Words and `key:value` terms. Keys: " + ", ".join(sorted(kind.keys))
-        found.append(parameter)
-    return found
+        results.append(parameter)
+    return results
 
 
 _QUERY_SCHEMAS: dict[Any, dict[str, Any]] = {
@@ -160,21 +164,21 @@ def _alternatives(answers: Any) -> tuple[Any, ...]:
 
 
 def _answers(item: Operation) -> dict[int, tuple[Any, ...]]:
-    """Status -> what may be in it."""
-    said = item.route
-    found = {} if said.websocket else {said.status: _alternatives(said.answers)}
-    for status, answers in said.others.items():
-        found[status] = found.get(status, ()) + _alternatives(answers)
+    """Return the possible contents by status."""
+    declaration = item.route
+    result = {} if declaration.websocket else {declaration.status: _alternatives(declaration.answers)}
+    for status, answers in declaration.others.items():
+        result[status] = result.get(status, ()) + _alternatives(answers)
     for status in refusals_of(item):
-        found.setdefault(status, (Envelope,))
-    if said.websocket:
-        found[101] = ()
-        found.setdefault(426, (Content("text/plain"),))
-    return found
+        result.setdefault(status, (Envelope,))
+    if declaration.websocket:
+        result[101] = ()
+        result.setdefault(426, (Content("text/plain"),))
+    return result
 
 
 def _responses(item: Operation, types_: _Types) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for status, answers in sorted(_answers(item).items()):
         answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         content: dict[str, Any] = {kind.type: {} for kind in answers if isinstance(kind, Content) and kind.type}
@@ -188,17 +192,17 @@ def _responses(item: Operation, types_: _Types) -> dict[str, Any]:
             answer["headers"] = {name: {"schema": {"type": "integer"}} for name in _RATE_HEADERS}
         elif status == 401:
             answer["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
-        found[str(status)] = answer
-    return found
+        results[str(status)] = answer
+    return results
 
 
-def _body(said: Route, types_: _Types) -> dict[str, Any]:
-    schema = types_.schema(said.body)
-    if said.required and "$ref" in schema:
-        # Such a field must not be empty either, which only the handler knows.
-        schema = {"allOf": [schema, {"required": list(said.required)}]}
-    content = {"schema": schema} if said.takes == JSON else {}
-    return {"required": not said.allow_empty, "content": {said.takes: content}}
+def _body(declaration: Route, types_: _Types) -> dict[str, Any]:
+    schema = types_.schema(declaration.body)
+    if declaration.required and "$ref" in schema:
+        # Such a field must not be empty either, which only the handler checks.
+        schema = {"allOf": [schema, {"required": list(declaration.required)}]}
+    content = {"schema": schema} if declaration.takes == JSON else {}
+    return {"required": not declaration.allow_empty, "content": {declaration.takes: content}}
 
 
 def _merge(present: dict[str, Any], other: dict[str, Any]) -> None:
@@ -211,20 +215,25 @@ def _merge(present: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 class _Types:
-    """The schemas of every type the operations name."""
+    """Schemas of every type the operations name."""
 
     def __init__(self, operations: list[Operation]) -> None:
-        wanted: list[Any] = [Envelope]
+        parameter_names: list[Any] = [Envelope]
         for item in operations:
             named = [kind for answers in _answers(item).values() for kind in answers]
             for kind in (*named, item.route.body):
-                if kind is not None and kind is not Any and not isinstance(kind, Content) and kind not in wanted:
-                    wanted.append(kind)
-        schemas, self.components = msgspec.json.schema_components(wanted, ref_template=_REFERENCE)
-        self._schemas = list(zip(wanted, schemas, strict=True))
+                if (
+                    kind is not None
+                    and kind is not Any
+                    and not isinstance(kind, Content)
+                    and kind not in parameter_names
+                ):
+                    parameter_names.append(kind)
+        schemas, self.components = msgspec.json.schema_components(parameter_names, ref_template=_REFERENCE)
+        self._schemas = list(zip(parameter_names, schemas, strict=True))
 
     def schema(self, kind: Any) -> dict[str, Any]:
-        """The schema of a declared type; `{}` for Any."""
+        """Return the schema of a declared type; `{}` for Any."""
         if kind is None:
             return {"type": "null"}
         return next((schema for known, schema in self._schemas if known == kind), {})

@@ -1,6 +1,6 @@
-"""Every operation of an application: one method at one address, with what is declared of it.
+"""Every operation of an application: one method at one address, with its declaration.
 
-Left out are only the pages of the dashboard (`site`), which take every path nobody else wants.
+Only the pages of the dashboard (`site`) are left out, which take all remaining paths.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from coder.coderd.http.server.declarations import Route, route_of
 from coder.domain.access.route_scopes import AGENT, ANY_KEY, PROVISIONER, PROXY, named
 
 Links = Iterable[Any]
-"""The endpoints of `rpc_endpoints`: pattern, handler, scope, refusals."""
+"""Endpoints of `rpc_endpoints`: pattern, handler, scope, refusals."""
 
 _PARAMETER = re.compile(r"<(?:(?P<kind>[^:<>]*):)?(?P<name>[^<>]*)>")
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method at one address."""
+    """Method at an address."""
 
     method: str
     path: str
-    "With `{name}` for parameters."
+    """Path with `{name}` for parameters."""
     uuids: frozenset[str]
-    "Parameters that are UUIDs."
+    """Parameters that are UUIDs."""
     tag: str
     route: Route
 
     @property
     def name(self) -> str:
-        """The view's."""
+        """Return the view's name."""
         return self.route.view.__name__
 
 
 def operations_of(app: Any, links: Links = ()) -> list[Operation]:
-    """All operations, sorted. Raises LookupError for a view that declares nothing."""
-    found = [*_of_rules(app), *map(_of_link, links)]
-    return sorted(found, key=lambda item: (item.path, item.method, item.route.websocket))
+    """Return all operations, sorted. Raises LookupError for a view without a declaration."""
+    results = [*_of_rules(app), *map(_of_link, links)]
+    return sorted(results, key=lambda item: (item.path, item.method, item.route.websocket))
 
 
 def _of_rules(app: Any) -> Iterator[Operation]:
@@ -48,34 +48,34 @@ def _of_rules(app: Any) -> Iterator[Operation]:
         tag, _, _ = rule.endpoint.rpartition(".")
         if tag == "site":
             continue
-        said = route_of(app.view_functions[rule.endpoint])
-        if said is None:
+        declaration = route_of(app.view_functions[rule.endpoint])
+        if declaration is None:
             raise LookupError(f"{rule.endpoint} declares no route")
         path = _PARAMETER.sub(lambda match: f"{{{match['name']}}}", rule.rule)
         uuids = frozenset(match["name"] for match in _PARAMETER.finditer(rule.rule) if match["kind"] == "id")
-        for method in ("GET",) if said.websocket else said.methods:
-            yield Operation(method.lower(), path, uuids, tag.replace("_", " "), said)
+        for method in ("GET",) if declaration.websocket else declaration.methods:
+            yield Operation(method.lower(), path, uuids, tag.replace("_", " "), declaration)
 
 
 def _of_link(link: Any) -> Operation:
-    said = Route(link.handler, (), (link.pattern,), link.scope, refuses=link.refuses, asks_itself=True)
-    return Operation("get", link.pattern, frozenset(), "links", said)
+    declaration = Route(link.handler, (), (link.pattern,), link.scope, refuses=link.refuses, asks_itself=True)
+    return Operation("get", link.pattern, frozenset(), "links", declaration)
 
 
 def refusals_of(item: Operation) -> set[int]:
-    """The statuses of refusals: those every operation of its kind has, and what the route adds."""
-    said = item.route
-    found = set(said.refuses)
-    if named(said.scope):
-        found |= {400, 401, 403, 404}
-    elif said.scope is ANY_KEY:
-        found |= {400, 401, 403}
-    elif said.scope in {AGENT, PROXY, PROVISIONER}:
-        found |= {401}
-    if said.limit:
-        found |= {400, 408, 413}
+    """Return the statuses of refusals: those every operation of its kind has, and the route's own."""
+    declaration = item.route
+    result = set(declaration.refuses)
+    if named(declaration.scope):
+        result |= {400, 401, 403, 404}
+    elif declaration.scope is ANY_KEY:
+        result |= {400, 401, 403}
+    elif declaration.scope in {AGENT, PROXY, PROVISIONER}:
+        result |= {401}
+    if declaration.limit:
+        result |= {400, 408, 413}
     if "{" in item.path:  # a value no route takes, such as one with an encoded slash
-        found |= {404}
+        result |= {404}
     if item.path.startswith("/api/") and item.tag != "links":
-        found |= {428, 429}
-    return found
+        result |= {428, 429}
+    return result

@@ -1,4 +1,4 @@
-"""Every list of people is searched and paged by one rule, whoever the people are."""
+"""Every list of users has the same search and pagination, for all kinds of users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LISTS = {
     "/organizations/default/groups/Everyone/members": "users",
     "/organizations/default/members/me/workspaces/available-users": "",
 }
-"""Path -> where the people stand in the answer."""
+"""Path -> location of the users in the response."""
 FOUND = {
     "ali": ["alice"],
     "status:suspended": ["bert"],
@@ -29,7 +29,7 @@ FOUND = {
     "status:awake": None,
     "colour:red": None,
 }
-"""Search -> who is found; None where it is refused."""
+"""Search -> matching users; None where it is refused."""
 _VALUES = {"status": "active", "login_type": "password", "service_account": "false", "github_com_user_id": "7"}
 
 
@@ -59,9 +59,9 @@ async def test_searches_and_pages() -> None:
             assert everybody == ["admin", "alice", "bert", "carol"], path
             assert await _names(world, path, where, limit=1, offset=1) == ["alice"]
             assert await _names(world, path, where, limit=2, after_id=admin) == ["alice", "bert"]
-            for query, found in FOUND.items():
-                if found is not None:
-                    assert await _names(world, path, where, q=query) == found, (path, query)
+            for query, result in FOUND.items():
+                if result is not None:
+                    assert await _names(world, path, where, q=query) == result, (path, query)
                     continue
                 refused = await world.get(f"/api/v2{path}", params={"q": query})
                 assert refused.status_code == 400 and refused.json()["validations"], (path, query)
@@ -69,11 +69,11 @@ async def test_searches_and_pages() -> None:
             assert [item["field"] for item in refused.json()["validations"]] == ["after_id", "limit"]
 
 
-async def test_a_key_that_reads_nobody_sees_nobody() -> None:
+async def test_key_without_read_sees_no_users() -> None:
     async with running_coderd() as world:
         await world.first_user()
-        made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": ["template:read"], "token_name": "t"})
-        token = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"scopes": ["template:read"], "token_name": "t"})
+        token = created.json()["key"]
         assert (await world.get("/api/v2/users", token=token)).json() == {"users": [], "count": 0}
         assert (await world.get("/api/v2/organizations", token=token)).json() == []
         assert (await world.get("/api/v2/users/me", token=token)).status_code == 404

@@ -1,4 +1,4 @@
-"""Whose account a body counts for: everybody who has proved anything has another than the strangers'."""
+"""Accounts of bodies: every authenticated caller has one apart from the unauthenticated callers'."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 SCIM_KEY = "for the provider"
 
 
-async def test_who_has_proved_anything_does_not_share_with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_authenticated_callers_have_own_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
     senders: list[str] = []
     was = BodyBudget.sender
 
@@ -29,7 +29,7 @@ async def test_who_has_proved_anything_does_not_share_with_strangers(monkeypatch
         proxy = (await world.post("/api/v2/workspaceproxies", {"name": "p", "display_name": "", "icon": ""})).json()
         me = (await world.get("/api/v2/users/me")).json()["id"]
         monkeypatch.setattr(BodyBudget, "sender", sender)
-        shown: list[tuple[str, str, dict[str, str], str]] = [
+        credentials: list[tuple[str, str, dict[str, str], str]] = [
             ("PATCH", "/api/v2/workspaceagents/me/logs", {"Coder-Session-Token": view.token}, f"agents of {me}"),
             ("POST", "/api/v2/workspaceproxies/me/app-stats", {TOKEN_HEADER: proxy["proxy_token"]}, "proxy "),
             ("POST", "/scim/v2/Users", {"Authorization": SCIM_KEY}, "scim"),
@@ -37,15 +37,18 @@ async def test_who_has_proved_anything_does_not_share_with_strangers(monkeypatch
             ("POST", "/api/v2/users/login", {}, STRANGERS),
         ]
         world.client.cookies.clear()
-        for method, path, headers, expected in shown:
+        for method, path, headers, expected in credentials:
             senders.clear()
             answer = await world.client.request(method, path, json={}, headers=headers)
             assert answer.status_code not in {401, 403, 404}, (path, answer.text)
             assert senders, path
-            assert all(bool(one) == bool(expected) and one.startswith(expected) for one in senders), (path, senders)
+            assert all(bool(sender) == bool(expected) and sender.startswith(expected) for sender in senders), (
+                path,
+                senders,
+            )
 
 
-async def test_a_log_that_cannot_be_written_undoes_no_sign_in(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_audit_keeps_sign_in(monkeypatch: pytest.MonkeyPatch) -> None:
     async def full(*_: Any) -> None:
         raise OSError("no room")
 

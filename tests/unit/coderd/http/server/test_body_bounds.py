@@ -1,4 +1,4 @@
-"""Bodies cost what was allowed: bytes of everybody together, elements and depth before anything is made of them."""
+"""Bodies are bounded: total bytes, elements and depth before decoding."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.kit.server.server_in_process import World, running_coderd
     ],
     ids=lambda raw: raw[:8].decode(),
 )
-def test_too_many_elements_are_refused_before_they_are_made(raw: bytes) -> None:
+def test_too_many_elements_are_refused(raw: bytes) -> None:
     with pytest.raises(TooLarge):
         check_json(raw)
 
@@ -54,15 +54,15 @@ def test_too_many_elements_are_refused_before_they_are_made(raw: bytes) -> None:
     ],
     ids=lambda raw: raw[:8].decode(),
 )
-def test_what_stands_in_strings_is_no_element(raw: bytes) -> None:
+def test_strings_contain_no_elements(raw: bytes) -> None:
     check_json(raw)
 
 
-def test_a_budget_is_shared_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budget_is_shared_and_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_bounds, "STRANGERS_BYTES", 100)
     budget = BodyBudget()
-    with budget.sender("") as one, budget.sender("") as two, budget.sender("ana") as ana:
-        one.take(60)
+    with budget.sender("") as item, budget.sender("") as two, budget.sender("ana") as ana:
+        item.take(60)
         ana.take(1000)
         with pytest.raises(RateLimited):
             two.take(41)
@@ -72,11 +72,11 @@ def test_a_budget_is_shared_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
         three.take(100)
 
 
-def test_one_address_leaves_other_strangers_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_share_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_bounds, "ADDRESS_BYTES", 50)
     budget = BodyBudget()
-    with budget.sender("", "192.0.2.1") as one, budget.sender("", "192.0.2.1") as two:
-        one.take(30)
+    with budget.sender("", "192.0.2.1") as item, budget.sender("", "192.0.2.1") as two:
+        item.take(30)
         with pytest.raises(RateLimited):
             two.take(30)
         with budget.sender("", "192.0.2.2") as another, budget.sender("ana", "192.0.2.1") as ana:
@@ -85,13 +85,13 @@ def test_one_address_leaves_other_strangers_the_rest(monkeypatch: pytest.MonkeyP
     assert budget.held == {}
 
 
-def test_every_route_that_takes_something_has_a_limit_and_strangers_a_small_one() -> None:
+def test_every_body_route_has_a_limit() -> None:
     app = application()
-    said = {id(view.route): view.route for view in app.view_functions.values() if hasattr(view, "route")}
-    taking = [one for one in said.values() if one.body is not None or one.takes != "application/json"]
+    declarations = {id(view.route): view.route for view in app.view_functions.values() if hasattr(view, "route")}
+    taking = [item for item in declarations.values() if item.body is not None or item.takes != "application/json"]
     assert len(taking) > 60
-    assert all(one.limit > 0 for one in taking)
-    large = {rule for one in taking for rule in one.rules if one.limit > 1 << 20}
+    assert all(item.limit > 0 for item in taking)
+    large = {rule for item in taking for rule in item.rules if item.limit > 1 << 20}
     assert large == {
         "",
         "/organizations/<organization>/templateversions",
@@ -101,7 +101,7 @@ def test_every_route_that_takes_something_has_a_limit_and_strangers_a_small_one(
     }, "bodies of more than a megabyte: files, templates' messages, states"
 
 
-async def test_strangers_together_hold_what_their_budget_says(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_strangers_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_bounds, "STRANGERS_BYTES", 150_000)
     async with running_coderd(first_user=True) as world:
         streams = [await _half_a_body(world) for _ in range(6)]
@@ -127,21 +127,21 @@ async def _half_a_body(world: World) -> trio.SocketStream:
 
 
 async def _first_answer(streams: list[trio.SocketStream]) -> bytes:
-    found = b""
+    answer = b""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
 
             async def read(stream: trio.SocketStream) -> None:
-                nonlocal found
-                found = found or await stream.receive_some(4096)
+                nonlocal answer
+                answer = answer or await stream.receive_some(4096)
                 nursery.cancel_scope.cancel()
 
             for stream in streams:
                 nursery.start_soon(read, stream)
-    return found
+    return answer
 
 
-async def test_a_body_of_many_elements_is_refused_by_the_server() -> None:
+async def test_server_refuses_many_elements() -> None:
     async with running_coderd(first_user=True) as world:
         headers = {"Content-Type": "application/json"}
         for raw in (b'{"checks":{"a":[' + b"1," * 300_000 + b"1]}}", b'{"checks":' + b"[" * 50_000):
@@ -150,7 +150,7 @@ async def test_a_body_of_many_elements_is_refused_by_the_server() -> None:
             assert "smaller requests" in answer.json()["detail"]
 
 
-async def test_an_address_with_too_many_parameters_is_refused_before_they_are_read() -> None:
+async def test_too_many_parameters_are_refused() -> None:
     handshake = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -159,15 +159,15 @@ async def test_an_address_with_too_many_parameters_is_refused_before_they_are_re
     }
     async with running_coderd() as world:
         for path in ("/healthz", "/api/v2/users/me", "/api/v2/workspaceagents/me/rpc", "/oauth2/authorize", "/"):
-            good = await world.get(f"{path}?{'a=1&' * 999}")
-            assert good.status_code in {200, 401, 403}, path
+            valid = await world.get(f"{path}?{'a=1&' * 999}")
+            assert valid.status_code in {200, 401, 403}, path
             for headers in ({}, handshake):
                 many = await world.get(f"{path}?{'a=1&' * 1000}", headers=headers)
                 assert many.status_code == 414, path
                 assert many.json()["message"] == "The address has too many parameters."
 
 
-async def test_bodies_of_a_person_wait_their_turn(autojump_clock: trio.testing.MockClock) -> None:
+async def test_bodies_of_a_user_wait(autojump_clock: trio.testing.MockClock) -> None:
     budget, order = BodyBudget(), []
 
     async def one(name: str, count: int, lasts: float) -> None:
@@ -187,7 +187,7 @@ async def test_bodies_of_a_person_wait_their_turn(autojump_clock: trio.testing.M
     assert budget.held == {}
 
 
-async def test_a_large_body_holds_up_no_small_one(autojump_clock: trio.testing.MockClock) -> None:
+async def test_large_body_blocks_no_small_one(autojump_clock: trio.testing.MockClock) -> None:
     budget = BodyBudget()
     async with budget.turn("ana", 2 * PERSON_HELD_BYTES, 0.0), budget.turn("ana", SMALL, 0.0):
         assert sum(budget.held.values()) == 2 * PERSON_HELD_BYTES + SMALL
@@ -199,8 +199,8 @@ async def test_a_large_body_holds_up_no_small_one(autojump_clock: trio.testing.M
     assert budget.held == {}
 
 
-async def test_nobody_is_woken_for_what_another_gives_back(autojump_clock: trio.testing.MockClock) -> None:
-    """Each end of a body would cost as much as there are bodies that wait."""
+async def test_release_wakes_only_its_account(autojump_clock: trio.testing.MockClock) -> None:
+    """Otherwise each end of a body would cost a check per waiting body."""
     budget, looked, order = BodyBudget(), 0, []
     has_room = budget._has_room
 
@@ -233,7 +233,7 @@ async def test_nobody_is_woken_for_what_another_gives_back(autojump_clock: trio.
     assert budget.held == {} and budget._waiting == {}
 
 
-async def test_who_waits_too_long_is_told(autojump_clock: trio.testing.MockClock) -> None:
+async def test_long_wait_is_refused(autojump_clock: trio.testing.MockClock) -> None:
     budget = BodyBudget()
     async with budget.turn("ana", PERSON_HELD_BYTES, 0.0):
         with pytest.raises(RateLimited):
@@ -243,15 +243,15 @@ async def test_who_waits_too_long_is_told(autojump_clock: trio.testing.MockClock
     assert budget.held == {}
 
 
-async def test_bodies_count_until_they_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bodies_count_until_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_bounds, "PERSON_HELD_BYTES", 100_000)
-    most: list[int] = []
+    maxima: list[int] = []
     async with running_coderd(first_user=True) as world:
         budget = world.ctx.part(BodyBudget)
         decode = json.parse_body
 
         def decoding(*args: Any, **options: Any) -> Any:
-            most.append(max(size for account, size in budget.held.items() if " of " in account))
+            maxima.append(max(size for account, size in budget.held.items() if " of " in account))
             return decode(*args, **options)
 
         monkeypatch.setattr(json, "parse_body", decoding)
@@ -259,6 +259,6 @@ async def test_bodies_count_until_they_are_taken_apart(monkeypatch: pytest.Monke
         async with trio.open_nursery() as nursery:
             for _ in range(8):
                 nursery.start_soon(world.post, "/api/v2/authcheck", body)
-    assert len(most) == 8
-    assert 60_000 < max(most) <= 100_000
+    assert len(maxima) == 8
+    assert 60_000 < max(maxima) <= 100_000
     assert budget.held == {}

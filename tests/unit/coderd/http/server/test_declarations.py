@@ -1,6 +1,6 @@
-"""What routes declare, asked of all of them: scopes that exist, bodies that are read, keys kept within their scope.
+"""Declarations of all routes: scopes that exist, bodies that are read, keys that stay within their scope.
 
-The rules that need no server are checked on the declarations themselves; the rest against one running server.
+Rules that need no server are checked on the declarations themselves; the rest against one running server.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _VALUES = {"<user>": "me", "<int:license_id>": "7"}
 
 
 def _routes() -> Iterator[tuple[str, str, Route]]:
-    """(method, path with parameters filled in, declaration) of everything that is no WebSocket."""
+    """Yield (method, path with parameters filled in, declaration) of everything except WebSockets."""
     for rule in application().url_map.iter_rules():
-        said = route_of(application().view_functions[rule.endpoint])
-        if said is None or said.websocket:
+        declaration = route_of(application().view_functions[rule.endpoint])
+        if declaration is None or declaration.websocket:
             continue
         path = _PARAMETER.sub(lambda found: _VALUES.get(found[0], str(UUID(int=7))), rule.rule)
-        for method in said.methods:
-            yield method, path, said
+        for method in declaration.methods:
+            yield method, path, declaration
 
 
 def _scopes() -> Iterator[tuple[str, Scope]]:
-    for method, path, said in _routes():
-        yield f"{method} {path}", said.scope
+    for method, path, declaration in _routes():
+        yield f"{method} {path}", declaration.scope
     table = EndpointTable()
     for module in ENDPOINTS:
         module.register(table)
@@ -59,7 +59,7 @@ def _scopes() -> Iterator[tuple[str, Scope]]:
         yield endpoint.pattern, endpoint.scope
 
 
-def test_every_scope_that_is_asked_for_exists() -> None:
+def test_declared_scopes_exist() -> None:
     unknown = {
         f"{where}: {scope}"
         for where, asked in _scopes()
@@ -69,7 +69,7 @@ def test_every_scope_that_is_asked_for_exists() -> None:
     assert not unknown
 
 
-def test_every_kind_of_refusal_has_a_status() -> None:
+def test_refusal_kinds_have_a_status() -> None:
     waiting, missing = [Refusal], []
     while waiting:
         kind = waiting.pop()
@@ -78,49 +78,49 @@ def test_every_kind_of_refusal_has_a_status() -> None:
     assert not missing
 
 
-def test_what_an_audit_entry_looks_for_in_an_answer_is_in_it() -> None:
-    """An object with the field, or a list of such objects; anything else would be an entry about nothing."""
+def test_audit_fields_are_in_responses() -> None:
+    """An object with the field, or a list of such objects; anything else would be an entry about no object."""
     wrong, seen = [], 0
-    for method, path, said in _routes():
-        source, _, name = (said.audit.key if said.audit else "").partition(":")
+    for method, path, declaration in _routes():
+        source, _, name = (declaration.audit.key if declaration.audit else "").partition(":")
         if source != "body":
             continue
         seen += 1
-        answer = get_args(said.answers)[0] if get_origin(said.answers) is list else said.answers
+        answer = get_args(declaration.answers)[0] if get_origin(declaration.answers) is list else declaration.answers
         fields = msgspec.structs.fields(answer) if isinstance(answer, type) and issubclass(answer, Struct) else ()
         if name not in {field.encode_name for field in fields}:
-            wrong.append(f"{method} {path}: no {name} in {said.answers}")
+            wrong.append(f"{method} {path}: no {name} in {declaration.answers}")
     assert seen > 10
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_body_that_is_declared_is_the_one_that_is_read() -> None:
+def test_declared_body_is_read() -> None:
     wrong = []
-    for method, path, said in _routes():
-        read = re.findall(r"read_body\((\w+)\)", inspect.getsource(inspect.unwrap(said.view)))
-        if read and [getattr(said.body, "__name__", "")] != sorted(set(read)):
+    for method, path, declaration in _routes():
+        read = re.findall(r"read_body\((\w+)\)", inspect.getsource(inspect.unwrap(declaration.view)))
+        if read and [getattr(declaration.body, "__name__", "")] != sorted(set(read)):
             wrong.append(f"{method} {path}: reads {read}")
     assert not wrong
 
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
-    """The scopes that keys were refused for; what they may not even read is answered like what is not there."""
-    asked: list[Sequence[str]] = []
+    """Record the scopes that keys were refused for; invisible objects are answered like missing ones."""
+    scope: list[Sequence[str]] = []
 
-    def recording(subject: Subject, wanted: Sequence[str]) -> None:
+    def recording(subject: Subject, scopes: Sequence[str]) -> None:
         try:
-            authorization.require_scope(subject, wanted)
+            authorization.require_scope(subject, scopes)
         except Refusal:
-            asked.append(wanted)
+            scope.append(scopes)
             raise
 
     for asking in (route, fast_path):
         monkeypatch.setattr(asking, "require_scope", recording)
-    return asked
+    return scope
 
 
-async def test_keys_are_kept_within_their_scope(refused: list[Sequence[str]]) -> None:
+async def test_keys_stay_within_scope(refused: list[Sequence[str]]) -> None:
     async with running_coderd(first_user=True) as world:
         for scope in ("coder:application_connect", "template:read"):
             assert not await _overreached(world, scope, refused)
@@ -136,18 +136,18 @@ async def test_every_operation_with_every_scope(refused: list[Sequence[str]]) ->
 
 
 async def _overreached(world: World, scope: str, refused: list[Sequence[str]]) -> list[str]:
-    """Routes that answer a key of this scope as if it reached that far."""
-    made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]})
-    assert made.status_code == 201, made.text
-    token, key = made.json()["key"], scopes.combined([scope])
+    """Return the routes that accept a key beyond its scope."""
+    created = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]})
+    assert created.status_code == 201, created.text
+    token, key = created.json()["key"], scopes.combined([scope])
     wrong = []
-    for method, path, said in _routes():
-        wanted = named(said.scope)
-        if not said.signed_in or not wanted or any(key_reaches(key, one) for one in wanted):
+    for method, path, declaration in _routes():
+        wanted = named(declaration.scope)
+        if not declaration.signed_in or not wanted or any(key_reaches(key, item) for item in wanted):
             continue
         refused.clear()
         answer = await world.client.request(method, path, headers={"Coder-Session-Token": token}, json={})
-        if answer.status_code not in {403, 404} or [tuple(one) for one in refused] != [tuple(wanted)]:
+        if answer.status_code not in {403, 404} or [tuple(item) for item in refused] != [tuple(wanted)]:
             wrong.append(f"{method} {path}: {answer.status_code} {answer.text[:100]}")
     return wrong
 
@@ -156,8 +156,8 @@ async def _large_bodies_of_strangers_are_refused(world: World) -> None:
     world.client.cookies.clear()
     public = [
         (method, path)
-        for method, path, said in _routes()
-        if said.scope is PUBLIC and said.limit == PUBLIC_LIMIT and path.startswith("/api/")
+        for method, path, declaration in _routes()
+        if declaration.scope is PUBLIC and declaration.limit == PUBLIC_LIMIT and path.startswith("/api/")
     ]
     assert public
     large = b'{"a":"' + b"x" * PUBLIC_LIMIT + b'"}'
@@ -166,16 +166,16 @@ async def _large_bodies_of_strangers_are_refused(world: World) -> None:
         assert answer.status_code == 413, (path, answer.status_code, answer.text)
 
 
-async def test_a_foreign_file_makes_no_version() -> None:
-    """An archive of somebody else's is answered like one that does not exist, whoever may make templates here."""
+async def test_foreign_file_creates_no_version() -> None:
+    """Another user's archive is answered like a missing one, even for template administrators."""
     async with running_coderd(first_user=True) as world:
         user_id, token = await world.member("author")
         roles = {"roles": ["organization-template-admin"]}
-        given = await world.put(f"/api/v2/organizations/{world.organization_id}/members/{user_id}/roles", roles)
-        assert given.status_code == 200, given.text
-        mine = await upload(world, {"main.tf": "# mine"}, token=token)
-        theirs = await upload(world, {"main.tf": "# the owner's"})
-        answers = [await _version_of(world, token, file_id) for file_id in (mine, theirs, str(UUID(int=7)))]
+        granted = await world.put(f"/api/v2/organizations/{world.organization_id}/members/{user_id}/roles", roles)
+        assert granted.status_code == 200, granted.text
+        own = await upload(world, {"main.tf": "# mine"}, token=token)
+        foreign = await upload(world, {"main.tf": "# the owner's"})
+        answers = [await _version_of(world, token, file_id) for file_id in (own, foreign, str(UUID(int=7)))]
         assert [answer.status_code for answer in answers] == [201, 404, 404]
         assert answers[1].json() == answers[2].json()
 
@@ -185,7 +185,7 @@ async def _version_of(world: World, token: str, file_id: str) -> httpx.Response:
     return await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body, token=token)
 
 
-async def test_what_is_ambiguous_or_unknown_on_the_wire() -> None:
+async def test_ambiguous_requests_are_refused() -> None:
     async with running_coderd() as world:
         parts = urlsplit(world.url)
         twice = (

@@ -1,4 +1,4 @@
-"""Requests answered without Quart: the same words as with it, and nothing remembered that is no longer so."""
+"""Requests answered without Quart: the same responses as with it, and no stale cache."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_the_fast_path() -> None:
 
 
 async def _both_lanes_say_the_same(world: World) -> None:
-    """With a slash at its end a path takes the long way."""
+    """Check equal responses on both lanes. A path with a trailing slash uses the slow one."""
     limited = (await world.post(f"{ME}/keys/tokens", {"scopes": ["template:read"]})).json()["key"]
     for token, status in ((world.token, 200), ("", 401), ("x-y", 401), (world.token + "x", 401), (limited, 404)):
         world.client.cookies.clear()
@@ -39,7 +39,8 @@ async def _both_lanes_say_the_same(world: World) -> None:
         assert fast.status_code == slow.status_code == status, token
         assert fast.json() == slow.json()
         named = [
-            sorted((name, value) for name, value in one.headers.items() if name not in CHANGING) for one in (fast, slow)
+            sorted((name, value) for name, value in item.headers.items() if name not in CHANGING)
+            for item in (fast, slow)
         ]
         assert named[0] == named[1]
         left = "x-ratelimit-remaining"
@@ -55,7 +56,8 @@ async def _both_lanes_say_the_same(world: World) -> None:
 
 
 async def _what_can_be_no_key_is_counted(world: World) -> None:
-    """A stranger's, and no fault: the database would not take the question, and nobody would count who asks."""
+    """Check that an invalid key is counted under the address, without an error: a database could not be queried for
+    it."""
     world.client.cookies.clear()
     for path in (ME, f"{ME}/"):
         for sign in ("\0", "é", " "):
@@ -66,7 +68,7 @@ async def _what_can_be_no_key_is_counted(world: World) -> None:
 
 
 async def _answer(world: World, token: str) -> tuple[int, list[str], int]:
-    """(status, site roles, templates seen) through the fast path."""
+    """Return (status, site roles, visible templates) through the fast path."""
     world.client.cookies.clear()
     me = await world.get(ME, token=token)
     if me.status_code != 200:
@@ -107,7 +109,8 @@ async def _ended_keys_are_not_remembered(world: World) -> None:
 
 
 async def _other_writers_are_heard(world: World) -> None:
-    """Another replica, or a person with psql: nothing of ours sees the statement, but its notice comes."""
+    """Check writes of another replica, or of an administrator with psql: our code does not see the statement, but its
+    notice arrives."""
     dora, token = await world.member("dora")
     db, known = world.ctx.db, world.ctx.part(AuthCache)
     with trio.fail_after(60):
@@ -118,22 +121,22 @@ async def _other_writers_are_heard(world: World) -> None:
         await user_store.update_user(tx, UUID(dora), rbac_roles=["auditor"])
 
     before = db.identity_generation
-    async with open_database(world.ctx.config.postgres_url.reveal()) as elsewhere:
-        await elsewhere.run(write)
+    async with open_database(world.ctx.config.postgres_url.reveal()) as other_database:
+        await other_database.run(write)
     with trio.fail_after(60):
         while db.identity_generation == before:
             await trio.sleep(0.001)
     assert await _answer(world, token) == (200, ["auditor"], 1)
 
 
-async def test_both_lanes_draw_on_the_same_budget() -> None:
+async def test_both_lanes_share_a_budget() -> None:
     settings: dict[str, Any] = {"dangerous_disable_rate_limits": False, "api_rate_limit": 4}
     async with running_coderd(first_user=True, clock=FakeClock(), **settings) as world:
         before = int((await world.get(ME)).headers["x-ratelimit-remaining"])
         assert [(await world.get(path)).status_code for path in (ME, f"{ME}/") * 3][:before] == [200] * before
         assert (await world.get(ME)).status_code == (await world.get(f"{ME}/")).status_code == 429
-        nothing = [(await world.get(f"/api/v2/nothing/{number}")).status_code for number in range(5)]
-        assert nothing == [404] * 4 + [429], "what is no route is one"
+        statuses = [(await world.get(f"/api/v2/nothing/{number}")).status_code for number in range(5)]
+        assert statuses == [404] * 4 + [429], "what is no route is one"
 
 
 @pytest.mark.parametrize(
@@ -147,13 +150,13 @@ async def test_both_lanes_draw_on_the_same_budget() -> None:
         ({"Upgrade": "websocket", "Content-Length": "0"}, True),
     ],
 )
-def test_what_announces_nothing_more_is_answered_at_the_end_of_its_head(headers: dict[str, str], more: bool) -> None:
-    """Some clients say of a GET that it has no body."""
+def test_bodyless_get_is_answered_after_head(headers: dict[str, str], more: bool) -> None:
+    """Some clients declare that a GET has no body."""
     request = h11.Request(method="GET", target=ME, headers=[("Host", "x"), *headers.items()])
     assert _is_more(request) is more
 
 
-async def test_a_body_of_no_bytes_is_none() -> None:
+async def test_empty_body_counts_as_none() -> None:
     async with running_coderd(first_user=True) as world:
         for _ in range(3):  # on one connection
             for length in ("0", None):

@@ -1,4 +1,4 @@
-"""Requests over the wire that break a rule: refused with the field's name, on every door that makes something."""
+"""Requests that break a field rule: refused with the field's name, on every endpoint that creates an object."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ HELD_ELSEWHERE = {
     user_skills.UpdateUserSkillRequest,
     wireguard_clients.CreateWireguardClientRequest,
 }
-"""Need an object, or a setting, of their own; services' tests change one."""
+"""Types that need an object, or a setting, of their own; services' tests change one."""
 
 
 def broken(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any, FieldRule]]:
@@ -102,7 +102,7 @@ async def send(world: World, door: str, ids: dict[str, str], body: dict[str, Any
     return await world.request(method, beginning + path.format(**ids), json=msgspec.to_builtins(body))
 
 
-async def test_each_rule_holds_at_its_door() -> None:
+async def test_every_rule_is_enforced() -> None:
     assert set(DOORS) | HELD_ELSEWHERE == set(TABLE)
     async with workspace_world(experiments=("oauth2",), dangerous_disable_rate_limits=True) as (world, _):
         template, workspace = world.extra["template"], await new_workspace(world)
@@ -115,35 +115,35 @@ async def test_each_rule_holds_at_its_door() -> None:
         }
         kind: Any
         for kind, door in DOORS.items():
-            good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
+            valid = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
             for field, value, rule in broken(kind):
-                answer = await send(world, door, ids, {**good, field: value})
+                answer = await send(world, door, ids, {**valid, field: value})
                 assert answer.status_code == 400, (door, field, value, answer.text)
-                told = answer.json()
-                check("Response", told)
-                said = rule.says(value) if rule.says is not None else ""
-                message = said if rule.message is ITSELF else rule.message or "Validation failed."
-                assert told["message"] == message, (door, field, value, told)
+                content = answer.json()
+                check("Response", content)
+                text = rule.says(value) if rule.says is not None else ""
+                message = text if rule.message is ITSELF else rule.message or "Validation failed."
+                assert content["message"] == message, (door, field, value, content)
                 if rule.listed:
-                    assert field in [one["field"] for one in told["validations"]], (door, field, value)
+                    assert field in [item["field"] for item in content["validations"]], (door, field, value)
                 else:
-                    assert told["detail"] == said, (door, field, value)
+                    assert content["detail"] == text, (door, field, value)
 
 
-async def test_what_the_path_names_is_looked_for_before_the_rules_are() -> None:
+async def test_path_is_checked_before_rules() -> None:
     unknown = dict.fromkeys(("template", "version", "workspace", "build"), "11111111-1111-4111-8111-111111111111")
     async with workspace_world(experiments=("oauth2",), dangerous_disable_rate_limits=True) as (world, _):
         kind: Any
         for kind, door in DOORS.items():
             if not any(f"{{{name}}}" in door for name in unknown):
                 continue
-            good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
+            valid = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
             for field, value, _rule in broken(kind):
-                answer = await send(world, door, unknown, {**good, field: value})
+                answer = await send(world, door, unknown, {**valid, field: value})
                 assert answer.status_code == 404, (door, field, value, answer.text)
 
 
-async def test_what_is_there_may_be_sent_again() -> None:
+async def test_current_values_may_be_resent() -> None:
     """The dashboard's forms send every field of an object back, changed or not."""
     async with workspace_world() as (world, _):
         template = (await world.get(f"/api/v2/templates/{world.extra['template']['id']}")).json()
@@ -162,21 +162,21 @@ async def test_what_is_there_may_be_sent_again() -> None:
         assert bad.status_code == 400 and bad.json()["validations"][0]["field"] == "max_port_share_level"
 
 
-async def test_ttls_of_templates_have_two_sides() -> None:
+async def test_template_ttls_have_two_bounds() -> None:
     async with workspace_world() as (world, _):
         path = f"/api/v2/templates/{world.extra['template']['id']}"
         bounds = dict.fromkeys(("default_ttl_ms", "activity_bump_ms", "time_til_autostop_notify_ms"), (-1, 0))
         soon = ("failure_ttl_ms", "time_til_dormant_ms", "time_til_dormant_autodelete_ms")
         bounds |= dict.fromkeys(soon, (59_999, 60_000))
-        for name, (bad, good) in bounds.items():
-            for value, status in ((bad, 400), (-1, 400), (good, 200), (0, 200)):
+        for name, (bad, valid) in bounds.items():
+            for value, status in ((bad, 400), (-1, 400), (valid, 200), (0, 200)):
                 answer = await world.request("PATCH", path, json={name: value})
                 assert answer.status_code == status, (name, value, answer.text)
                 if status == 400:
-                    assert [one["field"] for one in answer.json()["validations"]] == [name]
+                    assert [item["field"] for item in answer.json()["validations"]] == [name]
 
 
-async def test_numbers_ids_and_unknown_names_in_queries() -> None:
+async def test_invalid_queries_are_refused() -> None:
     async with workspace_world() as (world, _):
         template = f"/api/v2/templates/{world.extra['template']['id']}/daus"
         cases = [
@@ -217,9 +217,9 @@ async def test_numbers_ids_and_unknown_names_in_queries() -> None:
             assert answer.status_code == status, (path, query, answer.text)
 
 
-async def test_authcheck_looks_at_the_object_it_is_given() -> None:
+async def test_authcheck_uses_its_object() -> None:
     async with workspace_world() as (world, _):
-        mine = await new_workspace(world)
+        own = await new_workspace(world)
         member_id, member = await world.member()
 
         async def asked(token: str, kind: str, ident: str, action: str) -> Any:
@@ -227,12 +227,12 @@ async def test_authcheck_looks_at_the_object_it_is_given() -> None:
             answer = await world.post("/api/v2/authcheck", {"checks": checks}, token=token)
             return answer.json()["x"] if answer.status_code == 200 else answer.status_code
 
-        assert await asked(member, "workspace", mine["id"], "read") is False
+        assert await asked(member, "workspace", own["id"], "read") is False
         shared = {"user_roles": {member_id: "use"}}
-        answer = await world.request("PATCH", f"/api/v2/workspaces/{mine['id']}/acl", json=shared)
+        answer = await world.request("PATCH", f"/api/v2/workspaces/{own['id']}/acl", json=shared)
         assert answer.status_code == 204, answer.text
-        assert await asked(member, "workspace", mine["id"], "read") is True
-        assert await asked(member, "workspace", mine["id"], "delete") is False
+        assert await asked(member, "workspace", own["id"], "read") is True
+        assert await asked(member, "workspace", own["id"], "delete") is False
         assert await asked(member, "template", world.extra["template"]["id"], "read") is True
         assert await asked(member, "template", world.extra["template"]["id"], "update") is False
         assert await asked(member, "user", member_id, "update_personal") is True
@@ -240,10 +240,10 @@ async def test_authcheck_looks_at_the_object_it_is_given() -> None:
         assert await asked(world.token, "group", world.organization_id, "update") is True
         assert await asked(world.token, "workspace", "11111111-1111-4111-8111-111111111111", "read") is False
         assert await asked(world.token, "workspace", "x", "read") == 400
-        assert await asked(world.token, "license", mine["id"], "read") == 400
+        assert await asked(world.token, "license", own["id"], "read") == 400
 
 
-async def test_who_may_bypass_the_limits_may_everywhere() -> None:
+async def test_bypass_applies_everywhere() -> None:
     async with running_coderd(first_user=True, api_rate_limit=2, dangerous_disable_rate_limits=False) as world:
         _, member = await world.member()
         bypass = {"X-Coder-Bypass-Ratelimit": "true"}
@@ -253,7 +253,7 @@ async def test_who_may_bypass_the_limits_may_everywhere() -> None:
             assert (await world.get(path, headers=bypass, token=member)).status_code == 428, path
 
 
-async def test_users_are_made_for_logins_there_are() -> None:
+async def test_new_users_require_enabled_logins() -> None:
     async with running_coderd(first_user=True) as world:
 
         def body(login: str) -> dict[str, Any]:
@@ -270,11 +270,11 @@ async def test_users_are_made_for_logins_there_are() -> None:
         assert (await world.post("/api/v2/users", body("magic"))).status_code == 400
 
 
-async def test_a_missing_file_is_no_page() -> None:
+async def test_missing_file_is_not_a_page() -> None:
     async with running_coderd(first_user=True) as world:
         for path in ("/icon/nothing.svg", "/assets/nothing.js", "/emojis/nothing.png"):
             assert (await world.get(path, token="")).status_code == 404, path
 
 
-def test_every_new_request_has_a_door() -> None:
+def test_every_new_request_has_an_endpoint() -> None:
     assert set(NEW) <= set(DOORS)

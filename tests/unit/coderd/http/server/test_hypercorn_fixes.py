@@ -1,6 +1,6 @@
-"""Connections that cost more than they are worth: bodies behind an answer, bodies in tiny chunks, peers that are gone.
+"""Connections with excessive cost: bodies after a response, bodies in tiny chunks, disconnected peers.
 
-What the server does is counted: events parsed, requests served, bytes read.
+The server's work is counted: events parsed, requests served, bytes read.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 TINY = b"1\r\n \r\n"
 QUEUED = 11
-"Pieces of a body after which its application has to take one, or the reader waits."
+"""Pieces of a body after which its application has to take one, or the reader waits."""
 
 
 @contextlib.asynccontextmanager
 async def serving(app: Application, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """The port of a server. At the end all its connections must close without being cancelled."""
+    """Yield the port of a server. At the end all its connections must close without being cancelled."""
 
     async def no_links(*_: Any) -> None:
         raise AssertionError
@@ -62,7 +62,7 @@ def endless_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """All that servers parse."""
+    """Record everything that servers parse."""
     parsed: list[Any] = []
     plain = BoundedHttp.next_event
 
@@ -83,7 +83,7 @@ async def answer(send: Any, status: int = 200, body: bytes = b"done") -> None:
 
 
 async def refusing(_scope: Any, _receive: Any, send: Any) -> None:
-    """Never looks at a body."""
+    """Respond without reading the body."""
     await answer(send, 413, b"too much")
 
 
@@ -95,11 +95,11 @@ async def reading(_scope: Any, receive: Any, send: Any) -> None:
 
 
 async def everything(stream: trio.abc.ReceiveStream) -> bytes:
-    said = bytearray()
+    received = bytearray()
     with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
         async for piece in stream:
-            said += piece
-    return bytes(said)
+            received += piece
+    return bytes(received)
 
 
 async def send_if_taken(stream: trio.abc.SendStream, data: bytes) -> None:
@@ -115,15 +115,15 @@ async def close_hard(stream: trio.SocketStream) -> None:
 # ---- bodies
 
 
-async def test_rest_of_answered_body_is_not_parsed(events: list[Any]) -> None:
+async def test_answered_body_is_not_parsed(events: list[Any]) -> None:
     async with serving(refusing) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await send_if_taken(stream, CHUNKED + TINY * 60_000)
         assert (await everything(stream)).startswith(b"HTTP/1.1 413 ")
     assert len(events) <= 2 * PIECES * QUEUED
 
 
-async def test_body_behind_answer_is_read_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes are counted from the moment the answer is out."""
+async def test_body_after_response_is_read_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes are counted from the moment the response is sent."""
     read: list[int] = []
     answered_at: list[int] = []
     plain_receive, plain_send = trio.SocketStream.receive_some, PatientServer.protocol_send
@@ -141,7 +141,7 @@ async def test_body_behind_answer_is_read_briefly(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(PatientServer, "protocol_send", protocol_send)
     monkeypatch.setattr(trio.SocketStream, "receive_some", receive_some)
     async with serving(refusing) as port:
-        client = trio.socket.socket()  # no stream: its reads are not the server's
+        client = trio.socket.socket()  # not a stream: its reads would count as the server's
         with client:
             await client.connect(("127.0.0.1", port))
             await client.send(POST + b"Content-Length: 100000000\r\n\r\n")
@@ -155,7 +155,7 @@ async def test_body_behind_answer_is_read_briefly(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("size", [1_000_000, 30_000_000])
 @pytest.mark.parametrize("secure", [False, True])
-async def test_answer_reaches_client_that_is_uploading(secure: bool, size: int, tmp_path: Path) -> None:
+async def test_response_reaches_uploading_client(secure: bool, size: int, tmp_path: Path) -> None:
     context, trusting = None, ssl.create_default_context()
     if secure:
         files = certificate(tmp_path, "one.test")
@@ -169,17 +169,17 @@ async def test_answer_reaches_client_that_is_uploading(secure: bool, size: int, 
         async with trio.open_nursery() as nursery:
             await stream.send_all(POST + b"Content-Length: %d\r\n\r\n" % size)
             nursery.start_soon(send_if_taken, stream, bytes(size))
-            said = b""
+            received = b""
             with trio.fail_after(60):
-                while not said.endswith(b"too much"):
-                    said += (piece := await stream.receive_some())
-                    assert piece, said
-            assert said.startswith(b"HTTP/1.1 413 ") and b"connection: close" in said
+                while not received.endswith(b"too much"):
+                    received += (piece := await stream.receive_some())
+                    assert piece, received
+            assert received.startswith(b"HTTP/1.1 413 ") and b"connection: close" in received
             nursery.cancel_scope.cancel()
         await trio.aclose_forcefully(stream)
 
 
-async def test_body_of_tiny_chunks_is_refused(events: list[Any]) -> None:
+async def test_tiny_chunks_are_refused(events: list[Any]) -> None:
     async with serving(reading) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await send_if_taken(stream, CHUNKED + TINY * 60_000)
         assert (await everything(stream)).startswith(b"HTTP/1.1 413 ")
@@ -206,17 +206,17 @@ async def test_small_chunks_reach_application_together() -> None:
 @pytest.mark.parametrize(
     "chunk", [b"1\r\n \r\n" * 1000, b"6\r\n123456\r\n" * 10_000, b"10000\r\n%s\r\n" % bytes(65_536)]
 )
-async def test_body_of_ordinary_chunks_is_served(chunk: bytes) -> None:
+async def test_ordinary_chunks_are_served(chunk: bytes) -> None:
     async with serving(reading) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
-        for _ in range(2):  # on one connection: each body is measured by itself
+        for _ in range(2):  # on one connection: each body is measured separately
             await stream.send_all(CHUNKED + chunk + b"0\r\n\r\n")
             with trio.fail_after(60):
                 assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("count", [PIECES * pieces + 1 for pieces in range(QUEUED - 3, QUEUED + 2)])
-async def test_whole_unread_body_frees_its_reader(count: int) -> None:
-    """It came whole, and its application took none of the pieces, of which as many wait as there is room for."""
+async def test_unread_body_frees_its_reader(count: int) -> None:
+    """The body arrived completely, and its application took none of the pieces, which fill the queue."""
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
         await trio.testing.wait_all_tasks_blocked()
@@ -225,9 +225,9 @@ async def test_whole_unread_body_frees_its_reader(count: int) -> None:
     async with serving(app) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(CHUNKED + TINY * count + b"0\r\n\r\n")
         with trio.fail_after(60):
-            said = await stream.receive_some()
-            assert said.startswith(b"HTTP/1.1 200 ")
-            if b"connection: close" not in said:
+            received = await stream.receive_some()
+            assert received.startswith(b"HTTP/1.1 200 ")
+            if b"connection: close" not in received:
                 await stream.send_all(GET)
                 assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
 
@@ -243,55 +243,55 @@ async def test_unread_body_frees_its_connection(count: int) -> None:
         assert (await everything(stream)).endswith(b"too much")
 
 
-# ---- peers that are gone
+# ---- disconnected peers
 
 
 @pytest.mark.parametrize("count", [0, PIECES * QUEUED + 30])
 async def test_failed_answer_frees_its_connection(count: int) -> None:
-    """Nobody takes the pieces of its body."""
-    begun, gone = trio.Event(), trio.Event()
+    """No reader takes the pieces of its body."""
+    started, ended = trio.Event(), trio.Event()
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
-        begun.set()
-        await gone.wait()
+        started.set()
+        await ended.wait()
         await trio.testing.wait_all_tasks_blocked()  # the reader waits for room, too
         await answer(send, body=bytes(1 << 20))
 
     async with serving(app) as port:
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         await stream.send_all(CHUNKED + TINY * count)
-        await begun.wait()
+        await started.wait()
         await close_hard(stream)
-        gone.set()
+        ended.set()
 
 
-async def test_broken_connection_serves_no_more_requests(events: list[Any]) -> None:
+async def test_broken_connection_serves_no_more(events: list[Any]) -> None:
     served: list[int] = []
-    begun, gone = trio.Event(), trio.Event()
+    started, ended = trio.Event(), trio.Event()
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
         served.append(1)
-        begun.set()
-        await gone.wait()
+        started.set()
+        await ended.wait()
         await answer(send)
 
     async with serving(app) as port:
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         await stream.send_all(GET * 1500)
-        await begun.wait()
+        await started.wait()
         await close_hard(stream)
-        gone.set()
+        ended.set()
     assert len(served) == 1
     assert len(events) <= 3
 
 
 async def test_interrupted_download_frees_pipelined_connection() -> None:
-    """The reader waits for the end of the first answer before it takes the second request."""
-    begun = trio.Event()
+    """The reader waits for the end of the first response before it takes the second request."""
+    started = trio.Event()
 
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        begun.set()
+        started.set()
         async with trio.open_nursery() as nursery:
 
             async def watch() -> None:
@@ -306,11 +306,11 @@ async def test_interrupted_download_frees_pipelined_connection() -> None:
     async with serving(app) as port:
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         await stream.send_all(GET * 2)
-        await begun.wait()
+        await started.wait()
         await close_hard(stream)
 
 
-# ---- no file left
+# ---- no file descriptor left
 
 
 class _FullListener(trio.abc.Listener[trio.abc.Stream]):
@@ -327,12 +327,12 @@ class _FullListener(trio.abc.Listener[trio.abc.Stream]):
         await trio.lowlevel.checkpoint()
 
 
-async def test_full_process_waits_with_one_log_line(autojump_clock: trio.testing.MockClock) -> None:
+async def test_full_process_logs_once(autojump_clock: trio.testing.MockClock) -> None:
     lines: list[str] = []
     full = _FullListener([errno.EMFILE] * 50)
     with log.also(lambda _level, _at, _name, message, _fields: lines.append(message)):
         assert await PatientListener(full).accept() is full.accepted
-        full.refusals = [errno.ENFILE] * int(listener.TELL_EVERY / listener.RETRY_ACCEPT)
+        full.refusals = [errno.ENFILE] * int(listener.LOG_EVERY / listener.RETRY_ACCEPT)
         assert await PatientListener(full).accept() is full.accepted
     assert lines == ["new connections wait until others have closed"] * 2
     full.refusals = [errno.EBADF]

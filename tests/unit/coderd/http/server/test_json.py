@@ -1,4 +1,4 @@
-"""Bodies as Go's decoder reads them: what is no text is replaced, what follows the first value is not looked at."""
+"""Bodies in the manner of Go's decoder: invalid text is replaced, bytes after the first value are ignored."""
 
 from __future__ import annotations
 
@@ -41,12 +41,16 @@ def test_what_is_refused(raw: bytes) -> None:
 
 
 def _with_ids() -> Iterator[tuple[type[msgspec.Struct], str]]:
-    """Every field of a request that holds an id."""
+    """Yield every field of a request that holds an id."""
     views = application().view_functions.values()
-    for kind in {said.body for said in map(route_of, views) if said is not None and isinstance(said.body, type)}:
+    for kind in {
+        declarations.body
+        for declarations in map(route_of, views)
+        if declarations is not None and isinstance(declarations.body, type)
+    }:
         if issubclass(kind, msgspec.Struct):
-            found = ((name, _options(kind, name)) for name in get_type_hints(kind))
-            yield from ((kind, name) for name, options in found if UUID in options or list[UUID] in options)
+            result = ((name, _options(kind, name)) for name in get_type_hints(kind))
+            yield from ((kind, name) for name, options in result if UUID in options or list[UUID] in options)
 
 
 def _options(kind: type[msgspec.Struct], field: str) -> tuple[object, ...]:
@@ -55,7 +59,7 @@ def _options(kind: type[msgspec.Struct], field: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("kind", "field"), sorted(_with_ids(), key=str))
-def test_every_id_of_a_request_is_refused_in_go_s_words(kind: type[msgspec.Struct], field: str) -> None:
+def test_bad_ids_are_refused_in_go_words(kind: type[msgspec.Struct], field: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_body(msgspec.json.encode({field: ["zzz"] if list[UUID] in _options(kind, field) else "zzz"}), kind)
     assert (str(refused.value.message), refused.value.detail) == (BAD_BODY, "invalid UUID length: 3")
@@ -70,7 +74,7 @@ class Outer(msgspec.Struct):
     at: datetime
 
 
-def test_ids_and_times_within_lists_are_found() -> None:
+def test_ids_and_times_in_lists() -> None:
     for sent, detail in (
         ({"inner": [{"ids": []}, {"ids": [str(UUID(int=1)), "x"]}]}, "invalid UUID length: 1"),
         ({"at": "soon"}, 'parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"'),
@@ -91,17 +95,17 @@ ODD_TIMES = [
     "x",
     "",
 ]
-"Without a zone, in other spellings, and with no such moment in UTC."
+"""Times without a zone, in other spellings, and out of UTC's range."""
 
 
 def _bodies() -> set[type[msgspec.Struct]]:
-    said = (route_of(view) for view in application().view_functions.values())
-    kinds = {one.body for one in said if one is not None and isinstance(one.body, type)}
+    declarations = (route_of(view) for view in application().view_functions.values())
+    kinds = {item.body for item in declarations if item is not None and isinstance(item.body, type)}
     return {kind for kind in kinds if issubclass(kind, msgspec.Struct)}
 
 
 def _with_time(kind: Any, text: str) -> Iterator[Any]:
-    """What is sent for a type, with `text` as the one time in it; nothing for a type that holds none."""
+    """Yield bodies of a type, with `text` as the only time; none for a type without times."""
     if isinstance(kind, msgspec.inspect.DateTimeType):
         yield text
     elif isinstance(kind, msgspec.inspect.StructType):
@@ -119,7 +123,7 @@ def _with_time(kind: Any, text: str) -> Iterator[Any]:
 
 
 def _first(kind: Any) -> Any:
-    """For a field that reads as nothing we take when it is left out: one of few words."""
+    """Return the first word of an enumeration, for a field whose zero value is invalid."""
     return kind.values[0] if isinstance(kind, msgspec.inspect.LiteralType) else None
 
 
@@ -127,7 +131,7 @@ class Keyed(msgspec.Struct):
     by_id: dict[UUID, datetime]
 
 
-def test_times_by_ids_in_any_spelling_are_looked_at() -> None:
+def test_times_keyed_by_ids_are_checked() -> None:
     ident = str(UUID(int=10))
     both = {ident: "2030-01-01T00:00:00Z", ident.upper(): "2030-01-01T00:00:00Z"}
     assert len(parse_body(msgspec.json.encode({"by_id": both}), Keyed).by_id) == 1
@@ -145,7 +149,7 @@ def test_the_requests_with_times() -> None:
 
 @pytest.mark.parametrize("text", ODD_TIMES)
 @pytest.mark.parametrize("name", sorted(TIMED))
-def test_every_time_of_a_request_is_a_moment(name: str, text: str) -> None:
+def test_every_request_time_is_checked(name: str, text: str) -> None:
     kind = TIMED[name]
     for body in _with_time(msgspec.inspect.type_info(kind), text):
         with pytest.raises(Invalid) as refused:

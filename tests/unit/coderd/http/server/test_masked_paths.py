@@ -1,4 +1,4 @@
-"""Secrets in paths are in no log line of a request, whatever becomes of it."""
+"""Secrets in paths appear in no log line of a request, whatever its result."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.kit.api.api_description import application
 
 SECRET = "kept-to-Oneself.9"
 OF_SECRETS = sorted({rule.rule for rule in application().url_map.iter_rules() if "<secret>" in rule.rule})
-"""A route's argument is called so when it is one; an id of a secret is none (`<id:secret>`)."""
+"""Arguments of routes that are secrets; an id of a secret is not one (`<id:secret>`)."""
 
 
 def scope(raw: str) -> dict[str, Any]:
-    """As the listener makes it, and the frame around the application leaves it."""
+    """Return the scope from the listener, as the middleware leaves it."""
     path = unquote(raw.partition("?")[0])
     return {"path": re.sub("/+", "/", path) if path.startswith("/api/") else path, "raw_path": raw.encode()}
 
 
-def test_the_table_has_the_routes_with_a_secret() -> None:
+def test_table_covers_secret_routes() -> None:
     assert sorted(rule.partition("<")[0] for rule in OF_SECRETS) == sorted(SECRET_PATHS)
     assert all(rule.endswith("/<secret>") for rule in OF_SECRETS)
 
@@ -49,17 +49,17 @@ def test_no_other_route_is_masked() -> None:
         "{0}?x=1",
     ],
 )
-def test_a_secret_is_not_logged_whatever_takes_it(rule: str, written: str) -> None:
-    """A route, a slash too many, nobody at all, a 405 (which no route is noted for)."""
+def test_secret_is_never_logged(rule: str, written: str) -> None:
+    """A route, an extra slash, no route at all, a 405 (for which no route is recorded)."""
     path = rule.replace("<secret>", SECRET)
     first = path.split("/")[2]
     double, encoded = path.replace(f"/{first}/", f"//{first}//"), path.replace(first, f"%{ord(first[0]):X}{first[1:]}")
-    asked = written.format(path, double=double, encoded=encoded)
-    shown = _shown_path(scope(asked))
-    assert SECRET not in shown and SECRET not in unquote(shown)
-    assert shown.isprintable() and "***" in shown
+    address = written.format(path, double=double, encoded=encoded)
+    logged = _shown_path(scope(address))
+    assert SECRET not in logged and SECRET not in unquote(logged)
+    assert logged.isprintable() and "***" in logged
 
 
-def test_other_paths_are_as_they_came() -> None:
-    asked = quote("/api/v2/users/né\n", safe="/")
-    assert _shown_path(scope(asked)) == asked
+def test_other_paths_are_unchanged() -> None:
+    address = quote("/api/v2/users/né\n", safe="/")
+    assert _shown_path(scope(address)) == address

@@ -1,4 +1,4 @@
-"""What the middleware counts."""
+"""Counts of the middleware."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROUTE = "/api/v2/counted"
 FAMILY = "coderd_api_requests_processed_total"
 
 
-async def test_who_left_before_the_answer_has_no_status() -> None:
+async def test_client_gone_before_answer_has_no_status() -> None:
     async def answer(scope: Any, _receive: Any, send: Any) -> None:
         scope["coder_route"] = ROUTE
         if scope["path"] == "/answered":

@@ -1,8 +1,8 @@
-"""The API's description: valid OpenAPI, whole, what the recorded facts say of the same operations, and kept to.
+"""The API's description: valid OpenAPI, complete, equal to the recorded facts about its operations, and obeyed.
 
-The last part asks a running server everything the description allows, and what it does not: no answer may be a 5xx,
-have a status the description lacks, or be an error without words. The short run takes a seeded share, `--soak` all.
-One file, because reading the description takes seconds.
+The last part sends a running server everything the description allows, and disallows: no response may be a 5xx, have an
+undescribed status, or be an error without a message. The short run takes a seeded share, `--soak` all. One file,
+because reading the description takes seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.kit.api.callable_operations import SAID_SO, SETTINGS, Described, desc
 from tests.kit.server.server_in_process import running_coderd
 
 _WORDS_OF_THEIR_OWN = {
-    # (method, path): why upstream's description says something else than its recorded answers, which we follow
+    # (method, path): why upstream's description differs from its recorded responses, which we follow
     "DELETE /api/v2/organizations/{}/members/roles/{}": "204, recorded",
     "POST /api/v2/notifications/test": "204, recorded",
     "GET /api/v2/debug/ws": "a WebSocket",
@@ -75,17 +75,17 @@ def _routes() -> Iterator[tuple[str, str]]:
         yield "GET", shape(endpoint.pattern)
 
 
-def test_every_route_of_the_application_is_described() -> None:
+def test_every_route_is_described() -> None:
     described = {(method, shape(path)) for method, path, _ in operations()}
     assert described == set(_routes())
 
 
-def test_it_agrees_with_the_recorded_operations() -> None:
-    ours = {f"{method} {shape(path)}": operation for method, path, operation in operations()}
+def test_document_matches_recorded_operations() -> None:
+    own = {f"{method} {shape(path)}": operation for method, path, operation in operations()}
     wrong = []
     for known in in_scope():
         name = f"{known.method} {shape(known.path)}"
-        operation = ours.get(name)
+        operation = own.get(name)
         if operation is None or not known.statuses or name in _WORDS_OF_THEIR_OWN:
             continue
         statuses = {int(status) for status in operation["responses"]}
@@ -98,8 +98,8 @@ def test_it_agrees_with_the_recorded_operations() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_types_are_told_where_they_are_known() -> None:
-    """Inference is worth something only as long as it finds nearly everything."""
+def test_known_types_are_described() -> None:
+    """Inference is useful only as long as it covers nearly everything."""
     silent = []
     for method, path, operation in operations():
         for status, answer in operation["responses"].items():
@@ -110,18 +110,18 @@ def test_types_are_told_where_they_are_known() -> None:
 
 
 def test_queries_and_searches_are_described() -> None:
-    found = {f"{method} {path}": operation for method, path, operation in operations()}
-    listed = {item["name"]: item for item in found["GET /api/v2/workspaces"]["parameters"]}
+    results = {f"{method} {path}": operation for method, path, operation in operations()}
+    listed = {item["name"]: item for item in results["GET /api/v2/workspaces"]["parameters"]}
     assert {"q", "limit", "offset"} <= set(listed)
     assert listed["limit"]["schema"]["type"] == "integer"
     assert "owner" in listed["q"]["description"] and "dormant" in listed["q"]["description"]
-    window = {item["name"]: item for item in found["GET /api/v2/insights/templates"]["parameters"]}
+    window = {item["name"]: item for item in results["GET /api/v2/insights/templates"]["parameters"]}
     assert window["start_time"]["required"]
-    body = found["POST /api/v2/users"]["requestBody"]["content"]["application/json"]["schema"]
+    body = results["POST /api/v2/users"]["requestBody"]["content"]["application/json"]["schema"]
     assert body == {"$ref": "#/components/schemas/CreateUserRequestWithOrgs"}
 
 
-async def test_it_is_served_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_document_is_served_when_enabled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packaged = tmp_path / "openapi.json"
     packaged.write_text(json.dumps(document()))
     monkeypatch.setattr(swagger, "PACKAGED", packaged)  # as in a program without sources
@@ -131,10 +131,10 @@ async def test_it_is_served_only_when_asked_for(tmp_path: Path, monkeypatch: pyt
             assert answer.status_code == 404
             assert answer.json()["message"] == "Swagger documentation is disabled."
     async with running_coderd(swagger_enable=True) as world:
-        shown = await world.get("/swagger/doc.json")
-        assert shown.status_code == 200
-        assert shown.headers["content-type"] == "application/json; charset=utf-8"
-        assert shown.json()["openapi"] == "3.1.0"
+        response = await world.get("/swagger/doc.json")
+        assert response.status_code == 200
+        assert response.headers["content-type"] == "application/json; charset=utf-8"
+        assert response.json()["openapi"] == "3.1.0"
         page = await world.get("/swagger/index.html")
         assert page.status_code == 200
         _only_our_own(page.text)
@@ -149,12 +149,12 @@ async def test_it_is_served_only_when_asked_for(tmp_path: Path, monkeypatch: pyt
 
 
 def _only_our_own(html: str) -> None:
-    """Nothing from other hosts, no inline script: our content security policy allows neither."""
+    """Check that nothing comes from other hosts or inline scripts: our content security policy allows neither."""
     assert not re.findall(r"(?:src|href)=\"(?!/swagger/)[^\"]*\"", html)
     assert not re.findall(r"<script(?![^>]*src=)", html)
 
 
-def test_starting_a_server_reads_no_sources() -> None:
+def test_server_start_reads_no_sources() -> None:
     package = "coder.coderd.http.server.openapi"
     folder = Path(swagger.__file__).resolve().parents[1]
     importing = re.compile(rf"^(?:from|import) {re.escape(package)}", re.M)
@@ -166,20 +166,23 @@ def test_starting_a_server_reads_no_sources() -> None:
     assert not loud, "import it where it is used: it costs a start of the server otherwise"
 
 
-# ---- kept to
+# ---- obeyed
 
 SEED = 20261121
 PATIENCE = 1200.0
-"""Seconds for one of these tests. On a busy machine all that is strange took 4 minutes, Schemathesis 8 to 14."""
+"""Seconds for one of these tests. On a busy machine all strange requests took 4 minutes, Schemathesis 8 to 14."""
 _NOT_OURS = pytest.mark.filterwarnings("ignore:Do not use the `random` module::")
 """Schemathesis inside Hypothesis."""
 
 
 def _strange(item: Described) -> list[Strange]:
-    made = [*paths(item.path, item.values, item.method), *queries(item.path, item.values, item.operation, item.method)]
+    requests = [
+        *paths(item.path, item.values, item.method),
+        *queries(item.path, item.values, item.operation, item.method),
+    ]
     if item.body is not None:
-        made += bodies(item.path, item.values, item.method, item.body)
-    return made
+        requests += bodies(item.path, item.values, item.method, item.body)
+    return requests
 
 
 def _send(url: str, item: Described, requests: list[Strange]) -> list[str]:
@@ -187,16 +190,16 @@ def _send(url: str, item: Described, requests: list[Strange]) -> list[str]:
     statuses = item.statuses - {500} | {status for name, status in SAID_SO if name == item.name}
     for strange in requests:
         try:
-            found = judge(item.name, statuses, strange, sender.send(strange))
+            result = judge(item.name, statuses, strange, sender.send(strange))
         except OSError as error:
-            found = f"{item.name}: {type(error).__name__} {strange}"
-        wrong += [found] * bool(found)
+            result = f"{item.name}: {type(error).__name__} {strange}"
+        wrong += [result] * bool(result)
     sender.close()
     return wrong
 
 
 async def _until_late(items: AsyncIterator[Described]) -> AsyncIterator[Described]:
-    """What a slow machine does not get to in time is left out: a soak test ends, too."""
+    """Yield items while time remains: on a slow machine a soak test must end, too."""
     deadline = trio.current_time() + PATIENCE
     async with aclosing(items) as all_items:  # type: ignore[type-var]
         async for item in all_items:
@@ -214,7 +217,7 @@ async def _ask_strangely(world: Populated, chance: random.Random, share: float, 
 
 
 async def _ask_by_schema(world: Populated, examples: int, names: set[str], number: int) -> api_fuzzer.Findings:
-    found = api_fuzzer.Findings()
+    result = api_fuzzer.Findings()
     known = api_fuzzer.load(document())
     async for item in _until_late(described(world, names.__contains__)):
         allowed = {status for name, status in SAID_SO if name == item.name}
@@ -223,11 +226,11 @@ async def _ask_by_schema(world: Populated, examples: int, names: set[str], numbe
             asked = known[item.name]
             url = world.world.url
             api_fuzzer.ask(
-                asked, url, item.headers, found, examples=examples, known=item.values, number=number, allowed=allowed
+                asked, url, item.headers, result, examples=examples, known=item.values, number=number, allowed=allowed
             )
 
         await trio.to_thread.run_sync(ask)
-    return found
+    return result
 
 
 def _names() -> list[str]:
@@ -235,15 +238,15 @@ def _names() -> list[str]:
 
 
 @_NOT_OURS
-async def test_a_seeded_share_of_strange_requests() -> None:
+async def test_seeded_strange_requests() -> None:
     chance = random.Random(SEED)
     names = set(chance.sample(_names(), 40))
     async with populated(**SETTINGS) as world:
         wrong = await _ask_strangely(world, chance, 0.05, names)
-        found = await _ask_by_schema(world, 1, set(chance.sample(_names(), 6)), SEED)
+        result = await _ask_by_schema(world, 1, set(chance.sample(_names(), 6)), SEED)
     assert not wrong, "\n".join(wrong)
-    assert not found.wrong, "\n".join(f"{what}\n  {how}" for what, how in found.wrong.items())
-    assert found.asked
+    assert not result.wrong, "\n".join(f"{what}\n  {how}" for what, how in result.wrong.items())
+    assert result.asked
 
 
 @pytest.mark.soak
@@ -257,5 +260,5 @@ async def test_all_strange_requests() -> None:
 @pytest.mark.soak
 async def test_schemathesis() -> None:
     async with populated(**SETTINGS) as world:
-        found = await _ask_by_schema(world, 20, set(_names()), SEED)
-    assert not found.wrong, "\n".join(f"{what}\n  {how}" for what, how in found.wrong.items())
+        result = await _ask_by_schema(world, 20, set(_names()), SEED)
+    assert not result.wrong, "\n".join(f"{what}\n  {how}" for what, how in result.wrong.items())

@@ -1,4 +1,4 @@
-"""Settings that promise protection keep it: the prefixed cookie, and a deployment for browsers only."""
+"""Settings of protection: the prefixed cookie, and a deployment for browsers only."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ async def _me(world: World, cookie: str) -> int:
     return answer.status_code
 
 
-async def test_a_browser_is_signed_in_by_the_prefixed_cookie_alone() -> None:
+async def test_only_prefixed_cookie_signs_in() -> None:
     async with running_coderd(first_user=True, host_prefix_cookie=True) as world:
         body = {"email": FIRST_USER["email"], "password": FIRST_USER["password"]}
         answer = await world.post("/api/v2/users/login", body, token="")
-        (line,) = [one for one in answer.headers.get_list("set-cookie") if SESSION_COOKIE in one]
+        (line,) = [item for item in answer.headers.get_list("set-cookie") if SESSION_COOKIE in item]
         token = answer.json()["session_token"]
         assert line.startswith(f"{PREFIXED}={token}; Path=/; ") and "; Secure" in line and "Domain" not in line
         world.client.cookies.clear()
@@ -60,16 +60,16 @@ async def test_a_browser_is_signed_in_by_the_prefixed_cookie_alone() -> None:
         world.client.cookies.clear()
         assert (await world.get("/api/v2/users/me", token=token)).status_code == 200, "programs send a header"
         out = await world.post("/api/v2/users/logout", token=token)
-        assert any(one.startswith(f"{PREFIXED}=;") and "Secure" in one for one in out.headers.get_list("set-cookie"))
+        assert any(item.startswith(f"{PREFIXED}=;") and "Secure" in item for item in out.headers.get_list("set-cookie"))
 
 
-async def test_without_the_setting_the_plain_cookie_counts() -> None:
+async def test_plain_cookie_without_setting() -> None:
     async with running_coderd(first_user=True) as world:
         assert await _me(world, f"{SESSION_COOKIE}={world.token}") == 200
         assert await _me(world, f"{PREFIXED}={world.token}") == 401
 
 
-def test_applications_neither_see_nor_set_the_prefixed_cookie() -> None:
+def test_applications_cannot_use_prefixed_cookie() -> None:
     heads: Any = [(b"host", b"x"), (b"cookie", f"{PREFIXED}=mine; a=b".encode())]
     sent = to_app(heads, remote_ip="1.2.3.4", scheme="https", dashboard_origin=True, credential="")
     assert dict(sent)[b"cookie"] == b"a=b"
@@ -80,7 +80,7 @@ def test_applications_neither_see_nor_set_the_prefixed_cookie() -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/v2/tailnet?version=2.0", f"/api/v2/workspaceagents/{NOBODYS}/coordinate"])
-async def test_browser_only_gives_nobody_a_place_in_the_overlay(path: str) -> None:
+async def test_browser_only_refuses_overlay_clients(path: str) -> None:
     async with running_coderd(first_user=True, browser_only=True) as world:
         with pytest.raises(Exception, match="Non-browser connections are disabled"):
             await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), path)

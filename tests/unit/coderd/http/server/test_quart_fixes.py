@@ -1,4 +1,4 @@
-"""What a view opened for its answer is closed with the request, however that ends."""
+"""Resources that a view opened for its response are closed with the request, however that ends."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def answering(closed: list[str]) -> Application:
 
 
 @pytest.mark.parametrize("leaves_at", ["nowhere", "http.response.start", "http.response.body"])
-async def test_what_feeds_an_answer_is_closed_when_its_reader_leaves(leaves_at: str) -> None:
+async def test_response_source_is_closed_on_disconnect(leaves_at: str) -> None:
     closed: list[str] = []
     sent: list[str] = []
     gone = trio.Event()

@@ -1,4 +1,4 @@
-"""A stream on which nothing happens: ping frames over a WebSocket, ping events over SSE, no message of either form."""
+"""An idle stream: ping frames over a WebSocket, ping events over SSE, no message of either form."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ HANDSHAKE = (
 PLAIN = "GET {path} HTTP/1.1\r\nHost: here\r\nCoder-Session-Token: {token}\r\n\r\n"
 TEXT, PING = 1, 9
 PINGED_FIRST = {"type": "ping", "data": None}
-"""What the original begins one of its streams with; an editor's extension takes any later one for an error."""
+"""First message of one of the original's streams; an editor's extension treats any later one as an error."""
 IDLE_TURNS = 3
 
 
 def frames(data: bytes) -> list[tuple[int, bytes]]:
-    """Opcodes and payloads of a server's whole frames."""
-    found = []
+    """Return opcodes and payloads of a server's complete frames."""
+    results = []
     while len(data) >= 2:
         size, at = data[1], 2
         if size > 125:
@@ -36,13 +36,13 @@ def frames(data: bytes) -> list[tuple[int, bytes]]:
             size = int.from_bytes(data[2:at], "big")
         if len(data) < at + size:
             break
-        found.append((data[0] & 0xF, data[at : at + size]))
+        results.append((data[0] & 0xF, data[at : at + size]))
         data = data[at + size :]
-    return found
+    return results
 
 
 async def idle(s: AgentWorld, path: str, turns: list[Any]) -> list[tuple[int, bytes]]:
-    """The frames of a stream until its source said so often that nothing had happened, and it was pinged since."""
+    """Return the frames of a stream until its source has been idle so often, and it was pinged since."""
     port = int(s.world.url.rpartition(":")[2])
     turns.clear()
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
@@ -53,14 +53,14 @@ async def idle(s: AgentWorld, path: str, turns: list[Any]) -> list[tuple[int, by
             while turns.count(None) < IDLE_TURNS:
                 data += await stream.receive_some(65536)
             pings = 0
-            while pings < 2:  # whatever a turn sent is before them
+            while pings < 2:  # the frames of a turn precede them
                 more = await stream.receive_some(65536)
                 pings += more.count(b"\x89\x00")
                 data += more
     return frames(data.partition(b"\r\n\r\n")[2])
 
 
-async def test_an_idle_stream_pings_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_stream_only_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_streams, "PING_EVERY", 0.02)
     monkeypatch.setattr(workspace_streams, "PING_EVERY", 0.02)
     monkeypatch.setattr(websocket_bounds, "PING", 0.05)

@@ -1,4 +1,4 @@
-"""/bin: the slim program out of a full one's file, ranges, encodings, checksums, signatures."""
+"""/bin: the slim program cut out of a full one's file, ranges, encodings, checksums, signatures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.coderd.services.site.compressed_programs import SMALLEST
 from tests.kit.server.server_in_process import running_coderd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "build"))
-import packing  # of the build, which writes what the server reads
+import packing  # from build/, which writes the files the server reads
 
 LAUNCHER, SLIM, REST = b"\x7fELF" + bytes(96), b"slim" * 1000, b"rest" * 500
 NAME = "coder-linux-arm64"
@@ -36,7 +36,7 @@ def shelf(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
+async def test_served_names(shelf: Path) -> None:
     async with running_coderd(site_dir=str(shelf)) as world:
         expected = {
             NAME: SLIM_FILE,
@@ -58,7 +58,7 @@ async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
             kind = "full" if "full" in name else "slim"
             assert (await world.get(f"/bin/{name}.asc", token="")).text == f"signature of the {kind}"
         assert (await world.get("/bin/coder-linux-armv7.asc", token="")).status_code == 404
-        # The full file's signature is of other bytes than the program that is cut out of it.
+        # The full file's signature covers other bytes than the program that is cut out of it.
         (shelf / f"bin/{NAME.replace('coder-', 'coder-slim-')}.asc").unlink()
         assert (await world.get(f"/bin/{NAME}.asc", token="")).status_code == 404
         assert (await world.get("/bin/coder-full-linux-arm64.asc", token="")).text == "signature of the full"
@@ -70,19 +70,19 @@ async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
         assert missing.status_code == 404 and "no agent for Windows" in missing.json()["detail"]
 
 
-async def test_what_is_there_is_said_without_asking_for_each(shelf: Path) -> None:
+async def test_available_programs_are_listed(shelf: Path) -> None:
     async with running_coderd(site_dir=str(shelf)) as world:
         listed = (await world.get("/api/v2/programs", token="")).json()
-        assert [one["name"] for one in listed if one["available"]] == [
+        assert [item["name"] for item in listed if item["available"]] == [
             "coder-linux-arm64",
             "coder-linux-armv7",
             "coder-windows-amd64.exe",
         ]
-        for one in listed:
-            answer = await world.request("HEAD", f"/bin/{one['name']}", token="")
-            assert answer.status_code == (200 if one["available"] else 404), one
-            assert one["name"].startswith(f"coder-{one['os']}-{one['architecture']}")
-            assert (str(shelf / "bin") in one["remedy"]) is not one["available"]
+        for entry in listed:
+            answer = await world.request("HEAD", f"/bin/{entry['name']}", token="")
+            assert answer.status_code == (200 if entry["available"] else 404), entry
+            assert entry["name"].startswith(f"coder-{entry['os']}-{entry['architecture']}")
+            assert (str(shelf / "bin") in entry["remedy"]) is not entry["available"]
 
 
 async def test_ranges_join_to_the_whole(shelf: Path) -> None:
@@ -118,7 +118,7 @@ async def test_ranges_join_to_the_whole(shelf: Path) -> None:
         assert (await world.get(f"/bin/{NAME}", token="", headers={"If-None-Match": etag})).status_code == 304
 
 
-async def test_compressed_forms_by_what_the_client_takes(shelf: Path) -> None:
+async def test_compression_follows_accept_encoding(shelf: Path) -> None:
     path = "/bin/coder-windows-amd64.exe"
     cases = {
         "gzip, zstd": "zstd",
@@ -145,13 +145,13 @@ async def test_compressed_forms_by_what_the_client_takes(shelf: Path) -> None:
             other = {"Accept-Encoding": accepted, "If-None-Match": '"other"'}
             assert (await world.request("HEAD", path, token="", headers=other)).status_code == 200
         assert len(tags) == 3
-        for suffix in (".zst", ".gz"):  # what is older than the program is of another program
+        for suffix in (".zst", ".gz"):  # a file older than the program belongs to another program
             os.utime(shelf / f"{path[1:]}{suffix}", (0, 0))
         answer = await world.request("HEAD", path, token="", headers={"Accept-Encoding": "gzip"})
         assert "Content-Encoding" not in answer.headers
 
 
-async def test_a_program_of_others_is_compressed_for_who_takes_it(shelf: Path) -> None:
+async def test_foreign_program_is_compressed_on_request(shelf: Path) -> None:
     program = b"\x7fELF" + b"code that repeats itself " * 60_000
     (shelf / "bin" / "coder-linux-amd64").write_bytes(program)
     (shelf / "bin" / NAME).write_bytes(packing.full_program(LAUNCHER, bytes(SMALLEST), REST))
@@ -162,7 +162,7 @@ async def test_a_program_of_others_is_compressed_for_who_takes_it(shelf: Path) -
         assert packed.headers["Content-Encoding"] == "gzip" and packed.content == program  # httpx unpacks it
         assert int(packed.headers["Content-Length"]) < len(program) // 10
         assert packed.headers["X-Original-Content-Length"] == str(len(program))
-        for name in (NAME, "coder-full-linux-arm64"):  # a payload that is compressed: nothing would come of it
+        for name in (NAME, "coder-full-linux-arm64"):  # a compressed payload: cutting it out is useless
             ours = await world.request("HEAD", f"/bin/{name}", token="", headers={"Accept-Encoding": "gzip"})
             assert "Content-Encoding" not in ours.headers
     assert [path.name for path in (shelf / "cache" / "compressed").iterdir()] == [f"{_sha1(program)}.gz"]

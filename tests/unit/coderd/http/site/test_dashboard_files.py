@@ -1,4 +1,4 @@
-"""What the dashboard's pages may reach beyond their own server."""
+"""Sources of the dashboard's pages beyond their own server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def sources(url: str, wildcard: str = "", derp_only: bool = False) -> tuple[list
     return _proxy_sources(cast("Any", SimpleNamespace(part=lambda _: health)))
 
 
-def test_a_proxy_may_be_connected_to_and_framed() -> None:
+def test_proxy_is_a_page_source() -> None:
     assert sources("https://sydney.test", "*.sydney.test") == (
         ["https://sydney.test", "wss://sydney.test"],
         ["sydney.test", "*.sydney.test"],
@@ -25,13 +25,13 @@ def test_a_proxy_may_be_connected_to_and_framed() -> None:
 
 
 @pytest.mark.parametrize("url", ["https://a; script-src *", "https://a b", "https://*'none'", "https:///path"])
-def test_what_is_no_address_writes_no_directive(url: str) -> None:
+def test_invalid_address_adds_no_directive(url: str) -> None:
     assert sources(url) == ([], [])
 
 
-def test_a_wildcard_that_is_none_frames_nothing() -> None:
+def test_invalid_wildcard_frames_nothing() -> None:
     assert sources("https://a.test", "*.a.test; object-src *") == (["https://a.test", "wss://a.test"], ["a.test"])
 
 
-def test_a_proxy_that_only_relays_is_not_for_pages() -> None:
+def test_relay_proxy_is_no_page_source() -> None:
     assert sources("https://a.test", "*.a.test", derp_only=True) == ([], [])

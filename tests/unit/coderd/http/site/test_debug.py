@@ -1,4 +1,4 @@
-"""Looks inside a running server: profiles of the process, traffic of the relay."""
+"""Debug views of a running server: profiles of the process, traffic of the relay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kit.server.server_in_process import running_coderd
 PROFILE = "/api/v2/debug/profile"
 
 
-async def test_a_profile_is_one_of_this_process() -> None:
+async def test_profile_covers_this_process() -> None:
     async with running_coderd(first_user=True) as world:
         answer = await world.post(PROFILE, {"Duration": 50_000_000, "Profiles": []})
         assert answer.status_code == 200, answer.text
@@ -37,7 +37,7 @@ async def test_who_may_profile_and_what() -> None:
             assert (await world.post(PROFILE, body)).status_code == 400, body
 
 
-async def test_pages_about_the_overlay_name_who_is_there() -> None:
+async def test_overlay_pages_list_peers() -> None:
     async with running_coderd(first_user=True) as world:
         assert "<pre>Nobody.</pre>" in (await world.get("/api/v2/debug/tailnet")).text
     async with agent_world() as view_context, connected_agent(view_context):
@@ -45,14 +45,14 @@ async def test_pages_about_the_overlay_name_who_is_there() -> None:
         assert "tunnels to it: " in shown and "object at 0x" not in shown
 
 
-async def test_traffic_of_the_relay_is_that_of_its_connections() -> None:
+async def test_relay_traffic_by_connection() -> None:
     async with agent_world() as view_context, connected_agent(view_context):
-        found = (await view_context.world.get("/api/v2/debug/derp/traffic")).json()
-        assert all(set(one) == {"Sent", "Recv", "Key"} and one["Key"].startswith("nodekey:") for one in found)
-        assert found and found[0]["Recv"] >= 0  # the server's own node is connected
+        result = (await view_context.world.get("/api/v2/debug/derp/traffic")).json()
+        assert all(set(item) == {"Sent", "Recv", "Key"} and item["Key"].startswith("nodekey:") for item in result)
+        assert result and result[0]["Recv"] >= 0  # the server's own node is connected
 
 
-async def test_the_command_line_is_shown_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_command_line_hides_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     line = [
         "coder",
         "server",

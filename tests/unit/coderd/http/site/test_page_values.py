@@ -1,4 +1,4 @@
-"""Another single-page application in the dashboard's place, and the values it finds in its page."""
+"""Another single-page application instead of the dashboard, and the values in its page."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ASKED_OTHERWISE = {
     "regions": "/api/v2/regions",
     "organizations": "/api/v2/users/me/organizations",
 }
-"""The routes a page would ask if a tag were empty."""
+"""Routes a page would request if a tag were empty."""
 
 
-async def test_tags_are_filled_where_they_stand_and_added_where_they_are_missing(tmp_path: Path) -> None:
+async def test_tags_are_filled_or_added(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(PAGE)
     (tmp_path / "app.js").write_text("1")
     async with running_coderd(first_user=True, site_dir=str(tmp_path), web_terminal_renderer="webgl") as world:
@@ -62,16 +62,16 @@ async def test_tags_are_filled_where_they_stand_and_added_where_they_are_missing
 
 
 def _settled(value: object) -> object:
-    """Without what differs from one request to the next."""
+    """Return the value without the parts that differ between requests."""
     return {name: value[name] for name in value if name != "refreshed_at"} if isinstance(value, dict) else value
 
 
 def _values(page: str) -> dict[str, str]:
-    """Each property once; `name` is another attribute. Raises AssertionError for one that comes twice."""
-    found: dict[str, str] = {}
+    """Return each property once; `name` is another attribute. Raises AssertionError for a repeated one."""
+    results: dict[str, str] = {}
     for tag in re.findall(r"<meta[^>]*\bproperty=[^>]*>", page):
         name = re.search(r"property=[\"']([^\"']*)", tag)
         value = re.search(r"content=(?:\"([^\"]*)\"|'([^']*)')", tag)
-        assert name is not None and value is not None and name[1] not in found, tag
-        found[name[1]] = html.unescape(value[1] or value[2] or "")
-    return found
+        assert name is not None and value is not None and name[1] not in results, tag
+        results[name[1]] = html.unescape(value[1] or value[2] or "")
+    return results

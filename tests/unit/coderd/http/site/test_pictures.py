@@ -1,4 +1,4 @@
-"""What is at /icon and /emojis: an archive of drawings, and the names templates ask for."""
+"""Content of /icon and /emojis: an archive of drawings, and the names templates use."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", ["icon/docker.svg", "icon/docker.png", "emojis/25b6.png", "emojis/25b6-fe0f.png"])
-def test_a_drawing_has_a_name_with_either_ending(archive: Path, path: str) -> None:
-    found = pictures.find(archive, path)
-    assert found is not None and found[0].startswith(b"<svg") and found[1].startswith("image/svg+xml")
-    assert found == pictures.find(archive, path)
+def test_drawing_has_both_suffixes(archive: Path, path: str) -> None:
+    position = pictures.find(archive, path)
+    assert position is not None and position[0].startswith(b"<svg") and position[1].startswith("image/svg+xml")
+    assert position == pictures.find(archive, path)
 
 
 @pytest.mark.parametrize("path", ["icon/nothing.svg", "icon/docker", "icon/docker.json", "icon/", "../icon/docker.svg"])
@@ -42,7 +42,7 @@ def test_anything_else_is_not_there(archive: Path, path: str) -> None:
     assert pictures.find(archive, path) is None
 
 
-def test_without_an_archive_nothing_is_there(tmp_path: Path) -> None:
+def test_missing_archive_has_no_pictures(tmp_path: Path) -> None:
     assert pictures.find(tmp_path / "none.zip", "icon/docker.svg") is None
 
 
@@ -52,27 +52,27 @@ def named_in_sources() -> set[str]:
 
 
 @pytest.mark.skipif(not BUILT.is_file(), reason="the dashboard is not built")
-def test_what_we_name_ourselves_is_there() -> None:
+def test_own_picture_names_exist() -> None:
     names = named_in_sources()
     assert "/icon/code.svg" in names
     assert [name for name in sorted(names) if pictures.find(BUILT, name[1:]) is None] == []
 
 
 @pytest.mark.skipif(not BUILT.is_file(), reason="the dashboard is not built")
-def test_every_picture_is_a_drawing_and_runs_nothing() -> None:
+def test_pictures_contain_no_scripts() -> None:
     with zipfile.ZipFile(BUILT) as archive:
         names = [name for name in archive.namelist() if not name.endswith(".json")]
         assert len(names) > 1000
         for name in names:
-            # Of packages pinned by their hash, and these have no entities.
+            # From packages pinned by their hash, without entities.
             root = ElementTree.fromstring(archive.read(name))  # noqa: S314
             assert root.tag.endswith("}svg"), name
-            assert not [one.tag for one in root.iter() if one.tag.endswith(("}script", "}foreignObject"))], name
-            assert not [key for one in root.iter() for key in one.attrib if key.startswith("on")], name
+            assert not [item.tag for item in root.iter() if item.tag.endswith(("}script", "}foreignObject"))], name
+            assert not [key for item in root.iter() for key in item.attrib if key.startswith("on")], name
 
 
 @pytest.mark.skipif(not BUILT.is_file(), reason="the dashboard is not built")
-async def test_the_server_has_them_for_everybody() -> None:
+async def test_pictures_are_public() -> None:
     async with running_coderd(first_user=True) as world:
         for path in ("/icon/docker.svg", "/icon/docker.png", "/emojis/1f4e6.png"):
             answer = await world.get(path, token="")
@@ -80,8 +80,8 @@ async def test_the_server_has_them_for_everybody() -> None:
             assert answer.text.startswith("<svg") and "default-src" in answer.headers["content-security-policy"]
         listed = (await world.get("/icon/index.json", token="")).json()
         assert {"path": "/icon/docker.svg", "words": "container"} in listed
-        for one in listed[:5]:
-            assert (await world.get(one["path"], token="")).status_code == 200
+        for item in listed[:5]:
+            assert (await world.get(item["path"], token="")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,6 @@ async def test_the_server_has_them_for_everybody() -> None:
         ("docker", '<path fill="#1d63ed"/>', '<path fill="#1d63ed"/>'),
     ],
 )
-def test_what_is_nothing_but_black_is_seen_on_a_dark_page(drawing: str, body: str, seen: str) -> None:
+def test_black_pictures_are_visible_on_dark(drawing: str, body: str, seen: str) -> None:
     made = runpy.run_path(str(SCRIPT))
     assert made["seen_on_both"](drawing, body) == seen

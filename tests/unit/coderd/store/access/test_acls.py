@@ -1,4 +1,4 @@
-"""Access lists of many workspaces at once: how many statements it takes."""
+"""Access lists of many workspaces: number of statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORGANIZATION, PERSON = uuid4(), uuid4()
 
 
 class _Asked:
-    """A transaction in which so many workspaces were shared."""
+    """Transaction with that many shared workspaces."""
 
     def __init__(self, places: list[tuple[UUID, UUID]]) -> None:
         self.places = places
@@ -27,18 +27,18 @@ class _Asked:
         return [SimpleNamespace(owner_id=owner, id=workspace) for owner, workspace in self.places]
 
 
-async def test_everybody_is_told_in_as_many_statements_as_one() -> None:
+async def test_notices_use_constant_statements() -> None:
     for many in (1, 500):
         cleared, revoked = (_Asked([(uuid4(), uuid4()) for _ in range(many)]) for _ in range(2))
         await clear_workspace_acls(cast("Any", cleared), ORGANIZATION, people_only=False)
         await revoke_person(cast("Any", revoked), ORGANIZATION, PERSON)
-        for asked, statements in ((cleared, 3), (revoked, 4)):
-            told = [parse_change(payload) for payload in asked.payloads]
-            assert [(one.owner_id, one.workspace_id) for one in told] == asked.places
-            assert asked.count == statements
+        for transaction, statements in ((cleared, 3), (revoked, 4)):
+            changes = [parse_change(payload) for payload in transaction.payloads]
+            assert [(item.owner_id, item.workspace_id) for item in changes] == transaction.places
+            assert transaction.count == statements
 
 
 async def test_nobody_is_told_of_nothing() -> None:
-    asked = _Asked([])
-    await clear_workspace_acls(cast("Any", asked), ORGANIZATION, people_only=True)
-    assert (asked.payloads, asked.count) == ([], 2)
+    transaction = _Asked([])
+    await clear_workspace_acls(cast("Any", transaction), ORGANIZATION, people_only=True)
+    assert (transaction.payloads, transaction.count) == ([], 2)

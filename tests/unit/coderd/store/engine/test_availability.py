@@ -1,4 +1,4 @@
-"""Since when the database has not answered, by a clock that stands still."""
+"""Duration of an outage of the database, by a stopped clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coder.base.clock import FakeClock
 from coder.coderd.store.engine.availability import Availability, DatabaseAwayError, means_away
 
 
-def test_away_counts_from_the_first_failure() -> None:
+def test_outage_counts_from_first_failure() -> None:
     clock = FakeClock()
     availability = Availability(clock.monotonic)
     assert availability.away_for() == 0
@@ -23,12 +23,12 @@ def test_away_counts_from_the_first_failure() -> None:
     assert availability.away_for() == 0
 
 
-def test_a_question_without_an_answer_counts() -> None:
+def test_unanswered_query_counts() -> None:
     clock = FakeClock()
     availability = Availability(clock.monotonic)
-    availability.asked()
+    availability.query_started()
     clock.advance(7)
-    availability.asked()
+    availability.query_started()
     assert availability.away_for() == 7
     clock.advance(1)
     availability.failed(TimeoutError())
@@ -65,7 +65,7 @@ def test_errors_mean_away_or_refused(error: Exception, away: bool) -> None:
     assert means_away(error) is away
 
 
-def test_the_reason_stays_out_of_the_causes() -> None:
+def test_reason_stays_out_of_causes() -> None:
     reason = OSError("Connect call failed ('10.0.0.5', 5432)")
     error = DatabaseAwayError(reason)
     assert error.reason is reason and error.__cause__ is None and "10.0.0.5" not in str(error)

@@ -1,4 +1,4 @@
-"""Backups: made while the database is in use, checked, restored; and everything that must be refused."""
+"""Backups: written during use, checked, restored; and every refusal."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.kit.programs.command_line import run_cli
 
 @pytest.fixture(scope="module")
 def first() -> Iterator[Path]:
-    """Where the first cluster of this file is kept as it was made."""
+    """Return the folder of this file's first cluster in its initial state."""
     with tempfile.TemporaryDirectory(prefix="coder-test-") as folder:
         yield Path(folder) / "data"
 
 
 @pytest.fixture(autouse=True)
 def soon_made(first: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making a cluster takes seconds of computing, and is looked at in test_postgres.py: here all are copies of one."""
+    """Replace initialisation with a copy: it takes seconds of computing, and test_postgres.py tests it."""
     plain = postgres._initialise
 
     async def initialise(cluster: Any, programs: Path, durable: bool) -> None:
@@ -50,7 +50,7 @@ def soon_made(first: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def home(open_path: Path) -> Path:
-    """Postgres runs as somebody else when we are root."""
+    """Return a folder: Postgres runs as another user when we are root."""
     return open_path
 
 
@@ -96,9 +96,9 @@ async def test_there_and_back(home: Path) -> None:
 
 def every_damage(file: Path) -> list[bytes]:
     whole = file.read_bytes()
-    found = [b"", b"no tar", whole[: len(whole) // 2], whole[:600]]
+    results = [b"", b"no tar", whole[: len(whole) // 2], whole[:600]]
     at = len(whole) // 2
-    found.append(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    results.append(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
     manifests: tuple[Any, ...] = ({}, [], {"format": 1})
     for manifest in manifests:
         buffer = io.BytesIO()
@@ -107,43 +107,43 @@ def every_damage(file: Path) -> list[bytes]:
                 info = tarfile.TarInfo(name)
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))
-        found.append(buffer.getvalue())
-    return found
+        results.append(buffer.getvalue())
+    return results
 
 
-def test_damaged_and_newer_backups_are_refused(tmp_path: Path) -> None:
+def test_damaged_or_newer_backups_are_refused(tmp_path: Path) -> None:
     dump, file = tmp_path / "dump", tmp_path / "backup"
     dump.write_bytes(b"d" * 100_000)
-    good = backup.Manifest(1, "v1", known_revisions()[0], "", backup._sha256(dump), {"users": 1})
+    valid = backup.Manifest(1, "v1", known_revisions()[0], "", backup._sha256(dump), {"users": 1})
 
     def write(manifest: backup.Manifest) -> None:
         with tarfile.open(file, "w") as tar:
             backup._add_manifest(tar, manifest)
             tar.add(dump, "database.dump")
 
-    write(good)
-    assert backup.read_backup(file, tmp_path / "out") == good
+    write(valid)
+    assert backup.read_backup(file, tmp_path / "out") == valid
     for data in every_damage(file):
         (tmp_path / "bad").write_bytes(data)
         with pytest.raises(CoderError) as refused:
             backup.read_backup(tmp_path / "bad", tmp_path / "out")
         assert refused.value.code == "bad_backup"
-    for empty in (dataclasses.replace(good, rows={}), dataclasses.replace(good, revision="")):
+    for empty in (dataclasses.replace(valid, rows={}), dataclasses.replace(valid, revision="")):
         write(empty)
         with pytest.raises(CoderError, match="holds no deployment"):
             backup.read_backup(file, tmp_path / "out")
-    write(dataclasses.replace(good, revision="9999", version="v99"))
+    write(dataclasses.replace(valid, revision="9999", version="v99"))
     with pytest.raises(CoderError, match=r"newer release \(v99, schema 9999\)"):
         backup.read_backup(file, tmp_path / "out")
 
 
 async def test_the_commands(home: Path) -> None:
-    place = server_config(Inputs(env={}), home / "config").data_path
-    async with run_postgres(place, durable=False) as url:
+    data_path = server_config(Inputs(env={}), home / "config").data_path
+    async with run_postgres(data_path, durable=False) as url:
         async with open_database(url) as database:
             await migrate(database)
         await run(url, "CREATE TABLE kept (a int)", "INSERT INTO kept VALUES (1), (2)")
-        said = await coder(home, "server", "backup", "--output", str(home / "b"))  # while it is in use
+        said = await coder(home, "server", "backup", "--output", str(home / "b"))  # during use
         assert "restored once to check it" in said
         assert "is there already" in await coder(home, "server", "backup", "-o", str(home / "b"), code=1)
         refused = await coder(home, "server", "restore", str(home / "b"), "-y", code=1)
@@ -151,7 +151,7 @@ async def test_the_commands(home: Path) -> None:
         await run(url, "DELETE FROM kept")
     said = await coder(home, "server", "restore", str(home / "b"), "-y")
     assert "What was there before is in" in said
-    async with run_postgres(place, durable=False) as url:
+    async with run_postgres(data_path, durable=False) as url:
         assert await run(url, "SELECT count(*) FROM kept") == ["2"]
     whole = (home / "b").read_bytes()
     with tarfile.open(home / "b") as tar:
@@ -166,5 +166,5 @@ async def test_the_commands(home: Path) -> None:
     assert len(whole) > 1000 and "not everything arrived: kept" in await coder(
         home, "server", "restore", str(home / "c"), "-y", code=1
     )
-    async with run_postgres(place, durable=False) as url:  # a restore that fails puts back what was there
+    async with run_postgres(data_path, durable=False) as url:  # a failed restore puts the old data back
         assert await run(url, "SELECT count(*) FROM kept") == ["2"]

@@ -27,7 +27,7 @@ async def _count(tx: Tx) -> int:
     return int((await tx.execute(text("SELECT count(*) FROM site_configs"))).scalar_one())
 
 
-async def test_a_unit_commits_or_rolls_back_as_a_whole() -> None:
+async def test_unit_commits_or_rolls_back() -> None:
     async with fresh_database() as url, open_database(url) as db:
         before = await db.read(_count)
 
@@ -43,8 +43,8 @@ async def test_a_unit_commits_or_rolls_back_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(("most", "idle"), [(1, None), (3, None), (3, 1), (3, 0)])
-async def test_the_pool_opens_no_more_than_it_may(most: int, idle: int | None) -> None:
-    """Whoever sizes Postgres by the setting counts on it; the work that is more than that waits and gets its turn."""
+async def test_pool_respects_its_limit(most: int, idle: int | None) -> None:
+    """Administrators size Postgres by the setting; further work waits for its turn."""
     async with fresh_database() as url, open_database(url, pool_size=most, idle=idle) as db:
         running, finished, peak = 0, 0, 0
 
@@ -52,7 +52,7 @@ async def test_the_pool_opens_no_more_than_it_may(most: int, idle: int | None) -
             nonlocal running, finished, peak
             running += 1
             peak = max(peak, running)
-            await tx.execute(text("SELECT pg_sleep(0.02)"))  # the others ask meanwhile
+            await tx.execute(text("SELECT pg_sleep(0.02)"))  # the others run meanwhile
             running -= 1
             finished += 1
 
@@ -63,7 +63,7 @@ async def test_the_pool_opens_no_more_than_it_may(most: int, idle: int | None) -
         assert peak <= most
 
 
-async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
+async def test_cancelled_caller_rolls_back() -> None:
     async with fresh_database() as url, open_database(url, pool_size=2) as db:
         before = await db.read(_count)
         started = trio.Event()
@@ -79,11 +79,11 @@ async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
             await started.wait()
             nursery.cancel_scope.cancel()
         assert await db.read(_count) == before
-        for _ in range(8):  # more than the pool holds: the connection came back
+        for _ in range(8):  # more than the pool's size: the connection was returned
             await db.run(_count)
 
 
-async def test_notices_reach_listeners_after_commit_only() -> None:
+async def test_notices_arrive_after_commit() -> None:
     async with fresh_database() as url, open_database(url) as db, db.listen("a", "b") as notices:
 
         async def tell(tx: Tx, fail: bool) -> None:
@@ -99,7 +99,7 @@ async def test_notices_reach_listeners_after_commit_only() -> None:
             assert [await notices.receive(), await notices.receive()] == [("a", "1"), ("b", "2")]
 
 
-async def test_a_lost_listening_connection_comes_back_with_a_resync() -> None:
+async def test_listening_reconnect_sends_resync() -> None:
     async with fresh_database() as url, open_database(url) as db, db.listen("a") as notices:
         kill = text(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -117,7 +117,7 @@ async def test_a_lost_listening_connection_comes_back_with_a_resync() -> None:
             assert await notices.receive() == ("a", "again")
 
 
-async def test_a_killed_connection_costs_one_retry_only() -> None:
+async def test_killed_connection_costs_one_retry() -> None:
     async with fresh_database() as url, open_database(url) as db:
         await db.run(_count)
         async with open_database(url) as other:
@@ -134,35 +134,35 @@ async def test_a_killed_connection_costs_one_retry_only() -> None:
         assert await db.run(_count) >= 0
 
 
-async def test_migrations_build_what_the_tables_say() -> None:
+async def test_migrations_match_tables() -> None:
     tables.load_all()
     async with fresh_database() as url, open_database(url) as db:
 
         def reflect(connection: Any) -> MetaData:
-            found = MetaData()
-            found.reflect(bind=connection)
-            return found
+            result = MetaData()
+            result.reflect(bind=connection)
+            return result
 
         async def reflected(tx: Tx) -> MetaData:
             return await tx.run_sync(reflect)
 
-        found = await db.read(reflected)
-    names = set(found.tables) - {"alembic_version"}
+        result = await db.read(reflected)
+    names = set(result.tables) - {"alembic_version"}
     assert names == set(metadata.tables)
     for name, table in metadata.tables.items():
-        built = found.tables[name]
+        built = result.tables[name]
         assert {c.name: c.nullable for c in built.columns} == {c.name: c.nullable for c in table.columns}, name
         assert {i.name for i in built.indexes if i.name} >= {i.name for i in table.indexes}, name
 
 
-async def test_migrating_twice_changes_nothing_and_two_at_once_agree() -> None:
+async def test_repeated_and_concurrent_migration() -> None:
     async with (
         fresh_database(migrated=False) as url,
-        open_database(url) as one,
+        open_database(url) as item,
         open_database(url) as two,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(migrate, one)
+        nursery.start_soon(migrate, item)
         nursery.start_soon(migrate, two)
     assert known_revisions() == sorted(known_revisions())
 
@@ -179,7 +179,7 @@ async def test_a_newer_schema_is_refused() -> None:
         assert caught.value.code == "schema_newer"
 
 
-async def test_a_schema_that_became_newer_while_a_replica_waited_is_refused() -> None:
+async def test_schema_upgraded_meanwhile_is_refused() -> None:
     async with fresh_database() as url, open_database(url) as db, open_database(url) as newer:
         token, locked = trio.lowlevel.current_trio_token(), trio.Event()
 
@@ -204,22 +204,20 @@ async def test_a_schema_that_became_newer_while_a_replica_waited_is_refused() ->
 
 
 @pytest.mark.parametrize("first", ["organizations", "templates", "files", "template_version_terraform"])
-async def test_an_upgrade_waits_for_who_writes_and_holds_nothing_they_need(
-    first: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A replica of the release before writes to what gets a trigger and then to what gets an index; to the latter as an
-    import does that has ended, with modules or without."""
+async def test_upgrade_does_not_deadlock_writers(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica of the previous release writes to a table that gets a trigger and then to one that gets an index; to
+    the latter like an import that has ended, with modules or without."""
     upgrade, ended_import = command.upgrade, ("files", "template_version_terraform", "provisioner_jobs")
     async with fresh_database(migrated=False) as url, open_database(url) as db, open_database(url) as before:
         with monkeypatch.context() as patch:
             patch.setattr(command, "upgrade", lambda config, _: upgrade(config, "0028"))
             await migrate(db)
-        token, begun, tries = trio.lowlevel.current_trio_token(), trio.Event(), list[str]()
+        token, started, tries = trio.lowlevel.current_trio_token(), trio.Event(), list[str]()
 
         async def write(tx: Tx) -> None:
             tries.append(first)
             await tx.execute(text(f"DELETE FROM {first} WHERE false"))  # noqa: S608 - ours
-            token.run_sync_soon(begun.set)
+            token.run_sync_soon(started.set)
             waiting = text(
                 "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted "
                 "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -232,12 +230,12 @@ async def test_an_upgrade_waits_for_who_writes_and_holds_nothing_they_need(
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(before.run, write)
-                await begun.wait()
+                await started.wait()
                 await migrate(db)
         assert len(tries) == 1, "once more is what a deadlock costs"
 
 
-async def test_a_server_that_cannot_be_used_is_one_clear_line() -> None:
+async def test_unusable_server_is_one_error() -> None:
     session = await shared_postgres()
     for url in ("postgres://nobody@127.0.0.1:1/x", session.url("no_such_database")):
         async with open_database(url) as db:

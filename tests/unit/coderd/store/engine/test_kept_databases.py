@@ -1,7 +1,7 @@
-"""Databases of earlier releases, kept as backups: this release restores them, brings them up to date and works on.
+"""Databases of earlier releases, kept as backups: this release restores, migrates and uses them.
 
-`scripts/keep-database` makes one; every release adds its own, and so does a schema that has moved on far since the last
-one. None is ever changed.
+`scripts/keep-database` creates one; every release adds its own, and so does a schema that has changed much since the
+last one. None is ever changed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tests.kit.server.postgres_server import fresh_database
 from tests.kit.server.server_in_process import FIRST_USER, World
 
 BEHIND = 15
-"""Revisions the schema may be ahead of the newest that is kept: what each migrates is data only in a database that had
-some before it."""
+"""Revisions the schema may be ahead of the newest kept database: each migration needs earlier data to be tested
+with."""
 FOLDER = Path(__file__).resolve().parents[4] / "data/databases"
 KEPT = sorted(FOLDER.glob("*.backup"))
 each = pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.stem)
@@ -39,7 +39,7 @@ each = pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.stem)
 
 @asynccontextmanager
 async def restored(kept: Path, folder: Path) -> AsyncIterator[str]:
-    """The URL of a database as that release left it."""
+    """Yield the URL of a database in the state that release left."""
     manifest = backup.read_backup(kept, folder / "dump")
     assert kept.stem == f"{manifest.version}-{manifest.revision}"
     async with fresh_database(migrated=False) as url:
@@ -60,12 +60,12 @@ async def running(url: str) -> AsyncIterator[World]:
         yield World(server, client)
 
 
-def test_this_release_or_one_before_is_kept() -> None:
+def test_recent_release_is_kept() -> None:
     releases = {path.stem.rpartition("-")[0] for path in KEPT}
     assert BUILD_VERSION in releases, "run scripts/keep-database"
 
 
-def test_the_newest_that_is_kept_is_not_long_ago() -> None:
+def test_newest_kept_database_is_recent() -> None:
     revisions = known_revisions()
     newest = max(revisions.index(path.stem.rpartition("-")[2]) for path in KEPT)
     assert len(revisions) - 1 - newest <= BEHIND, "run scripts/keep-database"
@@ -85,7 +85,7 @@ async def test_an_upgrade(kept: Path, tmp_path: Path) -> None:
 
 
 async def _people(world: World, facts: Any) -> None:
-    """Passwords, tokens, and what they may see are as they were; what is new can be written."""
+    """Check that passwords, tokens and permissions are unchanged, and that new rows can be written."""
     world.token = await world.login(FIRST_USER["email"], FIRST_USER["password"])
     names = [user["username"] for user in (await world.get("/api/v2/users")).json()["users"]]
     assert {"admin", "bob"} <= set(names)
@@ -100,9 +100,9 @@ async def _people(world: World, facts: Any) -> None:
 
 
 async def _agent(world: World, facts: Any) -> None:
-    """An agent that was started before the upgrade comes back by its old token, speaking an older minor."""
-    found = (await world.get("/api/v2/workspaces")).json()["workspaces"]
-    (workspace,) = [one for one in found if one["name"] == facts["workspace"]]
+    """Check that an agent from before the upgrade reconnects with its old token, speaking an older minor."""
+    result = (await world.get("/api/v2/workspaces")).json()["workspaces"]
+    (workspace,) = [item for item in result if item["name"] == facts["workspace"]]
     view = AgentWorld(world, workspace, UUID(facts["agent_id"]), facts["agent_token"])
     async with connected_agent(view, version="2.0"):
         assert (await view.agent())["id"] == facts["agent_id"]
@@ -110,7 +110,7 @@ async def _agent(world: World, facts: Any) -> None:
 
 @each
 async def test_going_back(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release that does not know the schema touches nothing and names the way back; so does its `restore`."""
+    """A release that does not know the schema changes nothing and explains the downgrade; so does its `restore`."""
     from coder.coderd.store.engine import migrate as module
 
     older = known_revisions()[:1]
@@ -123,5 +123,5 @@ async def test_going_back(kept: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         assert refused.value.code == "schema_newer" and "coder server restore FILE" in refused.value.hint
         assert await backup.count_rows(url) == before
     monkeypatch.setattr(backup, "known_revisions", lambda: older)
-    said = await run_cli(["server", "restore", str(kept), "-y"], home=tmp_path, env={"CODER_CONFIG_DIR": "new"})
-    assert said.code == 1 and "newer release (v" in said.stderr
+    run = await run_cli(["server", "restore", str(kept), "-y"], home=tmp_path, env={"CODER_CONFIG_DIR": "new"})
+    assert run.code == 1 and "newer release (v" in run.stderr

@@ -20,8 +20,8 @@ async def _greet(tx: Tx) -> None:
     await tx.execute(text("NOTIFY news, 'hello'"))
 
 
-async def test_a_cancelled_listen_leaves_no_deaf_channel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A WebSocket that closes at once must not silence the channel for the next one."""
+async def test_cancelled_listen_keeps_channel_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A WebSocket that closes early must not silence the channel for the next one."""
     add, started = listening._add_listener, trio.Event()
     token = trio.lowlevel.current_trio_token()
 
@@ -47,7 +47,7 @@ async def test_a_cancelled_listen_leaves_no_deaf_channel(monkeypatch: pytest.Mon
                 assert await notices.receive() == ("news", "hello")
 
 
-async def test_a_refused_listen_is_tried_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_listen_is_retried_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database in recovery accepts connections and refuses LISTEN."""
     pauses: list[float] = []
     enough = trio.Event()
@@ -73,7 +73,7 @@ async def test_a_refused_listen_is_tried_with_pauses(monkeypatch: pytest.MonkeyP
     assert pauses[:4] == [0.05, 0.1, 0.2, 0.4]
 
 
-async def test_an_unanswered_listen_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unanswered_listen_ends_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ping waits for the same lock, so LISTEN needs a deadline of its own."""
     add = listening._add_listener
     hung: list[str] = []

@@ -1,4 +1,4 @@
-"""What people call things by: an id or a name, and never one's name for another's id."""
+"""Lookups by an id or a name, which never confuse a name with another object's id."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ IDENTITY = UUID("6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11")
 
 
 @pytest.mark.parametrize("text", [str(IDENTITY), str(IDENTITY).upper(), f"urn:uuid:{IDENTITY}", f"{{{IDENTITY}}}"])
-def test_an_id_is_what_can_be_no_name(text: str) -> None:
+def test_id_is_never_a_name(text: str) -> None:
     assert as_id(text) == IDENTITY
 
 
 @pytest.mark.parametrize("text", [IDENTITY.hex, IDENTITY.hex.upper(), "me", "", "a" * 32, str(IDENTITY)[:-1]])
-def test_what_can_be_a_name_is_one(text: str) -> None:
+def test_possible_name_is_a_name(text: str) -> None:
     assert as_id(text) is None
 
 
-async def test_somebody_called_like_anothers_id_is_not_taken_for_them() -> None:
-    """An identity provider's people often choose what they are called."""
+async def test_name_like_an_id_matches_only_its_user() -> None:
+    """Users of an identity provider often choose their names."""
     async with running_coderd(first_user=True) as world:
         victim, _ = await world.member("victim")
         organization = UUID(world.organization_id)
         eve, _ = await world.member(UUID(victim).hex)
-        shown = (await world.get(f"/api/v2/users/{UUID(victim).hex}")).json()
-        assert shown["id"] == eve
+        view = (await world.get(f"/api/v2/users/{UUID(victim).hex}")).json()
+        assert view["id"] == eve
         for name in (UUID(victim).hex, UUID(victim).hex.upper()):
             assert str(await world.ctx.db.read(find_user, name)) == eve
             suspended = await world.put(f"/api/v2/users/{name}/status/suspend")
@@ -56,45 +56,58 @@ ID_OR_NAME = {
     "client": "/api/v2/users/me/wireguard-clients",
     "proxy": "/api/v2/workspaceproxies",
 }
-"""Parameters of paths that are an id or a name, each with a place where it is looked up."""
+"""Parameters of paths that are an id or a name, each with a route that looks it up."""
 NAMES_ALONE = frozenset({"_rest", "action", "agent", "arch", "name", "number", "path", "provider", "system", "version"})
 KEYS_ALONE = frozenset({"ident", "key_id", "license_id", "secret"})
 
 
-def test_every_parameter_of_a_path_is_looked_at() -> None:
-    """What the table does not name has a converter for ids, or is a name or a key and never both."""
-    found = {
+def test_every_path_parameter_is_checked() -> None:
+    """Parameters outside the table have a converter for ids, or are a name or a key but never both."""
+    results = {
         name
         for rule in application().url_map.iter_rules()
         for name, converter in rule._converters.items()
         if type(converter).__name__ != "Identifier"
     }
-    assert found == {*ID_OR_NAME} | NAMES_ALONE | KEYS_ALONE
+    assert results == {*ID_OR_NAME} | NAMES_ALONE | KEYS_ALONE
 
 
-async def test_no_name_is_read_as_anothers_id() -> None:
-    """A name of 32 digits is its own thing's, wherever an id may stand too; the id as it is written is the other's."""
+async def test_name_is_never_read_as_id() -> None:
+    """A name of 32 digits belongs to its own object, wherever an id is also allowed; the id in canonical form is the
+    other's."""
     wrong: list[str] = []
     async with task_world(wireguard_address="127.0.0.1:0") as (world, _):
         for parameter, path in ID_OR_NAME.items():
-            one = await _new(world, parameter, f"one-{parameter}")
-            two = await _new(world, parameter, UUID(one).hex)
-            for text, wanted in ((UUID(one).hex, two), (UUID(one).hex.upper(), two), (one, one), (two, two)):
-                found = (await world.get(f"{path}/{text}")).json()
-                if found.get("id") != wanted:
-                    wrong.append(f"{parameter} {text}: {found}")
+            result = await _new(world, parameter, f"one-{parameter}")
+            two = await _new(world, parameter, UUID(result).hex)
+            for text, expected in (
+                (UUID(result).hex, two),
+                (UUID(result).hex.upper(), two),
+                (result, result),
+                (two, two),
+            ):
+                match = (await world.get(f"{path}/{text}")).json()
+                if match.get("id") != expected:
+                    wrong.append(f"{parameter} {text}: {match}")
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_group_called_like_anothers_id() -> None:
-    """Names of groups are longer than ids: the id comes first, and the name is found where nothing has it as its id."""
+async def test_group_named_like_an_id() -> None:
+    """Names of groups are longer than ids: the id takes precedence, and the name matches if no object has it as its
+    id."""
     async with running_coderd(first_user=True) as world:
-        one = await _new(world, "group", "one")
-        two = await _new(world, "group", one)
+        result = await _new(world, "group", "one")
+        two = await _new(world, "group", result)
         lonely = await _new(world, "group", str(IDENTITY))
-        for text, wanted in ((one, one), (two, two), (str(IDENTITY), lonely), ("one", one), (UUID(one).hex, None)):
-            found = await world.ctx.db.read(find_group, text)
-            assert (str(found.id) if found else None) == wanted, text
+        for text, expected in (
+            (result, result),
+            (two, two),
+            (str(IDENTITY), lonely),
+            ("one", result),
+            (UUID(result).hex, None),
+        ):
+            match = await world.ctx.db.read(find_group, text)
+            assert (str(match.id) if match else None) == expected, text
 
 
 async def _new(world: World, parameter: str, name: str) -> str:
@@ -111,12 +124,12 @@ async def _new(world: World, parameter: str, name: str) -> str:
     path, body = bodies[parameter]
     answer = await world.post(path, body)
     assert answer.status_code in {200, 201}, answer.text
-    made = answer.json()
-    return str(made.get("proxy", made.get("client", made))["id"])
+    created = answer.json()
+    return str(created.get("proxy", created.get("client", created))["id"])
 
 
-async def test_letters_the_database_leaves_large_are_found() -> None:
-    """Postgres' lower() and ours differ beyond ASCII: what is compared is made small by one of them, on both sides."""
+async def test_case_folding_of_non_ascii_names() -> None:
+    """Postgres' lower() and ours differ beyond ASCII: one of them must convert both sides of a comparison."""
     async with running_coderd(first_user=True) as world:
         body = {
             "email": "\u00c4DA@b.c",
@@ -130,10 +143,10 @@ async def test_letters_the_database_leaves_large_are_found() -> None:
         world.client.cookies.clear()
         template = await new_template(world, display_name="\u00dcber alles")
         for query in ("display_name:\u00dcber", 'exact_display_name:"\u00dcber alles"'):
-            found = (await world.get("/api/v2/templates", params={"q": query})).json()
-            assert [one["id"] for one in found] == [template["id"]], query
+            result = (await world.get("/api/v2/templates", params={"q": query})).json()
+            assert [item["id"] for item in result] == [template["id"]], query
 
 
-def test_no_query_makes_what_it_compares_small_in_python() -> None:
+def test_queries_lower_case_in_sql() -> None:
     for path in (ROOT / "coder" / "coderd" / "store").rglob("*.py"):
         assert ".lower()" not in path.read_text(), f"{path}: use func.lower on both sides"

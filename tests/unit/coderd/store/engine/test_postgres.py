@@ -1,4 +1,4 @@
-"""The built-in PostgreSQL: made, reused, refused, recovered, adopted, stopped."""
+"""The built-in PostgreSQL: created, reused, refused, recovered, adopted, stopped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _running(pid: int) -> bool:
     return postgres_process.is_alive(pid)
 
 
-async def test_data_survives_a_clean_stop_and_nobody_is_left(data: Path) -> None:
+async def test_data_survives_clean_stop(data: Path) -> None:
     async with run_postgres(data, durable=False) as url:
         await _execute(url, "CREATE TABLE t (x int)", "INSERT INTO t VALUES (7)")
         pid = _pid(data)
@@ -66,7 +66,7 @@ async def test_a_second_server_is_refused(data: Path) -> None:
         assert caught.value.code == "data_dir_in_use"
 
 
-async def test_kill_minus_nine_of_everything_loses_nothing_committed(data: Path) -> None:
+async def test_kill_loses_no_committed_data(data: Path) -> None:
     account = postgres_cluster.find_account()
     cluster = postgres_cluster.cluster_of(data, account)
     programs = postgres_programs.find_programs(cluster, "")
@@ -97,14 +97,14 @@ async def test_postgres_ends_with_its_server(data: Path) -> None:
         pid = _pid(data)
         server.kill()
         server.wait()
-    # started again at once: it waits for the old one to leave, or takes it over
+    # restarted immediately: it waits for the old one to exit, or adopts it
     async with run_postgres(data, durable=False) as url:
         assert await _execute(url, "SELECT 1") == 1
         assert not _running(pid) or _pid(data) == pid
     assert not _running(pid)
 
 
-async def test_a_half_made_cluster_is_made_anew(data: Path) -> None:
+async def test_partial_cluster_is_recreated(data: Path) -> None:
     async with run_postgres(data, durable=False):
         pass
     (data / "postgres" / "initialising").touch()
@@ -113,7 +113,7 @@ async def test_a_half_made_cluster_is_made_anew(data: Path) -> None:
         assert await _execute(url, "SELECT 1") == 1
 
 
-async def test_an_old_cluster_needs_programs_of_its_major(data: Path) -> None:
+async def test_old_cluster_requires_its_major(data: Path) -> None:
     async with run_postgres(data, durable=False):
         pass
     (data / "postgres" / "data" / "PG_VERSION").write_text("9\n")
@@ -151,9 +151,7 @@ def test_a_closed_parent_is_noticed(tmp_path: Path) -> None:
     assert not postgres_cluster.is_reachable(closed / "inside", other)
 
 
-def test_a_new_data_directory_does_not_find_what_a_removed_one_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_directory_ignores_removed_ones_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_cluster, "_SYSTEM_ROOT", tmp_path / "system")
     monkeypatch.setattr(postgres_cluster, "is_reachable", lambda *_: False)
     account = postgres_cluster.Account(os.getuid(), os.getgid(), "", False)
@@ -166,5 +164,5 @@ def test_a_new_data_directory_does_not_find_what_a_removed_one_left(
     second = postgres_cluster.cluster_of(data_path, account)
     assert second.root != first.root
     assert postgres_cluster.cluster_of(data_path, account) == second
-    (data_path / "postgres-location").write_text("/etc\n")  # not a folder of ours
+    (data_path / "postgres-location").write_text("/etc\n")  # not one of our folders
     assert postgres_cluster.cluster_of(data_path, account).root.parent == tmp_path / "system"

@@ -1,4 +1,4 @@
-"""Which processes count as left behind by a dead postmaster."""
+"""Processes that count as orphans of a dead postmaster."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _may_mount() -> bool:
 
 
 @pytest.mark.skipif(not _may_mount(), reason="needs unshare and root")
-async def test_orphans_share_the_directory_not_its_path(tmp_path: Path) -> None:
-    """A container's PostgreSQL often has the same path; it is none of this server's."""
+async def test_orphans_share_directory_not_path(tmp_path: Path) -> None:
+    """A container's PostgreSQL often has the same path; it does not belong to this server."""
     root = tmp_path / "postgres"
     cluster = Cluster(root, root / "data", root / "sock", find_account())
     cluster.data.mkdir(parents=True)
@@ -33,17 +33,17 @@ async def test_orphans_share_the_directory_not_its_path(tmp_path: Path) -> None:
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     inside = ["unshare", "--mount", "sh", "-c", ENTER, "sh", str(root), str(program)]
     with (
-        subprocess.Popen(inside) as elsewhere,
-        subprocess.Popen([program, "600"], cwd=cluster.data) as ours,
+        subprocess.Popen(inside) as foreign,
+        subprocess.Popen([program, "600"], cwd=cluster.data) as own,
     ):
         try:
 
             async def both_run() -> bool:
-                return postgres_process.is_alive(elsewhere.pid) and postgres_process.is_alive(ours.pid)
+                return postgres_process.is_alive(foreign.pid) and postgres_process.is_alive(own.pid)
 
             await eventually(both_run)
-            assert Path(f"/proc/{elsewhere.pid}/cwd").readlink() == cluster.data
-            assert postgres_process._find_orphans(cluster) == [ours.pid]
+            assert Path(f"/proc/{foreign.pid}/cwd").readlink() == cluster.data
+            assert postgres_process._find_orphans(cluster) == [own.pid]
         finally:
-            elsewhere.kill()
-            ours.kill()
+            foreign.kill()
+            own.kill()

@@ -1,4 +1,4 @@
-"""A real built-in PostgreSQL whose first process is killed: started again, or given up with a sentence."""
+"""A real built-in PostgreSQL whose first process is killed: restarted, or given up with an error."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ async def test_a_killed_postmaster_is_replaced(data: Path, with_pidfd: bool, mon
 
     with log_to(note):
         first = await _kill_and_return(data)
-    told = [fields["how"] for message, fields in logged if message.startswith("PostgreSQL ended by itself")]
-    assert told == ["killed by SIGKILL"]
+    reasons = [fields["how"] for message, fields in logged if message.startswith("PostgreSQL exited unexpectedly")]
+    assert reasons == ["killed by SIGKILL"]
     assert not postgres_process.is_alive(first)
 
 
@@ -94,8 +94,8 @@ async def _kill_and_return(data: Path) -> int:
         return first
 
 
-async def test_backends_of_a_dead_postmaster_are_ended(data: Path) -> None:
-    """One that computes does not notice that its postmaster is gone, and keeps the shared memory."""
+async def test_orphaned_backends_are_killed(data: Path) -> None:
+    """A computing backend does not notice that its postmaster is dead, and keeps the shared memory."""
     async with run_postgres(data, durable=False) as url, open_database(url) as database, trio.open_nursery() as nursery:
 
         async def compute() -> None:
@@ -103,10 +103,10 @@ async def test_backends_of_a_dead_postmaster_are_ended(data: Path) -> None:
                 await _execute(database, "SELECT count(*) FROM generate_series(1, 1000000000000) AS s WHERE s % 7 = 9")
 
         async def computes() -> bool:
-            found = await _execute(
+            result = await _execute(
                 database, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%% 7 = 9'"
             )
-            return found == 1
+            return result == 1
 
         nursery.start_soon(compute)
         await eventually(computes)
@@ -130,8 +130,8 @@ async def test_failing_starts_end_the_block(data: Path, monkeypatch: pytest.Monk
     assert "postgres.log" in ended.value.hint
 
 
-async def test_one_that_keeps_dying_is_given_up(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It starts each time, and never runs for long: that is as good as not starting."""
+async def test_repeated_deaths_end_restarts(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start succeeds, but never lasts: that counts as failing."""
     monkeypatch.setattr(postgres_supervisor, "TRIES", 2)
     monkeypatch.setattr(postgres_supervisor, "FIRST_REST", 0.0)
     killed: set[int] = set()

@@ -1,4 +1,4 @@
-"""Long work on the database's loop: everybody else has turns in between."""
+"""Long work on the database's loop: other tasks run in between."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """A turn each time somebody could have one."""
-    found: list[None] = []
+    """Record each yielded turn."""
+    results: list[None] = []
 
     async def let_others_run() -> None:
-        found.append(None)
+        results.append(None)
 
     monkeypatch.setattr(turns, "TURN", -1.0)
     monkeypatch.setattr(turns, "let_others_run", let_others_run)
-    return found
+    return results
 
 
 class Statements:
-    """A transaction that keeps what it is told to write."""
+    """Transaction that records its statements."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -46,18 +46,18 @@ class Statements:
         return []
 
 
-async def test_rows_are_made_and_written_some_at_a_time() -> None:
-    made = 0
+async def test_rows_are_written_in_batches() -> None:
+    created = 0
 
     def rows() -> Iterator[dict[str, Any]]:
-        nonlocal made
+        nonlocal created
         for _ in range(MANY):
-            made += 1
+            created += 1
             yield {}
 
     class Counting(Statements):
         async def execute(self, statement: Any, values: Any = None) -> Any:
-            assert made == sum(self.sizes) + len(values)
+            assert created == sum(self.sizes) + len(values)
             return await super().execute(statement, values)
 
     written = Counting()
@@ -76,15 +76,15 @@ def _resources() -> list[provisioner_pb2.Resource]:
     return [first, *(provisioner_pb2.Resource(name=f"r{number}") for number in range(MANY))]
 
 
-async def test_the_result_of_a_large_plan_is_walked_through_in_turns(given: list[None]) -> None:
-    found = _resources()
-    result = provisionerd_pb2.CompletedJob.WorkspaceBuild(resources=found)
+async def test_large_plan_is_stored_in_turns(given: list[None]) -> None:
+    match = _resources()
+    result = provisionerd_pb2.CompletedJob.WorkspaceBuild(resources=match)
     assert not await find_zero_byte(provisionerd_pb2.CompletedJob(workspace_build=result), Turns())
     assert len(given) > MANY
     given.clear()
     written = Statements()
-    await insert_resources(cast("Tx", written), uuid4(), "start", found, NOW)
-    # Each is made into a row, and looked through; and so is what belongs to agents.
+    await insert_resources(cast("Tx", written), uuid4(), "start", match, NOW)
+    # Each item becomes a row, and is traversed; the same holds for agents' children.
     assert len(given) > 2 * (MANY + 300)
     assert max(written.sizes) == ROWS
 

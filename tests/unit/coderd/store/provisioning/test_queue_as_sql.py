@@ -1,4 +1,4 @@
-"""The laws of jobs exist twice, as pure functions and as SQL; random jobs and daemons must not tell them apart."""
+"""The rules of jobs exist twice, as pure functions and as SQL; random jobs and daemons must give equal results."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class UndoneError(Exception):
 
 
 def some_tags(choose: random.Random) -> dict[str, str]:
-    given = {key: choose.choice(["a", "b"]) for key in ("place", "gpu") if choose.random() < 0.4}
+    tags = {key: choose.choice(["a", "b"]) for key in ("place", "gpu") if choose.random() < 0.4}
     scope = {"scope": "user"} if choose.random() < 0.3 else {}
-    return normalize_tags(choose.choice(OWNERS[1:]), given, scope)
+    return normalize_tags(choose.choice(OWNERS[1:]), tags, scope)
 
 
 async def new_job(world: World, choose: random.Random, file_id: UUID) -> JobRow:
@@ -69,8 +69,9 @@ async def filled(world: World, choose: random.Random) -> list[JobRow]:
 
 
 async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
-    """What the dispatcher would hand out; the transaction is undone, so every daemon meets the same queue."""
-    found: list[UUID | None] = []
+    """Return the job the dispatcher would assign; the transaction is rolled back, so every daemon meets the same
+    queue."""
+    results: list[UUID | None] = []
 
     async def take(tx: Tx) -> None:
         row = await acquire_job(
@@ -82,15 +83,15 @@ async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
             now=NOW,
             strict=strict,
         )
-        found.append(row.id if row else None)
+        results.append(row.id if row else None)
         raise UndoneError
 
     with pytest.raises(UndoneError):
         await world.ctx.db.run(take)
-    return found[0]
+    return results[0]
 
 
-async def test_the_dispatcher_hands_out_what_the_law_picks() -> None:
+async def test_dispatcher_follows_pick() -> None:
     choose = random.Random(1)
     async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
         await filled(world, choose)
@@ -104,15 +105,15 @@ async def test_the_dispatcher_hands_out_what_the_law_picks() -> None:
             assert await acquired(world, offer, strict=strict) == (chosen.job_id if chosen else None), (offer, strict)
 
 
-async def test_the_status_in_sql_is_the_derived_one() -> None:
+async def test_sql_status_equals_derived_status() -> None:
     async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
         rows = {row.id: row for row in await filled(world, random.Random(2))}
 
         async def statuses(tx: Tx) -> dict[UUID, str]:
             return {row.id: row[1] for row in await tx.execute(select(provisioner_jobs.c.id, STATUS))}
 
-        told = await world.ctx.db.read(statuses)
-    assert told == {
+        stored = await world.ctx.db.read(statuses)
+    assert stored == {
         row.id: derive_status(
             started_at=row.started_at, completed_at=row.completed_at, canceled_at=row.canceled_at, error=row.error
         )

@@ -1,4 +1,4 @@
-"""What is renewed while a batch is being purged stays."""
+"""Rows renewed during a purge are kept."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ OLD, NEW = LIMIT - timedelta(days=1), LIMIT + timedelta(days=1)
 
 
 @pytest.mark.parametrize("kind", sorted({*STATEMENTS} - {"workspace_agent_logs"}))
-def test_every_condition_stands_where_renewed_rows_are_looked_at_again(kind: str) -> None:
-    """Lines of logs alone never change."""
+def test_conditions_are_rechecked_for_renewed_rows(kind: str) -> None:
+    """Only log lines never change."""
     inner, _, outer = STATEMENTS[kind].text.partition(" LIMIT :batch) AND ")
     assert outer and inner.endswith(f" WHERE {outer}")
 
@@ -49,7 +49,7 @@ async def test_what_is_renewed_meanwhile_stays() -> None:
             "large_nodes": update(large_nodes).values(told_at=NEW),
             "expired_api_keys": update(api_keys).where(api_keys.c.id == key).values(expires_at=NEW),
         }
-        gone: dict[str, int] = {}
+        deleted: dict[str, int] = {}
         for kind, statement in renewals.items():
 
             async def renew(tx: Any, statement: Any = statement) -> None:
@@ -58,7 +58,7 @@ async def test_what_is_renewed_meanwhile_stays() -> None:
             async def forget(kind: str = kind) -> Any:
                 return await ctx.db.run(purge, {kind: LIMIT})
 
-            gone |= await overtaken(world, renew, forget)
-        assert gone == dict.fromkeys(renewals, 0)
+            deleted |= await overtaken(world, renew, forget)
+        assert deleted == dict.fromkeys(renewals, 0)
         later = NEW + timedelta(days=1)
         assert await ctx.db.run(purge, dict.fromkeys(renewals, later)) == dict.fromkeys(renewals, 1)

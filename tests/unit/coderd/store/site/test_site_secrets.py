@@ -1,4 +1,4 @@
-"""Secrets the site makes for itself: one for all replicas, whoever starts first."""
+"""Generated site secrets: one for all replicas, whichever starts first."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ async def _push_keys(tx: Tx) -> object:
 
 
 @pytest.mark.parametrize("make", [relay._ensure_keys, _push_keys, _signing])
-async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have looked before either has written."""
-    found: list[object] = []
+async def test_concurrent_replicas_share_one_secret(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have read before either has written."""
+    results: list[object] = []
     meet = _Meeting(2)
     really_ensure = site_settings.ensure_config
 
@@ -45,19 +45,19 @@ async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeyp
         return await really_ensure(tx, key, value)
 
     async def replica(database: Database) -> None:
-        found.append(await database.run(make))
+        results.append(await database.run(make))
 
     monkeypatch.setattr(site_settings, "ensure_config", ensure)
-    async with fresh_database() as url, open_database(url) as one, open_database(url) as other:
+    async with fresh_database() as url, open_database(url) as item, open_database(url) as other:
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(replica, one)
+                nursery.start_soon(replica, item)
                 nursery.start_soon(replica, other)
-    assert len(found) == 2 and found[0] == found[1]
+    assert len(results) == 2 and results[0] == results[1]
 
 
 class _Meeting:
-    """Waits until so many have come; they run on event loops of their own."""
+    """Waits until so many have arrived; they run on event loops of their own."""
 
     def __init__(self, count: int) -> None:
         self._missing = count
@@ -70,7 +70,7 @@ class _Meeting:
             await asyncio.sleep(0.001)
 
 
-async def test_the_hubs_key_is_sealed_and_an_older_one_still_opens() -> None:
+async def test_hub_key_is_sealed() -> None:
     keys = (base64.b64encode(b"k" * 32).decode(),)
     async with running_coderd(external_token_encryption_keys=keys) as world:
         ctx = world.ctx
@@ -85,20 +85,20 @@ async def test_the_hubs_key_is_sealed_and_an_older_one_still_opens() -> None:
         assert stored and stored.startswith("sealed:1:")
 
 
-async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both look, both make one, one is kept."""
+async def test_concurrent_replicas_share_hub_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both read, both create one, one is kept."""
     meet, really_ensure = _Meeting(2), site_settings.ensure_config
 
     async def ensure(tx: Tx, key: str, value: str) -> str:
         await meet.arrive()
         return await really_ensure(tx, key, value)
 
-    found: list[bytes] = []
+    results: list[bytes] = []
 
     async def replica(url: str) -> None:
         async with open_database(url) as database:
             ctx: Any = SimpleNamespace(db=database, part=lambda _kind: SEALER)
-            found.append(await wireguard_server.public_key(ctx))
+            results.append(await wireguard_server.public_key(ctx))
 
     monkeypatch.setattr(site_settings, "ensure_config", ensure)
     async with fresh_database() as url:
@@ -106,10 +106,10 @@ async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPat
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(replica, url)
                 nursery.start_soon(replica, url)
-    assert len(found) == 2 and found[0] == found[1]
+    assert len(results) == 2 and results[0] == results[1]
 
 
-async def test_signing_keys_are_sealed_and_older_ones_become_so() -> None:
+async def test_signing_keys_are_sealed() -> None:
     keys = (base64.b64encode(b"k" * 32).decode(),)
     async with running_coderd(external_token_encryption_keys=keys) as world:
         ctx, name = world.ctx, "signing_key:x"
@@ -121,7 +121,7 @@ async def test_signing_keys_are_sealed_and_older_ones_become_so() -> None:
         assert (await signing.find("x", "1")).secret == b"b" * 64
         stored = await ctx.db.read(site_settings.get_config, name)
         assert stored and "6161" not in stored and "6262" not in stored
-        assert [one.key.secret for one in await signing.describe("x")] == [b"a" * 64, b"b" * 64]
+        assert [item.key.secret for item in await signing.describe("x")] == [b"a" * 64, b"b" * 64]
         later = ctx.clock.now() + signing_keys.LIFETIME * 2
         assert await ctx.db.run(signing_keys.rotate, later, ctx.part(Sealer)) == ["x"]
         assert (await ctx.db.read(site_settings.list_configs, name))[name].count("sealed:1:") == 2

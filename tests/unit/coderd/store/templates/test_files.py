@@ -1,4 +1,4 @@
-"""Files of one user and content: there is one, whoever brings it when."""
+"""Files of one user and content: there is only one, in any order of uploads."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from coder.coderd.store.templates import files as store
 from coder.coderd.store.templates.files import FileRow
 from tests.kit.server.server_in_process import running_coderd
 
-# Who waits for this transaction. Not pg_stat_activity: a transaction sees that as it was when it looked first.
+# Waiters for this transaction. Not pg_stat_activity: a transaction sees its state at the first read.
 _WAITS = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid")
 
 
 @pytest.mark.parametrize("size", [3, store.PIECE + 3], ids=["small", "large"])
-async def test_two_who_bring_the_same_at_once_have_one(size: int) -> None:
-    """Two imports of one user end with the same modules: neither fails for the other."""
+async def test_concurrent_uploads_share_one_file(size: int) -> None:
+    """Two imports of one user end with the same modules: neither fails because of the other."""
     content = b"x" * size
-    begun = trio.Event()
+    started = trio.Event()
 
     async with running_coderd(first_user=True) as world:
 
@@ -36,18 +36,18 @@ async def test_two_who_bring_the_same_at_once_have_one(size: int) -> None:
         kept: list[UUID] = []
 
         async def first(tx: Tx) -> UUID:
-            found = await store.keep_file(tx, new_row(), io.BytesIO(content))
-            token.run_sync_soon(begun.set)
+            result = await store.keep_file(tx, new_row(), io.BytesIO(content))
+            token.run_sync_soon(started.set)
             while not (await tx.execute(_WAITS)).scalar_one():
                 await let_others_run()
-            return found
+            return result
 
         async def keep_first() -> None:
             kept.append(await world.ctx.db.run(first))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(keep_first)
-            await begun.wait()
+            await started.wait()
             kept.append(await world.ctx.db.run(store.keep_file, new_row(), io.BytesIO(content)))
         assert kept[0] == kept[1]
         assert await world.ctx.db.read(store.get_size, kept[0]) == size

@@ -1,4 +1,4 @@
-"""The statuses of builds and agents exist twice, as laws and as SQL: both must say the same."""
+"""The statuses of builds and agents exist twice, as rules and as SQL: both must agree."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -44,16 +44,16 @@ AGENTS = [
 ]
 
 
-async def test_every_kind_of_build_and_agent_is_found_under_its_own_status() -> None:
+async def test_search_finds_every_status() -> None:
     async with workspace_world() as (world, _):
         await new_workspace(world, "w")
         builds, agents = await world.ctx.db.run(_populate)
         for status in WORKSPACE_STATUSES:
-            found = await _names(world, WorkspaceSearch(status=status))
-            assert {name for name in found if name in builds} == {n for n, s in builds.items() if s == status}, status
+            result = await _names(world, WorkspaceSearch(status=status))
+            assert {name for name in result if name in builds} == {n for n, s in builds.items() if s == status}, status
         for status in STATUSES:
-            found = await _names(world, WorkspaceSearch(agent_statuses=[status]))
-            assert {name for name in found if name in agents} == {n for n, s in agents.items() if s == status}, status
+            result = await _names(world, WorkspaceSearch(agent_statuses=[status]))
+            assert {name for name in result if name in agents} == {n for n, s in agents.items() if s == status}, status
 
 
 async def _names(world: Any, which: WorkspaceSearch) -> set[str]:
@@ -63,7 +63,7 @@ async def _names(world: Any, which: WorkspaceSearch) -> set[str]:
 
 
 async def _populate(tx: Any) -> tuple[dict[str, str], dict[str, str]]:
-    """Copies of the one workspace: name -> status by the laws."""
+    """Copy the one workspace; return name -> status by the rules."""
     page = await search_store.list_views(tx, WorkspaceSearch(), EVERYBODY, now=NOW)
     view = page.views[0]
     builds: dict[str, str] = {}
