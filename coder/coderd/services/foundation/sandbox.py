@@ -1,12 +1,12 @@
-"""A few processes that parse and evaluate what people wrote, with limits on computing time, memory and waiting.
+"""Worker processes that parse and evaluate texts of users, with limits on CPU time, memory and waiting time.
 
-Templates are programs of strangers. A budget of steps bounds what is foreseen; a process that can be ended bounds the
-rest, and never holds the interpreter that serves everybody. The processes are started when they are first needed and
-stay; one that exceeded a limit, or fell, is replaced. They get no secrets of ours: not our environment, not our files.
+Templates are untrusted programs. A budget of steps bounds what is foreseen; killing the process bounds the rest, so
+that an evaluation never blocks the server's interpreter. The processes start on first use and stay; a process that
+exceeds a limit or exits is replaced. They get no secrets of the server: neither its environment nor its files.
 
-This is our end of the pipe; what runs at the other, and which calls there are, is `templates/sandbox_worker.py`.
-A frame is a length (big-endian, four bytes) and a JSON text. Archives go by file: one may have a hundred megabytes,
-which this process never holds.
+This module is the server's end of the pipe; the worker's end, with the list of calls, is `templates/sandbox_worker.py`.
+A frame is a length (big-endian, four bytes) and a JSON text. Archives are passed as files: one may have a hundred
+megabytes, which this process never holds in memory.
 """
 
 from __future__ import annotations
@@ -37,46 +37,46 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 WORKERS = 2
-"""As many as there are usually cores to spare; a third caller waits for its turn."""
+"""Worker processes. Servers usually have two cores to spare; a third caller waits for its turn."""
 CPU_SECONDS = 4
-"""Computing time of one call. A large template takes a tenth of it."""
+"""CPU time of one call. A large template takes a tenth of it."""
 WALL_SECONDS = 20.0
-"""A machine that is busy gives a process less than it asks for."""
+"""Elapsed time of one call, more than its CPU time: a busy machine delays the process."""
 MEMORY = 768 << 20
 """Address space of one process."""
 MOST_ANSWER = 1 << 20
-"""Bytes of an answer: read in one piece by the process that serves everybody."""
+"""Bytes of a result, which the server's process reads in one piece."""
 WORKER_COMMAND = "sandbox-worker"
 _LENGTH = struct.Struct(">I")
 _MOMENT = 2.0
-"""Seconds between the end of a process's output and its own."""
+"""Seconds to wait for a process to exit after its output has ended."""
 _TIME_SIGNALS = frozenset(getattr(signal, name) for name in ("SIGXCPU", "SIGKILL") if hasattr(signal, name))
 _KEPT_VARIABLES = frozenset({"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT"})
 _ROOT = Path(__file__).resolve().parents[4]
 _log = get_logger("sandbox")
 
 NewFile = Callable[[], BinaryIO]
-"""Opens one more file to write to."""
+"""Opens one more file for writing."""
 LoadFiles = Callable[[NewFile], Awaitable[None]]
 
 
 class SandboxEvaluationError(CoderError):
-    """What somebody wrote was not evaluated; the message says why, the hint what to do."""
+    """A text of a user was not evaluated: the message has the reason, the hint the next step."""
 
 
 class SandboxFailedError(SandboxEvaluationError):
-    """Our own fault, whatever was written."""
+    """The server itself is at fault, not the text."""
 
     def __init__(self) -> None:
         super().__init__(
             "sandbox_failed",
             "This was not evaluated because of an error in the server, which is in its log.",
-            "Try it again; if that does not help, tell whoever runs the server.",
+            "Try again; if that does not help, ask the administrator of the server.",
         )
 
 
 class TooMuchWorkError(SandboxEvaluationError):
-    """What somebody wrote takes more to evaluate than anybody may ask for."""
+    """Evaluating the text exceeds a limit."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -88,23 +88,23 @@ class TooMuchWorkError(SandboxEvaluationError):
 
 
 def refused_evaluation(error: SandboxEvaluationError) -> Refusal:
-    """The same for whoever asked: their fault, or ours."""
+    """Return the refusal to answer with: Invalid for a fault of the text, Failed for a fault of the server."""
     kind = Failed if isinstance(error, SandboxFailedError) else Invalid
     return kind(error.message, error.hint)
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Archives a call needs, by a name that never means others; for a process that does not have them yet."""
+    """Archives of a call, by a name that is never reused. Loaded into a worker that does not have them yet."""
 
     name: str
     load: LoadFiles
-    "Writes each of them to a file of its own."
+    "Writes each archive to its own file."
 
 
 @asynccontextmanager
 async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
-    """The paths of what was loaded, for as long as the block lasts. Nobody but us may read them."""
+    """Yield the paths of the loaded files, which exist while the block runs. Only the server's user can read them."""
     folder = tempfile.TemporaryDirectory(prefix="coder-template-")  # mode 0700
     files: list[BinaryIO] = []
 
@@ -126,7 +126,7 @@ async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """One call under way, and what became of it."""
+    """A call in progress, and its result."""
 
     name: str
     values: Mapping[str, object]
@@ -137,7 +137,7 @@ class _Call:
 
 
 class Sandbox:
-    """The processes of one server. Made once, see `Context.part`."""
+    """The worker processes of one server, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -150,10 +150,11 @@ class Sandbox:
     async def call(
         self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""
     ) -> Any:
-        """The answer of one call. Raises SandboxEvaluationError, and whatever loading the documents raises.
+        """Return the result of a call. Raises SandboxEvaluationError and every error of loading the documents.
 
-        One call at a time for each `caller`: who asks for much waits for himself. Who leaves in the middle of one costs
-        nobody a process and what it remembers: the call goes on to its end, and its caller has to wait for that, too.
+        Each `caller` has one call in progress at a time, so a busy caller delays only itself. Cancelling the caller
+        does not kill the process or lose its cached documents: the call runs to its end, and the same caller waits for
+        that, too.
         """
         call = _Call(name, values, documents)
         mine = self._callers.setdefault(caller, trio.CapacityLimiter(1)) if caller else trio.CapacityLimiter(1)
@@ -177,7 +178,7 @@ class Sandbox:
         try:
             call.value = await self._run(call.name, call.values, call.documents)
         except Exception as error:
-            call.error = error  # whoever asked is told, if they are still there
+            call.error = error  # raised to the caller, if it still waits
         finally:
             self._turns.release_on_behalf_of(call)
             mine.release_on_behalf_of(call)
@@ -189,7 +190,7 @@ class Sandbox:
             del self._callers[caller]
 
     async def warm(self) -> None:
-        """Starts a process before somebody waits for it."""
+        """Start a process in advance."""
         async with self._turns:
             if not self._all:
                 self._idle.append(await self._start())
@@ -205,7 +206,7 @@ class Sandbox:
                 if "value" in answer:
                     answer = await worker.exchange({"call": name, "documents": key, "values": values})
         except BaseException:
-            # Ended or silent in the middle of a frame: nobody can go on with it.
+            # The process exited or stalled in the middle of a frame, so its pipe cannot be used any more.
             self._all.discard(worker)
             await worker.close()
             raise
@@ -213,17 +214,17 @@ class Sandbox:
         if "failed" in answer:
             raise TooMuchWorkError(answer["failed"])
         if "broken" in answer:
-            # Where and of which kind; what it says may be what a user wrote.
+            # Where the error occurred and its type; its message may contain a user's text.
             _log.error("evaluating failed", call=name, **answer["broken"])
             raise SandboxFailedError
         return answer["value"]
 
     async def _idle_or_new(self) -> _Worker:
         while self._idle:
-            worker = self._idle.pop()  # the last used has the documents
+            worker = self._idle.pop()  # the most recently used worker has the documents
             if worker.is_running:
                 return worker
-            # Ended while nobody asked it anything, by whoever needed its memory: not what is asked now is to blame.
+            # Ended while idle, for example by the system's out-of-memory killer: the current call is not the cause.
             _log.warn("a process that evaluates templates was ended while it was idle")
             self._all.discard(worker)
             await worker.close()
@@ -272,7 +273,7 @@ class _Worker:
         return self._process.poll() is None
 
     async def exchange(self, head: Mapping[str, Any]) -> Any:
-        """Sends a frame and waits for the answer's. Raises SandboxEvaluationError when none comes in time."""
+        """Send a frame and wait for the reply. Raises SandboxEvaluationError when none arrives in time."""
         text = json.dumps(head).encode()
         with trio.move_on_after(WALL_SECONDS):
             try:
@@ -286,7 +287,7 @@ class _Worker:
         raise TooMuchWorkError("time")
 
     async def _why_it_ended(self) -> SandboxEvaluationError:
-        """A limit ends a process by a signal; one that ends by itself does so for a reason of ours."""
+        """Return the error for an exited worker: a limit kills it by a signal, a fault of the server does not."""
         with trio.move_on_after(_MOMENT):
             await self._process.wait()
         status = self._process.returncode
@@ -305,7 +306,7 @@ class _Worker:
         return found
 
     async def close(self) -> None:
-        """Kills the process, whatever it does."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             self._process.kill()
         with trio.CancelScope(shield=True):

@@ -1,8 +1,8 @@
-"""Keys this deployment signs its own short-lived tokens with: made on first use, kept in the database, replaced.
+"""Keys that sign the deployment's own short-lived tokens: generated on first use, stored in the database, rotated.
 
-Whoever has one opens every application and terminal, so they are sealed where the site has encryption keys. One key
-per feature signs; the one before it still verifies for a while, so that tokens outlive the change. Not here: the
-tokens (`domain/foundation/signed_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
+A stolen key opens every application and terminal, so keys are encrypted where the site has encryption keys. Each
+feature signs with one key; the previous key still verifies for a while, so that tokens outlive a rotation. The tokens
+are in `domain/foundation/signed_tokens.py`, the schedule of the rotation in `loops/key_rotation.py`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 LIFETIME = timedelta(days=30)
-"""How long a key signs."""
+"""Time for which a key signs."""
 OVERLAP = timedelta(hours=25)
-"""How long it verifies afterwards: a little longer than the longest token lives (a day)."""
+"""Time for which it verifies afterwards: a little longer than the longest token lives (a day)."""
 _REREAD = timedelta(minutes=10)
 PAUSE = 5.0
-"""Seconds between looks for keys that a token names and we do not know: anybody may write such tokens."""
+"""Seconds between reads caused by tokens with an unknown key id: any client can send such tokens."""
 _PREFIX = "signing_key:"
 _KEY_SIZE = 64
 "Bytes of an HS512 key: the size of its hash (RFC 7518 section 3.2)."
 _KEY_SIZES = {"workspace_apps_api_key": 32}
-"Features that do not sign: this one encrypts with A256GCM."
+"Key sizes of features that do not sign: this one encrypts with A256GCM."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +43,40 @@ class DescribedKey:
     key: SigningKey
     starts_at: datetime
     deletes_at: datetime | None = None
-    "None while it signs."
+    "Time the key is deleted; None while it signs."
 
 
 @dataclass(frozen=True, slots=True)
 class _KeySet:
-    """A feature's keys: the first signs, all verify. `read_at` is when this process looked."""
+    """Keys of a feature: the first signs, all verify. `read_at` is the time this process read them."""
 
     keys: tuple[SigningKey, ...]
     read_at: datetime
 
 
 class SigningKeys:
-    """The keys of this process, read now and then, see `Context.part`."""
+    """The keys of this process, reread periodically, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._sets: dict[str, _KeySet] = {}
         self._looks = trio.Lock()
         self._looked_at: dict[str, float] = {}
-        "When a feature's keys were read for the sake of one we did not know."
+        "Time of the last read for a key that this process did not know, by feature."
 
     async def get(self, feature: str) -> SigningKey:
-        """The key that signs."""
+        """Return the key that signs."""
         found = self._sets.get(feature)
         if found is None or self._ctx.clock.now() - found.read_at > _REREAD:
             found = await self._read(feature)
         return found.keys[0]
 
     async def find(self, feature: str, key_id: str) -> SigningKey:
-        """The key a token names, if it still verifies; else the one that signs, which will refuse the token."""
+        """Return the key a token names while it verifies; otherwise the signing key, which will reject the token."""
         signing = await self.get(feature)
         found = self._known(feature, key_id)
         if found is None:
-            # It may be younger than our last look: another replica made it.
+            # Another replica may have created the key after the last read.
             async with self._looks:
                 if self._known(feature, key_id) is None:
                     await self._look(feature)
@@ -93,7 +93,9 @@ class SigningKeys:
             await self._read(feature)
 
     async def describe(self, feature: str) -> list[DescribedKey]:
-        """Every key of a feature with its times, the signing one first: for proxies, which check tokens themselves."""
+        """Return every key of a feature with its times, the signing one first, for proxies that verify tokens
+        themselves.
+        """
         await self.get(feature)
         sealer = self._ctx.part(Sealer)
         stored = await self._ctx.db.read(site_settings.get_config, _PREFIX + feature)
@@ -118,7 +120,7 @@ async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tupl
     if stored is None:
         stored = await site_settings.ensure_config(tx, name, json.dumps(_new_key(name, "1", now, sealer)))
     elif _sealed_anew(sealer, stored) != stored:
-        await site_settings.lock_keys(tx)  # the key may be replaced at this moment
+        await site_settings.lock_keys(tx)  # another replica may be rotating the key
         stored = _sealed_anew(sealer, await site_settings.get_config(tx, name) or stored)
         await site_settings.put_config(tx, name, stored)
     value = json.loads(stored)
@@ -127,14 +129,14 @@ async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tupl
 
 
 def _previous(value: Mapping[str, Any], now: datetime) -> tuple[Mapping[str, str], datetime]:
-    """The key before, and until when it verifies; nothing and `now` when that is over."""
+    """Return the previous key and the time until which it verifies; an empty key and `now` after that."""
     previous = value.get("previous") or {}
     until = datetime.fromisoformat(previous["until"]) if previous else now
     return (previous, until) if until > now else ({}, now)
 
 
 def _sealed_anew(sealer: Sealer, stored: str) -> str:
-    """The same with what was stored before the site had encryption keys sealed, too."""
+    """Return `stored` with secrets encrypted that were stored before the site had encryption keys."""
     value = json.loads(stored)
     plain = [one for one in (value, value.get("previous")) if one and sealer.is_plain(one["secret"])]
     if not sealer.can_seal or not plain:
@@ -154,18 +156,18 @@ def _new_key(name: str, key_id: str, now: datetime, sealer: Sealer) -> dict[str,
 
 
 async def rotate_due(ctx: Context) -> list[str]:
-    """Replaces keys that are old; returns the features whose key was replaced."""
+    """Rotate old keys and return the features whose key was replaced."""
     return await ctx.db.run(rotate, ctx.clock.now(), ctx.part(Sealer))
 
 
 async def rotate(tx: Tx, now: datetime, sealer: Sealer) -> list[str]:
-    """Replaces keys that are old; returns the features. Replicas wait for each other, and the second finds new keys."""
+    """Rotate old keys and return their features. Replicas wait for each other, and the second one finds new keys."""
     changed = []
     await site_settings.lock_keys(tx)
     for name, text in (await site_settings.list_configs(tx, _PREFIX)).items():
         value = json.loads(text)
         made_at = value.get("made_at")
-        if made_at is None:  # made before keys had an age: it counts from now
+        if made_at is None:  # stored before keys had a creation time: the lifetime starts now
             await site_settings.put_config(tx, name, json.dumps({**value, "made_at": now.isoformat()}))
             continue
         if now - datetime.fromisoformat(made_at) < LIFETIME:

@@ -1,7 +1,6 @@
-"""`POST /authcheck`: may the caller do that to this object? Whoever names an object by its id is told about that one.
+"""`POST /authcheck`: answer whether the caller may do an action on an object. An id asks about that very object.
 
-An object that does not exist may not be touched by anybody, and that is the whole answer: it tells no stranger whether
-there is one.
+An object that does not exist may not be touched by any caller. The answer does not reveal whether it exists.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ MAX_OBJECTS = 200
 
 @dataclass(frozen=True, slots=True)
 class ObjectCheck:
-    """One question."""
+    """One check of a request."""
 
     resource: Resource
-    "As the request describes it."
+    "Resource as the request describes it."
     action: str
     object_id: str = ""
-    "Of an object that exists; its own owner, organization and lists count then."
+    "Id of an existing object, whose own owner, organization and access lists count."
 
 
 async def answer_checks(ctx: Context, subject: Subject, checks: Mapping[str, ObjectCheck]) -> dict[str, bool]:
-    """The answers by name, sorted. Raises Invalid for an id that is none or a kind that cannot be looked up."""
+    """Return the answers by name, sorted. Raises Invalid for a malformed id or a kind that cannot be looked up."""
     wanted = {(check.resource.type, _id_of(check)) for check in checks.values() if check.object_id}
     if len(wanted) > MAX_OBJECTS:
         raise Invalid("Too many objects to check.", f"At most {MAX_OBJECTS} may be named by their id.")

@@ -1,6 +1,6 @@
-"""Roles an organization makes for itself: named bundles of permissions inside it.
+"""Custom roles of an organization: named sets of permissions inside it.
 
-They reach no further than their organization, and nobody can make a role that may do more than its maker.
+They reach no further than their organization, and nobody can create a role with more permissions than their own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_NAME = 64
 
 
 class PermissionSpec(ApiStruct):
-    """One permission as clients send it; `*` stands for every action."""
+    """Permission as clients send it; `*` stands for every action."""
 
     negate: bool
     resource_type: str
@@ -39,7 +39,7 @@ class PermissionSpec(ApiStruct):
 
 
 class RoleSpec(ApiStruct):
-    """A whole role as clients send it."""
+    """Role as clients send it."""
 
     name: str
     display_name: str
@@ -50,13 +50,13 @@ class RoleSpec(ApiStruct):
 
 
 async def list_assignable(ctx: Context, organization: OrganizationRow, assignable: bool) -> list[AssignableRoles]:
-    """The organization's own roles for its list of roles."""
+    """Return the organization's custom roles as its list of roles shows them."""
     rows = await ctx.db.read(store.list_roles, organization.id)
     return [_assignable(row, assignable) for row in rows]
 
 
 async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
-    """Raises Forbidden, Invalid, Conflict."""
+    """Create a custom role. Raises Forbidden, Invalid, Conflict."""
     _require(subject, organization, "create")
     permissions = _checked(subject, organization, wanted)
     now = ctx.clock.now()
@@ -71,7 +71,7 @@ async def create_role(ctx: Context, subject: Subject, organization: Organization
 
 
 async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
-    """Replaces what the role of that name may do. Raises Forbidden, Invalid, NotFound."""
+    """Replace the permissions of the role with that name. Raises Forbidden, Invalid, NotFound."""
     _require(subject, organization, "update")
     permissions = _checked(subject, organization, wanted)
     values: dict[str, Any] = {"display_name": wanted.display_name, "permissions": permissions}
@@ -92,8 +92,9 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
 
 
 async def delete_role(ctx: Context, subject: Subject, organization: OrganizationRow, name: str) -> None:
-    """Members who have it lose it, and what it denied them is theirs again. Raises Forbidden, NotFound, Invalid (a
-    built-in role)."""
+    """Delete a role. Its members lose it, also what it denied them. Raises Forbidden, NotFound, Invalid (a built-in
+    role).
+    """
     _require(subject, organization, "delete")
     if name in ORGANIZATION_ROLES or name in SITE_ROLES:
         raise Invalid("Reserved role name", f'"{name}" is a built-in role and cannot be deleted')
@@ -112,11 +113,8 @@ def _require(subject: Subject, organization: OrganizationRow, action: str) -> No
     require(subject, action, Resource("assign_org_role", organization_id=organization.id), hidden=False)
 
 
-# ---- checking
-
-
 def _checked(subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> dict[str, Any]:
-    """The permissions in the form they are stored. Raises Invalid, Forbidden."""
+    """Return the permissions as they are stored. Raises Invalid, Forbidden."""
     if wanted.name in ORGANIZATION_ROLES or wanted.name in SITE_ROLES:
         raise Invalid("Reserved role name", f'"{wanted.name}" is a reserved role name, and not allowed to be used')
     if not _NAME.fullmatch(wanted.name) or len(wanted.name) > _MAX_NAME:
@@ -151,12 +149,14 @@ def _check_permission(subject: Subject, organization: OrganizationRow, permissio
         raise Invalid("Failed to validate role permissions.", f'invalid resource type "{kind}"')
     if action != "*" and action not in known:
         raise Invalid("Failed to validate role permissions.", f'invalid action "{action}" for type "{kind}"')
-    if not permission.negate:  # taking something away escalates nothing
+    if not permission.negate:  # a denied permission does not escalate
         _check_grant(subject, organization, kind, action)
 
 
 def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, action: str) -> None:
-    """Raises Forbidden. A key that reaches some objects of a kind cannot speak for all of them."""
+    """Require that the caller has the permission. A key limited to some objects of a kind cannot grant all. Raises
+    Forbidden.
+    """
     for one in ACTIONS.get(kind, ()) if action == "*" else (action,):
         limited = allowed_ids(subject, kind) is not None
         if limited or not may(subject, one, Resource(kind, organization_id=organization.id)):
@@ -169,7 +169,7 @@ def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, act
 def _check_denials(
     subject: Subject, organization: OrganizationRow, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> None:
-    """What a role denies no more is given back, also to whoever takes the denial out. Raises Forbidden."""
+    """Require that the caller may grant each permission that the role stops denying. Raises Forbidden."""
     stay = after.get("organization_denied", {})
     for kind, actions in before.get("organization_denied", {}).items():
         for action in sorted(set(actions) - set(stay.get(kind, ()))):
@@ -182,9 +182,6 @@ def _table(permissions: Sequence[PermissionSpec], *, negate: bool) -> dict[str, 
         if permission.negate == negate:
             table.setdefault(permission.resource_type, set()).add(permission.action)
     return {kind: sorted(actions) for kind, actions in sorted(table.items())}
-
-
-# ---- showing
 
 
 def _permissions(table: Mapping[str, Sequence[str]], negate: bool = False) -> list[Permission]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 async def create_group(
     ctx: Context, subject: Subject, organization: OrganizationRow, wanted: CreateGroupRequest
 ) -> Group:
-    """Raises Forbidden, InvalidFields, Conflict."""
+    """Create a group. Raises Forbidden, InvalidFields, Conflict."""
     require(subject, "create", Resource("group", organization_id=organization.id), hidden=False)
     _check_reserved(wanted.name)
     values = {
@@ -52,7 +52,7 @@ async def create_group(
 
 
 async def update_group(ctx: Context, subject: Subject, group_id: UUID, wanted: PatchGroupRequest) -> Group:
-    """Empty and absent fields stay as they are. Raises Forbidden, Invalid, Conflict, NotFound."""
+    """Change a group; empty and absent fields stay unchanged. Raises Forbidden, Invalid, Conflict, NotFound."""
     row = await load_group(ctx, subject, group_id, "update")
     check_request(wanted, {"name": row.name, "display_name": row.display_name})
     values: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def _refuse_everyone(values: dict[str, Any], added: Sequence[UUID], removed: Seq
 
 
 async def delete_group(ctx: Context, subject: Subject, group_id: UUID) -> None:
-    """Raises Forbidden, Invalid (Everyone), NotFound."""
+    """Delete a group. Raises Forbidden, Invalid (Everyone), NotFound."""
     row = await load_group(ctx, subject, group_id, "delete")
     if row.is_everyone:
         raise Invalid(f'"{EVERYONE}" is a reserved group and cannot be deleted!')

@@ -1,4 +1,4 @@
-"""Create users: on request, at the first start and for identity providers."""
+"""Create users: on request, at first start and for identity providers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WITHOUT_PASSWORD = ("github", "oidc", "none")
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """What somebody is created with, checked already for form."""
+    """Fields of a user to create, already validated."""
 
     email: str
     username: str
@@ -52,13 +52,17 @@ class NewUser:
 
 
 def check_names(username: str, name: str, email: str | None = None) -> None:
-    """Of somebody who comes by another way than a request. Raises InvalidFields."""
+    """Check the fields of a user who is not created by a request. Raises InvalidFields."""
     fields = [("username", username, (REQUIRED, USERNAME)), ("name", name, (REAL_NAME,))]
     check_fields(*([] if email is None else [("email", email, (REQUIRED, EMAIL))]), *fields)
 
 
 async def create_user(ctx: Context, subject: Subject, wanted: NewUser) -> UserRow:
-    """Raises Forbidden, Invalid (also default roles the caller may not give), Conflict, NotFound (an organization)."""
+    """Create a user.
+
+    Raises Forbidden, Conflict, NotFound for an unknown organization, and Invalid, also for default roles the caller may
+    not assign.
+    """
     require(subject, "create", Resource("user"), hidden=False)
     if wanted.login_type not in ("password", "") and wanted.password:
         raise Invalid(f'Password cannot be set for non-password ("{wanted.login_type}") authentication.')
@@ -101,9 +105,9 @@ async def _check_free(tx: Tx, wanted: NewUser) -> None:
 
 
 async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Awaitable[None]] | None = None) -> UserRow:
-    """Without any check but uniqueness: for first users and identity providers, too.
+    """Insert a user, checking only uniqueness: also used for first users and identity providers.
 
-    `guard` runs first in the same transaction and may refuse.
+    `guard` runs first in the same transaction and may raise a refusal.
     """
     hashed = await hash_password(wanted.password) if wanted.password else ""
     pair = await git_ssh_keys.generate(ctx)
@@ -125,7 +129,7 @@ async def _insert_guarded(
 
 
 async def insert_in(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.KeyPair, now: datetime) -> UserRow:
-    """The same as part of the caller's transaction. Raises IntegrityError, after which that is lost."""
+    """Insert a user in the caller's transaction. Raises IntegrityError, which aborts the transaction."""
     user_id = new_uuid()
     await user_store.insert_user(
         tx,
@@ -146,7 +150,7 @@ async def insert_in(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.Key
     )
     for organization_id in sorted(wanted.organization_ids):
         if await organization_store.get_organization(tx, organization_id, hold=True) is None:
-            raise NotFound  # deleted meanwhile
+            raise NotFound  # deleted concurrently
         await organization_store.insert_member(tx, organization_id, user_id, now)
     await git_ssh_keys.insert(tx, user_id, pair, now)
     row = await user_store.get_user(tx, user_id)

@@ -34,7 +34,7 @@ def organization_resource(organization_id: UUID) -> Resource:
 
 
 async def resolve_organization(ctx: Context, subject: Subject, reference: str) -> OrganizationRow:
-    """By id, name or `default`; the caller must be allowed to read it. Raises NotFound."""
+    """Find an organization by id, name or `default` that the caller may read. Raises NotFound."""
     row = await ctx.db.read(_find, reference)
     if row is None:
         raise NotFound
@@ -59,11 +59,14 @@ async def list_organizations(ctx: Context, subject: Subject) -> list[Organizatio
 
 
 _RESERVED = "default"
-"""What paths call the default organization by."""
+"""Name of the default organization in paths."""
 
 
 async def create_organization(ctx: Context, subject: Subject, wanted: CreateOrganizationRequest) -> OrganizationRow:
-    """With its Everyone group; its maker becomes its administrator. Raises Forbidden, InvalidFields, Conflict."""
+    """Create an organization and its Everyone group. The caller becomes its administrator.
+
+    Raises Forbidden, InvalidFields, Conflict.
+    """
     require(subject, "create", Resource("organization"), hidden=False)
     display_name = wanted.name if wanted.display_name in (UNSET, "") else str(wanted.display_name)
     _check_reserved(wanted.name)
@@ -95,7 +98,10 @@ async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> Organiz
 async def update_organization(
     ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateOrganizationRequest
 ) -> OrganizationRow:
-    """Absent fields stay. Raises Forbidden, Invalid (roles the caller may not give), InvalidFields, Conflict."""
+    """Change an organization; absent fields stay unchanged.
+
+    Raises Forbidden, InvalidFields, Conflict, and Invalid for roles the caller may not assign.
+    """
     check_request(wanted, {"name": organization.name, "display_name": organization.display_name})
     require(subject, "update", organization_resource(organization.id))
     now = ctx.clock.now()
@@ -116,7 +122,7 @@ async def _update(
     if isinstance(wanted.default_org_member_roles, list):
         roles = await _default_roles(tx, organization_id, wanted.default_org_member_roles)
     present = await lock_organization(tx, organization_id)
-    # Compared with what they are now: what others just took back is not everybody's to give.
+    # Compare with the current roles: the caller must be allowed to undo a concurrent change.
     before = set(present.default_member_roles)
     if roles is not None and before != set(roles):
         require_assign(subject, organization_id, set(roles) - before, before - set(roles))
@@ -127,12 +133,14 @@ async def _update(
 
 
 async def lock_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
-    """The organization as it is now, held until the transaction ends. Raises NotFound: it was deleted meanwhile."""
+    """Read an organization and lock it until the transaction ends. Raises NotFound after a concurrent deletion."""
     return _there(await store.get_organization(tx, organization_id, lock=True))
 
 
 async def hold_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
-    """The same for who puts something in: it is not deleted until the transaction ends. Raises NotFound."""
+    """Read an organization and prevent its deletion until the transaction ends, to add something to it. Raises
+    NotFound.
+    """
     return _there(await store.get_organization(tx, organization_id, hold=True))
 
 
@@ -150,7 +158,7 @@ async def _default_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) ->
 
 
 async def delete_organization(ctx: Context, subject: Subject, organization: OrganizationRow) -> None:
-    """Only when nothing is left in it. Raises Forbidden, Invalid."""
+    """Delete an organization without contents. Raises Forbidden, Invalid."""
     require(subject, "delete", organization_resource(organization.id))
     if organization.is_default:
         raise Invalid("Default organization cannot be deleted.")

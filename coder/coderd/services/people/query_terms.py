@@ -1,4 +1,4 @@
-"""Terms of `q=` that name somebody or something: one reading of each for every list."""
+"""Terms of `q=` that name an object: one parser for each, shared by all lists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def find_organization(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
-    """The organization a query names, by id or name; one the caller may not see is refused."""
+    """Return the organization that a query names by id or name. One the caller may not see is refused."""
     text = terms.one("organization")
     if not text:
         return None

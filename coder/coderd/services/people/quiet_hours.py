@@ -1,4 +1,4 @@
-"""Quiet hours: when a user's workspaces may be stopped for their template's sake."""
+"""Quiet hours: the time in which a user's workspaces may be stopped because their template requires it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show_quiet_hours(ctx: Context, subject: Subject, user: UserRow) -> UserQuietHoursScheduleResponse:
-    """A user's quiet hours and when they begin next. Raises NotFound."""
+    """Return a user's quiet hours and their next start. Raises NotFound."""
     require(subject, "read_personal", user_resource(user.id))
     return _present(ctx, user.quiet_hours_schedule)
 
@@ -28,7 +28,10 @@ def show_quiet_hours(ctx: Context, subject: Subject, user: UserRow) -> UserQuiet
 async def set_quiet_hours(
     ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserQuietHoursScheduleRequest
 ) -> UserQuietHoursScheduleResponse:
-    """Empty text: the deployment's again. Counts from the next start on. Raises Invalid, Forbidden, NotFound."""
+    """Set a user's quiet hours; an empty text restores the deployment's default. They apply from the next start on.
+
+    Raises Invalid, Forbidden, NotFound.
+    """
     require(subject, "update_personal", user_resource(user.id))
     if not ctx.config.allow_custom_quiet_hours:
         raise Forbidden("Users cannot set custom quiet hours schedule due to deployment configuration.")

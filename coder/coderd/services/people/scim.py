@@ -1,7 +1,7 @@
-"""Users provisioned by an identity provider (SCIM 2.0, RFC 7643 and 7644), as much of it as providers use.
+"""Users provisioned by an identity provider: the part of SCIM 2.0 (RFC 7643 and 7644) that providers use.
 
-A provisioned user logs in by OpenID Connect. Deactivated there means suspended here; activated again means dormant
-until the next login.
+A provisioned user logs in by OpenID Connect. Deactivating suspends a user, activating makes it dormant until the next
+login.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A user as the provider sends it; absent fields are None."""
+    """User as the provider sends it; absent fields are None."""
 
     username: str
     email: str
@@ -36,7 +36,7 @@ class Described:
 
 
 def canonical(document: Mapping[str, object]) -> dict[str, object]:
-    """What a provider sent, by the names `describe` reads. Raises Invalid."""
+    """Return the provider's document with the names that `describe` reads. Raises Invalid."""
     try:
         return scim_documents.canonical(document)
     except ValueError as error:
@@ -44,7 +44,7 @@ def canonical(document: Mapping[str, object]) -> dict[str, object]:
 
 
 def patched(document: Mapping[str, object]) -> dict[str, object]:
-    """What a canonical change sets. Raises Invalid."""
+    """Return the attributes that a canonical patch sets. Raises Invalid."""
     try:
         return scim_documents.patched(document)
     except ValueError as error:
@@ -52,7 +52,7 @@ def patched(document: Mapping[str, object]) -> dict[str, object]:
 
 
 def describe(document: Mapping[str, Any]) -> Described:
-    """Reads a canonical SCIM user."""
+    """Read a canonical SCIM user."""
     name = document.get("name")
     given = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
     return Described(
@@ -70,7 +70,7 @@ def _primary(emails: Any) -> str:
 
 
 async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
-    """The user for a SCIM document: made, or the one with that address. Raises Invalid, Conflict."""
+    """Return the user of a SCIM document, by email address, or create it. Raises Invalid, Conflict."""
     wanted = describe(document)
     if not wanted.email:
         raise Invalid("no primary email provided")
@@ -100,7 +100,9 @@ async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
 
 
 async def find(ctx: Context, ident: str) -> UserRow:
-    """By the id `provision` gave; who was deleted is not there (RFC 7644 section 3.6). Raises NotFound."""
+    """Find a user by the id that `provision` returned. Deleted users are not found (RFC 7644 section 3.6). Raises
+    NotFound.
+    """
     try:
         row = await ctx.db.read(user_store.get_user, UUID(ident))
     except ValueError:
@@ -111,7 +113,7 @@ async def find(ctx: Context, ident: str) -> UserRow:
 
 
 async def set_active(ctx: Context, row: UserRow, active: bool | None) -> UserRow:
-    """Suspends or wakes; nothing for None or where it is so already. Raises Invalid for an owner."""
+    """Suspend or activate a user, unless `active` is None or already so. Raises Invalid for an owner."""
     if active is False and row.status != "suspended":
         return await user_changes.set_status(ctx, SYSTEM, row, "suspended")
     if active and row.status == "suspended":

@@ -1,6 +1,6 @@
-"""Secrets of users: given once, never shown again, delivered to the owner's workspaces.
+"""Secrets of users: write-only in the API, and delivered to the owner's workspaces.
 
-Only their owner may do anything with them; an owner of the site may not, either.
+Only their owner may use them; an owner of the site may not, either.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def _load(tx: Tx, user_id: UUID, name: str) -> UserSecretRow:
 
 
 async def create_secret(ctx: Context, subject: Subject, user: UserRow, wanted: CreateUserSecretRequest) -> UserSecret:
-    """Raises Forbidden, InvalidFields, Conflict."""
+    """Create a secret. Raises Forbidden, InvalidFields, Conflict."""
     _require(subject, "create", user)
     row = _new_row(ctx, user, wanted.name, wanted.value, wanted)
     with told_as(_taken()):
@@ -110,7 +110,7 @@ def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateU
 async def update_secret(
     ctx: Context, subject: Subject, user: UserRow, name: str, wanted: UpdateUserSecretRequest
 ) -> UserSecret:
-    """Absent fields stay. Raises Forbidden, NotFound, InvalidFields, Conflict."""
+    """Change a secret; absent fields stay unchanged. Raises Forbidden, NotFound, InvalidFields, Conflict."""
     _require(subject, "update", user)
     row = await ctx.db.read(_load, user.id, name)
     values: dict[str, Any] = {
@@ -118,7 +118,7 @@ async def update_secret(
         for field in ("description", "env_name", "file_path", "enabled")
         if getattr(wanted, field) is not UNSET
     }
-    whole = CreateUserSecretRequest(  # is judged, not the change alone
+    whole = CreateUserSecretRequest(  # validate the whole secret, not the change alone
         name=row.name,
         value="kept" if wanted.value is UNSET else wanted.value,
         env_name=values.get("env_name", row.env_name),
@@ -148,7 +148,7 @@ async def delete_secret(ctx: Context, subject: Subject, user: UserRow, name: str
 async def import_secrets(
     ctx: Context, subject: Subject, user: UserRow, wanted: ImportUserSecretsRequest
 ) -> list[UserSecret]:
-    """One secret for each name of a file, an environment variable of the same name; all of them or none.
+    """Create a secret for each name of a file, with an environment variable of the same name: all or none.
 
     Raises Forbidden, InvalidFields, Conflict.
     """
@@ -193,13 +193,13 @@ def _taken() -> dict[str, Refusal]:
 
 
 async def for_workspace(ctx: Context, owner_id: UUID) -> list[agent_pb2.WorkspaceSecret]:
-    """What the agent of an owner's workspace is given: values in the clear, over its own link."""
+    """Return the secrets for the agent of an owner's workspace, in plain text, sent over the agent's own connection."""
     found = []
     for row in await ctx.db.read(_enabled, owner_id):
         try:
             value = _sealer(ctx).open(row.value).reveal().encode()
         except CoderError as error:
-            # A workspace without one secret is better than one that does not start.
+            # Starting a workspace without a secret is better than not starting it.
             ctx.log.error("a secret cannot be delivered", secret=row.name, owner=row.user_id, error=error)
             continue
         found.append(agent_pb2.WorkspaceSecret(env_name=row.env_name, file_path=row.file_path, value=value))

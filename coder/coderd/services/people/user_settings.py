@@ -1,4 +1,4 @@
-"""What a user chose for itself: appearance and preferences. Quiet hours are `quiet_hours.py`."""
+"""Settings of a user: appearance and preferences. Quiet hours are `quiet_hours.py`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def get_appearance(ctx: Context, user_id: UUID) -> UserAppearanceSettings:
 async def set_appearance(
     ctx: Context, user_id: UUID, wanted: UpdateUserAppearanceSettingsRequest
 ) -> UserAppearanceSettings:
-    """Raises Invalid for a font the dashboards do not have."""
+    """Set the appearance. Raises Invalid for a font the dashboards do not have."""
     if wanted.terminal_font not in _FONTS:
         raise Invalid("Unsupported font family.")
     values = {name: getattr(wanted, name) for name in UserAppearanceSettings.__struct_fields__}
@@ -57,7 +57,7 @@ async def get_preferences(ctx: Context, user_id: UUID) -> UserPreferenceSettings
 async def set_preferences(
     ctx: Context, user_id: UUID, wanted: UpdateUserPreferenceSettingsRequest
 ) -> UserPreferenceSettings:
-    """What is left out or empty stays as it was. Raises Invalid for what no dashboard knows."""
+    """Set preferences; absent and empty fields stay unchanged. Raises Invalid for values no dashboard knows."""
     check_request(wanted)
     values = {}
     for name in _DEFAULTS:

@@ -1,4 +1,4 @@
-"""Whose workspaces members of an organization may share."""
+"""Which workspaces of an organization may be shared, by the kind of their owner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sharing_view(ctx: Context, organization: OrganizationRow) -> WorkspaceSharin
 async def change_sharing(
     ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateWorkspaceSharingSettingsRequest
 ) -> WorkspaceSharingSettings:
-    """Turning sharing off takes back what was shared. Raises Forbidden, InvalidFields."""
+    """Change the sharing settings. Disabling sharing removes existing shares. Raises Forbidden, InvalidFields."""
     require(subject, "update", organization_resource(organization.id))
     if ctx.config.disable_workspace_sharing:
         raise Forbidden(
