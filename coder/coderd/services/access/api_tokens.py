@@ -1,4 +1,4 @@
-"""Tokens: long-lived API keys that users create, and the key a browser hands to a CLI."""
+"""Tokens: long-lived API keys that users create, and the key that a browser hands to a CLI."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
-    """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest.
+    """Create the key that a browser hands to a CLI: a session key with the default lifetime of a token, or the maximum.
 
-    Raises Forbidden for a caller whose own key is limited: this one would not be.
+    Raises Forbidden for a caller with a limited key, because the new key has no limits.
     """
     require(subject, "create", key_resource(user.id))
     check_reach(subject, scopes.ALL)
@@ -42,7 +42,7 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
 
 
 async def _give_token(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
-    """Raises Unauthenticated, Conflict."""
+    """Insert a token within the user's limit. Raises Unauthenticated, Conflict."""
     async with object_limits.within_limit(tx, "tokens", user.id, row.created_at):
         await give_made_key(tx, user, row, shown)
 
@@ -54,7 +54,7 @@ async def create_token(
     wanted: CreateTokenRequest,
     ip: str,
 ) -> str:
-    """A long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
+    """Create a long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
     require(subject, "create", key_resource(user.id))
     longest = max_lifetime(ctx, user)
     lifetime = from_nanoseconds(wanted.lifetime) or min(ctx.config.default_token_lifetime, longest)
@@ -86,7 +86,7 @@ async def create_token(
 
 
 def check_reach(subject: Subject, wanted: KeyScope) -> None:
-    """A key with limits must not make one, or anything as strong, without them. Raises Forbidden."""
+    """Refuse a key with limits to create a stronger key, or anything equivalent. Raises Forbidden."""
     if subject.kind == "user" and scopes.exceeds(wanted, subject.scope):
         raise Forbidden(
             "The new key would reach further than the key you used.",
@@ -100,7 +100,7 @@ def _hours(value: timedelta) -> str:
 
 
 def max_lifetime(ctx: Context, user: UserRow) -> timedelta:
-    """Owners' tokens live shorter: losing one loses the site."""
+    """Return the maximum lifetime of a token. It is shorter for owners, whose tokens give access to the whole site."""
     if "owner" in user.rbac_roles:
         return min(ctx.config.max_admin_token_lifetime, ctx.config.max_token_lifetime)
     return ctx.config.max_token_lifetime
@@ -109,7 +109,7 @@ def max_lifetime(ctx: Context, user: UserRow) -> timedelta:
 async def list_tokens(
     ctx: Context, subject: Subject, user: UserRow, *, everybody: bool, with_expired: bool
 ) -> list[tuple[KeyRow, str]]:
-    """Tokens and their owners' names, as far as the caller may see them."""
+    """List the tokens the caller may see, each with its owner's name."""
     now = None if with_expired else ctx.clock.now()
     found = await ctx.db.read(key_store.list_tokens, None if everybody else user.id, now)
     return [pair for pair in found if may(subject, "read", key_resource(pair[0].user_id, pair[0].id))]

@@ -1,7 +1,7 @@
 """External authentication: links of users to git hosts and other providers, and their tokens.
 
-A token is renewed when it has expired and the provider allows it, and checked at the provider's validate URL before
-it is given away. Tokens go to the user's workspaces (git's askpass) and builds, never into a page or a log.
+An expired token is refreshed where the provider allows it. Every token is validated at the provider's validate URL
+before use. Tokens are sent to the user's workspaces (git's askpass) and builds, never to a page or a log.
 
 `external_auth_device` links an account by the device flow.
 """
@@ -47,13 +47,13 @@ _Said = TypeVar("_Said")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A link with a token that is good now."""
+    """A link, its current token, and the result of validating it."""
 
     link: ExternalLink
     token: Secret
     user: ExternalAuthUser | None
     problem: str = ""
-    "Why the token is not good; empty when it is."
+    "Reason why the token is invalid; empty for a valid token."
 
     @property
     def valid(self) -> bool:
@@ -61,7 +61,7 @@ class Checked:
 
 
 def find_provider(ctx: Context, ident: str) -> ExternalProvider:
-    """Raises NotFound."""
+    """Return the provider with that id. Raises NotFound."""
     provider = provider_for(ctx.config.external_auth_providers, ident=ident)
     if provider is None:
         raise NotFound
@@ -82,7 +82,7 @@ def endpoint_of(ctx: Context, provider: ExternalProvider) -> ProviderEndpoint:
 
 
 async def link(ctx: Context, provider: ExternalProvider, user_id: UUID, code: str, verifier: str) -> None:
-    """What the callback does. Raises ExchangeRefused."""
+    """Link an account with the code of the provider's callback. Raises ExchangeRefused."""
     granted = await exchange(ctx, endpoint_of(ctx, provider), code, verifier)
     await store_link(ctx, provider, user_id, granted)
 
@@ -107,13 +107,13 @@ def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Grant
 
 
 def _extra(provider: ExternalProvider, granted: Granted) -> dict[str, Any] | None:
-    """Slack gives the person's own token beside the application's."""
+    """Return data to store with the link. Slack sends the user's own token in addition to the application's."""
     found = granted.document.get("authed_user")
     return {"authed_user": found} if provider.kind == "slack" and isinstance(found, dict) else None
 
 
 async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> Checked:
-    """The link with its token renewed if it must be, and looked at by the provider."""
+    """Refresh the token of a link if it has expired, and validate it at the provider."""
     sealer = ctx.part(Sealer)
     token = sealer.open(row.access_token)
     now = ctx.clock.now()
@@ -132,10 +132,10 @@ async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> 
 async def _renewed(
     ctx: Context, provider: ExternalProvider, row: ExternalLink, refresh: Secret
 ) -> tuple[ExternalLink, str]:
-    """(the link as it is stored now, why its token is not good).
+    """Return the link as stored now, and the reason why its token is invalid.
 
-    Where a provider takes each refresh token once, of two who ask at the same time the slower is refused: nothing is
-    written over what the faster one got, and that is used.
+    Some providers accept each refresh token once, so the slower of two concurrent refreshes is refused. It must not
+    overwrite the faster one's result, and uses that instead.
     """
     try:
         granted = await renew(ctx, endpoint_of(ctx, provider), refresh)
@@ -143,7 +143,7 @@ async def _renewed(
         problem = f"token failed to refresh: {error.detail}"
         if not error.error:
             return row, problem
-        # A refused refresh token stays refused: asking each time would only get us blocked.
+        # A refused refresh token stays refused: retrying would only get the server blocked.
         wanted = replace(row, refresh_token="", updated_at=ctx.clock.now())
     else:
         problem, wanted = "", replace(_row(ctx, provider, row.user_id, granted), created_at=row.created_at)
@@ -157,7 +157,9 @@ async def _renewed(
 
 
 async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, ExternalAuthUser | None]:
-    """(is it good, whose it is where the provider tells); without a validate URL it counts as good."""
+    """Return whether the token is valid, and its user if the provider names one. Without a validate URL it counts as
+    valid.
+    """
     if not provider.validate_url:
         return True, None
     try:
@@ -170,7 +172,9 @@ async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, Ex
 
 
 async def _installations(provider: ExternalProvider, token: Secret) -> list[ExternalAuthAppInstallation] | None:
-    """Where the provider's application may look into repositories of the token's owner; None when it does not say."""
+    """Return the repositories' owners where the provider's application is installed; None if the provider does not
+    say.
+    """
     if not provider.app_installations_url:
         return None
     try:
@@ -181,7 +185,7 @@ async def _installations(provider: ExternalProvider, token: Secret) -> list[Exte
 
 
 def _told(answer: OutgoingReply, read: Callable[[_Said], _Found]) -> _Found | None:
-    """What a provider says, which may be anything: it is read as if it were what `read` takes."""
+    """Parse an untrusted reply as if it had the type that `read` takes. Return None for any other reply."""
     try:
         return read(json.loads(answer.body))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -209,10 +213,7 @@ def _github_installations(found: Mapping[str, list[dict[str, dict[str, object]]]
 
 def _number(found: object) -> int:
     number = int(str(found))
-    return number if abs(number) < 2**63 else 0  # no JSON of ours holds more
-
-
-# ---- what users see
+    return number if abs(number) < 2**63 else 0  # the API's JSON has no larger numbers
 
 
 async def show(ctx: Context, user_id: UUID, ident: str) -> ExternalAuth:
@@ -233,7 +234,7 @@ async def show(ctx: Context, user_id: UUID, ident: str) -> ExternalAuth:
 
 
 async def list_mine(ctx: Context, user_id: UUID) -> ListUserExternalAuthResponse:
-    """All providers, and the user's links to them with their state now."""
+    """List all providers, and the user's links with their current state."""
     links = []
     for row in await ctx.db.read(store.list_links, user_id):
         provider = provider_for(ctx.config.external_auth_providers, ident=row.provider_id)
@@ -271,7 +272,7 @@ def _shown(provider: ExternalProvider) -> ExternalAuthLinkProvider:
 
 
 async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
-    """(was the token revoked at the provider, why not); the link is gone either way. Raises NotFound."""
+    """Delete a link. Return whether the provider revoked the token, and the reason if not. Raises NotFound."""
     provider = find_provider(ctx, ident)
     row = await ctx.db.read(store.get_link, provider.id, user_id)
     if row is None:
@@ -288,13 +289,10 @@ async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
     return answer.fine, "" if answer.fine else f"the provider answered with status {answer.status}"
 
 
-# ---- for templates, builds and agents
-
-
 async def required_of(
     ctx: Context, user_id: UUID, wanted: Iterable[tuple[str, bool]]
 ) -> list[TemplateVersionExternalAuth]:
-    """The providers a template wants, and whether the user is linked to each."""
+    """Return the providers that a template requires, each with whether the user is linked."""
     found = []
     for ident, optional in wanted:
         provider = provider_for(ctx.config.external_auth_providers, ident=ident)
@@ -316,7 +314,7 @@ async def required_of(
 
 
 async def token_for(ctx: Context, provider: ExternalProvider, user_id: UUID) -> tuple[Secret, datetime | None] | None:
-    """A good token of the user and its end, or None: not linked, or no longer good."""
+    """Return a valid token of the user and its expiry; None without a link or a valid token."""
     row = await ctx.db.read(store.get_link, provider.id, user_id)
     if row is None:
         return None

@@ -22,7 +22,7 @@ _PENDING = frozenset({"authorization_pending", "slow_down"})
 
 
 async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
-    """Raises Invalid, BadGateway."""
+    """Start the device flow. Raises Invalid, BadGateway."""
     provider = find_provider(ctx, ident)
     if not provider.device_flow:
         raise Invalid(_NO_DEVICE)
@@ -42,7 +42,9 @@ async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
 
 
 async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: str) -> None:
-    """Links once the person has agreed. Raises Invalid while not, with the provider's word for it as detail."""
+    """Link the account after the user has agreed. Raises Invalid before that, with the provider's error code as
+    detail.
+    """
     provider = find_provider(ctx, ident)
     if not provider.device_flow:
         raise Invalid(_NO_DEVICE)

@@ -1,6 +1,6 @@
-"""Logging in with GitHub: who the person is there, and whether an organization or team of theirs may come in.
+"""Log in with GitHub: read the user's identity, and check membership in an allowed organization or team.
 
-GitHub's REST API v3; `--oauth2-github-enterprise-base-url` names a server of one's own.
+Uses GitHub's REST API v3; `--oauth2-github-enterprise-base-url` sets the URL of a GitHub Enterprise server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Where GitHub is."""
+    """Base URLs of GitHub."""
 
     web: str
     api: str
@@ -62,7 +62,9 @@ def endpoint(ctx: Context) -> ProviderEndpoint:
 
 
 async def person(ctx: Context, granted: Granted) -> Person:
-    """Raises Unauthenticated (no member of what may come in), Forbidden (no verified address), BadGateway."""
+    """Return the user's identity. Raises Unauthenticated (not in an allowed group), Forbidden (no verified email),
+    BadGateway.
+    """
     user = await _get(ctx, "/user", granted.access)
     if not isinstance(user, dict) or not isinstance(user.get("id"), int) or not isinstance(user.get("login"), str):
         raise BadGateway("GitHub did not say who the user is.")
@@ -116,7 +118,7 @@ async def _primary_email(ctx: Context, token: Secret) -> str:
 
 
 async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> Any:
-    """The JSON at a path of the API; `missing` where there is nothing (404). Raises BadGateway."""
+    """Return the JSON at a path of the API, or `missing` for status 404. Raises BadGateway."""
     try:
         answer = await fetch("GET", hosts(ctx).api + path, bearer=token)
         if answer.status == 404 and missing is not None:
@@ -132,7 +134,7 @@ async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> A
 
 
 async def begin_device(ctx: Context) -> ExternalAuthDevice:
-    """Raises Invalid when it is off, BadGateway."""
+    """Start the device flow. Raises Invalid when it is disabled, BadGateway."""
     if not enabled(ctx):
         raise Invalid("Github OAuth2 is not enabled.")
     if not ctx.config.oauth2_github_device_flow:
@@ -152,7 +154,7 @@ async def begin_device(ctx: Context) -> ExternalAuthDevice:
 
 
 async def exchange_device(ctx: Context, device_code: str) -> Granted:
-    """Raises Invalid while the person has not agreed, with GitHub's word for it as detail."""
+    """Exchange the device code. Raises Invalid before the user has agreed, with GitHub's error code as detail."""
     form = {
         "client_id": ctx.config.oauth2_github_client_id,
         "device_code": device_code,

@@ -34,13 +34,13 @@ _SECRET = Resource("oauth2_app_secret")
 
 
 def require_experiment(ctx: Context) -> None:
-    """Raises Forbidden unless the server was started with `--experiments oauth2` (or `*`)."""
+    """Raise Forbidden unless the server was started with `--experiments oauth2` (or `*`)."""
     if not {EXPERIMENT, "*"} & set(ctx.config.experiments):
         raise Forbidden(_OFF)
 
 
 def new_secret() -> tuple[str, str, str]:
-    """(prefix, secret, the text that shows both)."""
+    """Return (prefix, secret, text that contains both)."""
     prefix, secret = (
         "".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (PREFIX_LENGTH, SECRET_LENGTH)
     )
@@ -48,7 +48,7 @@ def new_secret() -> tuple[str, str, str]:
 
 
 async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None) -> list[OAuth2AppRow]:
-    """All, or those a user has let in (one's own list, for everybody but an administrator)."""
+    """List all applications, or those with a user's consent: the caller's own, or as administrator any user's."""
     require(subject, "read", _APP)
     if user_id is not None and user_id != subject.user_id:
         require(subject, "read", Resource("oauth2_app_code_token", owner_id=user_id))
@@ -67,7 +67,7 @@ def _found(row: OAuth2AppRow | None) -> OAuth2AppRow:
 
 
 async def create_app(ctx: Context, subject: Subject, wanted: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
-    """Raises Forbidden."""
+    """Create an application. Raises Forbidden."""
     require(subject, "create", _APP)
     now = ctx.clock.now()
     row = OAuth2AppRow(new_uuid(), now, now, wanted.name, wanted.icon, wanted.callback_url, (), False, None, None)
@@ -76,7 +76,7 @@ async def create_app(ctx: Context, subject: Subject, wanted: PostOAuth2ProviderA
 
 
 async def update_app(ctx: Context, subject: Subject, app_id: UUID, wanted: PutOAuth2ProviderAppRequest) -> OAuth2AppRow:
-    """Raises Forbidden, InvalidFields, NotFound."""
+    """Change an application. Raises Forbidden, InvalidFields, NotFound."""
     row = await get_app(ctx, subject, app_id)
     check_request(wanted, {"name": row.name, "callback_url": row.callback_url})
     require(subject, "update", _APP)
@@ -97,7 +97,9 @@ async def _lock(tx: Tx, app_id: UUID) -> OAuth2AppRow:
 
 
 async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bool) -> OAuth2AppRow:
-    """Whether an application may sign people in without PKCE. Raises Forbidden, Invalid (a public client), NotFound."""
+    """Set whether an application may log in users without PKCE. Raises Forbidden, Invalid (a public client),
+    NotFound.
+    """
     await get_app(ctx, subject, app_id)
     require(subject, "update", _APP)
     now = ctx.clock.now()
@@ -125,7 +127,7 @@ async def list_secrets(ctx: Context, subject: Subject, app_id: UUID) -> list[OAu
 
 
 async def create_secret(ctx: Context, subject: Subject, app_id: UUID) -> tuple[UUID, str]:
-    """(id, the secret, shown only now)."""
+    """Create a secret and return (id, secret). The secret is not stored in plain."""
     row = await get_app(ctx, subject, app_id)
     require(subject, "create", _SECRET)
     made, shown = secret_row(ctx, row.id)
@@ -134,7 +136,7 @@ async def create_secret(ctx: Context, subject: Subject, app_id: UUID) -> tuple[U
 
 
 def secret_row(ctx: Context, app_id: UUID) -> tuple[OAuth2SecretRow, str]:
-    """A row to insert and the secret it stands for."""
+    """Return a row to insert and its secret."""
     prefix, secret, shown = new_secret()
     row = OAuth2SecretRow(new_uuid(), app_id, ctx.clock.now(), None, prefix, hash_secret(secret), secret[-6:])
     return row, shown

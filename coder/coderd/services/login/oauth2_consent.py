@@ -27,7 +27,9 @@ CODE_LIFETIME = timedelta(minutes=10)
 
 
 def asked_scopes(text: str) -> tuple[str, ...]:
-    """The scopes of ours among those an application asks for; none of ours means full access, as with upstream."""
+    """Return the scopes of the request that exist here. Without any, the application gets full access, as upstream
+    does.
+    """
     asked = {scopes.canonical(name) for name in text.split()}
     return tuple(sorted(asked & set(scopes.external()) - {"coder:all"})) if "coder:all" not in asked else ()
 
@@ -35,11 +37,11 @@ def asked_scopes(text: str) -> tuple[str, ...]:
 async def issue_code(
     ctx: Context, subject: Subject, key_id: str, app: OAuth2AppRow, *, redirect_uri: str, challenge: str, scope: str
 ) -> str:
-    """The user consents: a code for the application's redirect address (empty: none was named), bound to a challenge.
+    """Issue a code for the application's redirect URI (empty: the request had none), bound to the PKCE challenge.
 
-    Raises GrantError invalid_scope where the application would reach further than the key the user shows,
-    access_denied where that is an application's, which agrees to nothing for its user, and Unauthenticated where it
-    has ended meanwhile: whatever ends it ends the code, too.
+    Raises GrantError invalid_scope when the application would reach further than the caller's key, access_denied for an
+    application's key, which cannot consent for its user, and Unauthenticated when the key has ended meanwhile. Ending
+    the key also ends the code.
     """
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can let an application in.")

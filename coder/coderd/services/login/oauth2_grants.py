@@ -32,7 +32,7 @@ LOGIN_TYPE = key_store.APPLICATION
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What an application gets. `scopes` is empty for full access."""
+    """Tokens for an application. `scopes` is empty for full access."""
 
     user_id: UUID
     access: str
@@ -45,9 +45,9 @@ class Tokens:
 async def exchange_code(
     ctx: Context, client: Client, *, code: str, redirect_uri: str, verifier: str, ip: str
 ) -> Tokens:
-    """Raises GrantError invalid_grant. Whatever is wrong with what is sent, the code is used up.
+    """Exchange a code for tokens. Raises GrantError invalid_grant. Any faulty request uses up the code.
 
-    A code that comes a second time has been seen by somebody it was not for: what it gave ends (RFC 6749 4.1.2).
+    A code that is used twice has leaked: its tokens are revoked (RFC 6749 section 4.1.2).
     """
     parts = split_secret(code)
     if parts is None:
@@ -77,7 +77,7 @@ async def _exchange(tx: Tx, ctx: Context, client: Client, sent: _Exchange, ip: s
     row = await store.take_code(tx, sent.prefix, sent.hashed, ctx.clock.now())
     if row is None or row.app_id != app.id or row.expires_at <= ctx.clock.now():
         return _refused_code()
-    # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
+    # The redirect URI of the authorization request, or none if that had none (RFC 6749 section 4.1.3).
     if sent.redirect_uri != row.redirect_uri and (row.redirect_uri or sent.redirect_uri != app.callback_url):
         return _refused_code()
     if not verifier_fits(row.code_challenge, sent.verifier, legacy=app.legacy and client.secret_id is not None):
@@ -86,9 +86,9 @@ async def _exchange(tx: Tx, ctx: Context, client: Client, sent: _Exchange, ip: s
 
 
 async def refresh(ctx: Context, client: Client, token: str, ip: str) -> Tokens:
-    """A new pair for a refresh token, which ends with its access token. Raises GrantError invalid_grant.
+    """Issue new tokens for a refresh token, which ends with its access token. Raises GrantError invalid_grant.
 
-    One that comes a second time ends every pair that came of the same consent: nobody can tell who of the two stole it.
+    Using it twice revokes every token of the same consent, because either user of the token may have stolen it.
     """
     parts = split_secret(token)
     if parts is None:
@@ -110,15 +110,17 @@ async def _renew(tx: Tx, ctx: Context, client: Client, prefix: str, hashed: byte
     if row is None or row.expires_at <= ctx.clock.now():
         return _refused_token()
     issued = await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip)
-    if issued is None:  # what was given is used up and nothing comes in its place: with it ends what was made with it
+    if issued is None:  # the old pair is used up without a new one: also end everything derived from it
         await store.end_made_by(tx, app.id, row.user_id)
         return _refused_token()
     return issued
 
 
 async def _hold(tx: Tx, client: Client) -> OAuth2AppRow | None:
-    """The application as it is now, if what the client proved itself by is still good. Held until the transaction
-    ends: deleting it or its secret ends what we give, too."""
+    """Return the application and lock it against deletion, if the client's proof is still valid; otherwise None.
+
+    Deleting the application or the secret also ends the tokens issued here.
+    """
     app = await store.hold_app(tx, client.app.id)
     if app is None:
         return None
@@ -127,13 +129,15 @@ async def _hold(tx: Tx, client: Client) -> OAuth2AppRow | None:
 
 
 async def _hold_person(tx: Tx, app_id: UUID, user_id: UUID) -> None:
-    """Who ends all keys of the user, or what the user gave the application, waits for us, or we for them."""
+    """Lock the user and the consents, so that this transaction and one that ends all keys or the consent run in
+    turn.
+    """
     await user_store.get_user(tx, user_id, hold=True)
     await store.lock_consents(tx, app_id, user_id)
 
 
 def _given(result: Tokens | GrantError) -> Tokens:
-    """A refusal is raised only now: what was used up stays so."""
+    """Raise a refusal after the commit, so that the code or token stays used up."""
     if isinstance(result, GrantError):
         raise result
     return result
@@ -142,7 +146,7 @@ def _given(result: Tokens | GrantError) -> Tokens:
 async def _issue(
     tx: Tx, ctx: Context, client: Client, user_id: UUID, granted: Sequence[str], grant_id: str, ip: str
 ) -> Tokens | None:
-    """None for a user who may not sign in any more."""
+    """Issue tokens; None for a user who may not log in any more."""
     user = await key_store.find_user_with_roles(tx, user_id)
     if user is None or user.deleted or user.status == "suspended":
         return None

@@ -1,4 +1,4 @@
-"""The client's half of OAuth2 (RFC 6749): sending people to a provider, exchanging and renewing what it gives."""
+"""The client's half of OAuth2 (RFC 6749): authorization URLs of providers, and token requests to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
-    """A provider as this server is registered there."""
+    """This server's registration at a provider."""
 
     client_id: str
     client_secret: Secret
@@ -31,21 +31,22 @@ class ProviderEndpoint:
     scopes: Sequence[str] = ()
     redirect_url: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
-    "Parameters added to the address people are sent to."
+    "Additional parameters of the authorization URL."
     pkce: bool = False
-    "Whether a code is bound to who asked for it (RFC 7636)."
+    "Whether a code is bound to this login by PKCE (RFC 7636)."
     nonce: bool = False
-    """Whether an id token is bound to its conversation. Every OpenID provider does it; a bare OAuth2 server with a
-    document at the right place, which does not name what Discovery 1.0 requires, need not know of it."""
+    """Whether an id token is bound to this login. Every OpenID provider supports it. A bare OAuth2 server, with a
+    discovery document that lacks the fields required by Discovery 1.0, need not.
+    """
 
     def new_verifier(self) -> str:
-        """For one conversation; empty where the provider does not know PKCE."""
+        """Return a PKCE verifier for one login; empty if the provider does not support PKCE."""
         return secrets.token_urlsafe(48) if self.pkce else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a provider gave. `expires_at` is None where it does not say."""
+    """Tokens of a provider. `expires_at` is None if the provider does not say."""
 
     access: Secret
     refresh: Secret
@@ -62,11 +63,11 @@ class ExchangeRefused(Failed):
     def __init__(self, message: str, detail: str = "", *, error: str = "") -> None:
         super().__init__(message, detail)
         self.error = error
-        "RFC 6749's code, empty when the provider could not be asked."
+        "Error code of RFC 6749; empty if the provider could not be reached."
 
 
 def authorize_url(endpoint: ProviderEndpoint, state: str, verifier: str = "", nonce: str = "") -> str:
-    """Where a person is sent to log in; `verifier` is PKCE's (RFC 7636), `nonce` OpenID's, empty without."""
+    """Return the URL to log in at. `verifier` (PKCE, RFC 7636) and `nonce` (OpenID) may be empty."""
     query = {
         **endpoint.extra,
         "client_id": endpoint.client_id,
@@ -82,12 +83,12 @@ def authorize_url(endpoint: ProviderEndpoint, state: str, verifier: str = "", no
 
 
 def challenge_of(verifier: str) -> str:
-    """PKCE's S256."""
+    """Return the S256 challenge of PKCE."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier: str = "") -> Granted:
-    """Raises ExchangeRefused."""
+    """Exchange a code. Raises ExchangeRefused."""
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": endpoint.redirect_url}
     if verifier:
         form["code_verifier"] = verifier
@@ -95,7 +96,7 @@ async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier
 
 
 async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> Granted:
-    """Raises ExchangeRefused. The old refresh token stays good where the provider sends no new one."""
+    """Refresh a token. The old refresh token stays valid if the provider sends no new one. Raises ExchangeRefused."""
     granted = await _ask(ctx, endpoint, {"grant_type": "refresh_token", "refresh_token": refresh.reveal()})
     if granted.refresh:
         return granted
@@ -103,7 +104,7 @@ async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> Gr
 
 
 async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]) -> Granted:
-    """First with HTTP Basic, then with the secret in the form: providers want one or the other.
+    """Send a token request: first with HTTP Basic, then with the secret in the form. Providers accept one or the other.
 
     Source: RFC 6749, section 2.3.1.
     """
@@ -121,7 +122,7 @@ async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]
 
 
 def granted_of(ctx: Context, answer: OutgoingReply) -> Granted:
-    """Reads a token endpoint's answer. Raises ExchangeRefused."""
+    """Parse the reply of a token endpoint. Raises ExchangeRefused."""
     try:
         document = answer.document()
     except ValueError as error:
@@ -146,11 +147,11 @@ def _said(document: Mapping[str, Any], status: int) -> str:
 
 
 _MOST_SECONDS = 10**9
-"""Some thirty years; what a provider says beyond is a mistake, and no calendar's or encoder's."""
+"""Some thirty years. A larger lifetime is a mistake of the provider, and overflows dates and encoders."""
 
 
 def seconds_of(value: Any, otherwise: int) -> int:
-    """So many seconds as a provider says, in whatever number of JSON; `otherwise` for none that makes sense."""
+    """Return a number of seconds from a provider's JSON; `otherwise` for anything that is no sensible number."""
     try:
         found = int(value)
     except (TypeError, ValueError, OverflowError):

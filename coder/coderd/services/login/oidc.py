@@ -1,7 +1,7 @@
-"""An OpenID Connect provider: where its endpoints are, whose keys it signs with, what it says of a person.
+"""OpenID Connect provider: its endpoints, its signing keys and its claims about a user.
 
-OpenID Connect Core 1.0 and Discovery 1.0. Documents are fetched on first use and kept for an hour; an id token with
-an unknown key makes the keys be read again (at most once a minute).
+OpenID Connect Core 1.0 and Discovery 1.0. Documents are fetched on first use and cached for an hour. An id token with
+an unknown key causes the keys to be fetched again, at most once a minute.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 _KEEP = timedelta(hours=1)
 _AGAIN = timedelta(minutes=1)
 _LEEWAY = 30
-"Seconds another machine's clock may differ."
+"Seconds by which another machine's clock may differ."
 
 
 @dataclass(frozen=True, slots=True)
 class OidcClaims:
-    """What the provider said, by source."""
+    """Claims of the provider by source."""
 
     id_token: dict[str, Any]
     user_info: dict[str, Any]
@@ -46,7 +46,7 @@ class OidcClaims:
 
 
 def nonce_of(state: str) -> str:
-    """What the provider is to put into the id token: bound to the state, which this browser alone knows."""
+    """Return the nonce for the id token, derived from the state, which only this browser knows."""
     return hashlib.sha256(f"nonce of {state}".encode()).hexdigest()
 
 
@@ -54,7 +54,7 @@ _DIGESTS = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
 
 def _check_access_token(token: str, claims: dict[str, Any], access: str) -> None:
-    """`at_hash`, where the provider gives one (OpenID Connect Core 3.1.3.8). Raises Unauthenticated."""
+    """Verify `at_hash`, if the provider sends it (OpenID Connect Core 3.1.3.8). Raises Unauthenticated."""
     import jwt
 
     wanted = claims.get("at_hash")
@@ -72,7 +72,7 @@ def enabled(ctx: Context) -> bool:
 
 
 class OidcProvider:
-    """The site's provider, see `Context.part`."""
+    """OpenID Connect provider of the site, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -83,7 +83,7 @@ class OidcProvider:
         self._keys_at: datetime | None = None
 
     async def endpoint(self) -> ProviderEndpoint:
-        """Raises BadGateway when the provider cannot be reached."""
+        """Return the endpoints. Raises BadGateway when the provider cannot be reached."""
         config = self._ctx.config
         found = await self._discover()
         params = struct_value(config.oidc_auth_url_params) or {}
@@ -100,9 +100,9 @@ class OidcProvider:
         )
 
     async def told(self, granted: Granted, nonce: str) -> OidcClaims:
-        """The verified id token's claims and the user info. Raises Unauthenticated, BadGateway.
+        """Return the verified claims of the id token, and the user info. Raises Unauthenticated, BadGateway.
 
-        `nonce` is what this conversation began with (empty: nothing): a token of another one is refused.
+        `nonce` is that of this login (empty for none): an id token with another one is rejected.
         """
         token = granted.document.get("id_token")
         if not isinstance(token, str):

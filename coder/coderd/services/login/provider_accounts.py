@@ -33,20 +33,20 @@ NAME_TRIES = 10
 
 
 class LoginRefused(Refusal):
-    """Shown to the person as a page: `message` is its heading."""
+    """A refused login, shown as a page with `message` as its heading."""
 
     kind = "forbidden"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What came back from a provider."""
+    """A login attempt after the provider's callback."""
 
     login_type: str
     person: Person
     granted: Granted
     claims: Mapping[str, Any]
-    "Stored for the pages about sync: `{id_token_claims, user_info_claims, merged_claims}` for OIDC."
+    "Claims stored for the pages about sync: `{id_token_claims, user_info_claims, merged_claims}` for OIDC."
     allow_signups: bool
     signups_disabled: str = ""
     ip: str = ""
@@ -72,7 +72,7 @@ async def find_account(tx: Tx, attempt: Attempt) -> UserRow | None:
         return user
     link = await user_links.get_link(tx, user.id, attempt.login_type)
     if link is not None and link.linked_id and link.linked_id != attempt.person.linked_id:
-        # An address that was given to somebody else must not open the account of who had it before.
+        # An address that was assigned to another person must not open the account of its previous owner.
         raise LoginRefused(
             "Account belongs to somebody else",
             "Your email is that of a user who logs in with another account of the provider. Contact an admin.",
@@ -97,7 +97,7 @@ def account_changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str,
 async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | None, now: datetime) -> UserRow:
     first = not await user_store.count_users(tx)
     if first:
-        # Two people may race for an empty site: the lock lets one of them be first, the other looks again.
+        # Two logins may race for an empty site: the lock serializes them, and the second one checks again.
         await user_store.lock_first_user(tx)
         first = not await user_store.count_users(tx)
     if not attempt.allow_signups and not first:
@@ -141,7 +141,7 @@ async def convert_account(
         raise LoginRefused("Already changed", "Your login type is no longer a password. Log in the way it is now.")
     if not hmac.compare_digest(proof_of(user), conversion.proof):
         raise LoginRefused("Password changed", "Your password was changed since you began. Begin anew.")
-    # The password ends here, with what it opened: two ways in would be one too many to guard.
+    # The password ends here, with the sessions it opened: an account keeps only one way to log in.
     await user_store.update_user(
         tx, user.id, login_type=attempt.login_type, hashed_password="", one_time_passcode_hash=None, updated_at=now
     )

@@ -1,7 +1,7 @@
-"""What an identity provider says of organizations, groups and roles, carried out at each login.
+"""Apply the claims of an identity provider to organizations, groups and roles at each login.
 
-A setting whose field is empty leaves things as they are. Site-wide options (`--oidc-group-field` …) stand in where an
-organization has no setting of its own. The rules for reading claims are `domain/login/identity.py`.
+A setting with an empty field changes nothing. Site-wide options (`--oidc-group-field` …) apply where an organization
+has no setting. The rules for reading claims are `domain/login/identity.py`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 def check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
-    """Raises Forbidden when only members of certain groups may log in and the person is in none."""
+    """Raise Forbidden when only members of certain groups may log in and the user is in none of them."""
     allowed = ctx.config.oidc_allowed_groups
     if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):
         raise Forbidden("You are not in an allowed group.", "Ask an administrator to be added to one.")
 
 
 async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
-    """For somebody whom `check_allowed` let in."""
+    """Apply the claims of a user who passed `check_allowed`."""
     await _organizations(ctx, tx, user_id, claims, now)
     await _site_roles(ctx, tx, user_id, claims)
     default = await organization_store.get_default_organization(tx)
@@ -64,12 +64,13 @@ async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[st
     for organization_id in sorted(wanted - there):
         if await organization_store.get_organization(tx, organization_id, hold=True) is not None:
             await organization_store.insert_member(tx, organization_id, user_id, now)
-    for organization_id in sorted(there - wanted):  # two people who leave the same ones do so in one order
+    # in a fixed order, so that two users who leave the same organizations do not deadlock
+    for organization_id in sorted(there - wanted):
         await leave_organization(tx, organization_id, user_id)
 
 
 def _configured(ctx: Context) -> OrganizationSyncSettings:
-    """What the server's settings say, until an administrator says something in the dashboard."""
+    """Return the server's settings, which apply until an administrator changes them in the dashboard."""
     config = ctx.config
     named = struct_value(config.oidc_organization_mapping) or {}
     mapping = {str(word): [found] if isinstance(found, str) else list(found or []) for word, found in named.items()}
@@ -91,7 +92,7 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
     user = await user_store.get_user(tx, user_id, keep=True)
     leaves = user is not None and "owner" in user.rbac_roles and "owner" not in known
     if leaves and not await user_store.has_other_owner(tx, user_id):
-        # A mapping that forgets somebody must not leave the site without anybody who can put it right.
+        # A mapping that misses every owner must not leave the site without one who can correct it.
         known.append("owner")
         ctx.log.warn("the provider's claims would take the last owner's role; it stays", user=user_id)
     await user_store.update_user(tx, user_id, rbac_roles=list(dict.fromkeys(known)))
@@ -116,7 +117,8 @@ async def _groups(
     groups = {group.name: group for group in await group_store.list_groups(tx, organization_id=organization_id)}
     by_id = {str(group.id): group for group in groups.values()}
     wanted: set[UUID] = set()
-    for name in sorted(identity.mapped(words, mapping)):  # two who make the same groups do so in one order
+    # in a fixed order, so that two logins that create the same groups do not deadlock
+    for name in sorted(identity.mapped(words, mapping)):
         group = by_id.get(name) or groups.get(name)
         if group is None and make:
             group_id = new_uuid()
@@ -126,7 +128,7 @@ async def _groups(
             wanted.add(group_id)
         elif group is not None and not group.is_everyone:
             wanted.add(group.id)
-    # Held first: whoever deletes a group goes on to its members, and one that was deleted meanwhile is left out.
+    # Lock the groups first: deleting a group goes on to its members. Groups deleted meanwhile are left out.
     there = await group_store.hold_groups(tx, wanted)
     await group_store.leave_groups(tx, organization_id, user_id, but=there)
     for group_id in sorted(there):

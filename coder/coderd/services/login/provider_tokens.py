@@ -1,4 +1,4 @@
-"""Tokens of providers given away: to agents for git, to builds for templates."""
+"""Tokens of providers for agents (git) and builds (templates)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 LISTEN_EVERY = 15.0
-"Seconds between looks for a link that somebody is making in a browser; its notice comes at once."
+"Seconds between two checks for a link that a user is creating in a browser. Its notice usually comes first."
 LISTEN_LONGEST = 15 * 60.0
-"Seconds: who wants to wait longer asks again, and shows its token again."
+"Seconds. A client that wants to wait longer sends another request and authenticates again."
 MOST_WAITING = 8
-"Calls of one agent that wait at one time."
+"Concurrent waiting calls of one agent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +43,29 @@ class Waiter:
 
     agent_id: UUID
     require_right: Callable[[], Awaitable[None]]
-    "Asked at every turn; raises what the door would."
+    "Checked at every turn; raises the refusal of the route."
 
 
 class LinkWaits:
-    """Who waits in one server process, and what wakes them. Made once, see `Context.part`."""
+    """Waiting agents of one server process, and their events. See `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._waiting: dict[UUID, int] = {}
         self._next: WeakValueDictionary[str, trio.Event] = WeakValueDictionary()
-        "By owner; those that wait hold them."
+        "Next event by owner; the waiting calls hold references."
         ctx.nursery.start_soon(self._listen)
         ctx.nursery.start_soon(self._end)
 
     def next_link(self, owner_id: UUID) -> trio.Event:
-        """Set by the first link of that person from now on. Take it before you look."""
+        """Return an event that the owner's next link sets. Take it before the check, so that a link meanwhile
+        counts.
+        """
         return self._next.setdefault(str(owner_id), trio.Event())
 
     @contextmanager
     def counted(self, agent_id: UUID) -> Iterator[None]:
-        """Raises Conflict."""
+        """Count a waiting call of the agent. Raises Conflict above the limit."""
         if self._waiting.get(agent_id, 0) >= MOST_WAITING:
             raise Conflict(f"At most {MOST_WAITING} calls of one agent wait for an account at one time.")
         self._waiting[agent_id] = self._waiting.get(agent_id, 0) + 1
@@ -85,7 +87,7 @@ class LinkWaits:
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(store.LINKED) as notices:
-            self._tell_all()  # what happened before anybody listened
+            self._tell_all()  # links before the subscription started
             async for _channel, owner in notices:
                 if owner == RESYNC:
                     self._tell_all()
@@ -102,7 +104,7 @@ def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:
 
 
 async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter | None = None) -> AgentAuth:
-    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one.
+    """Return the owner's token, or the URL to link an account. An agent that waits gets a token only.
 
     Raises TooSlow, Conflict, and what the waiter's right raises.
     """
@@ -128,7 +130,7 @@ async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, waite
 async def _awaited(
     ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter
 ) -> tuple[Secret, datetime | None] | None:
-    """None when the server stops."""
+    """Wait for a token. Return None when the server stops."""
     waits = ctx.part(LinkWaits)
     ends, tried = trio.current_time() + LISTEN_LONGEST, None
     with waits.counted(waiter.agent_id):
@@ -138,7 +140,7 @@ async def _awaited(
                 return None
             await waiter.require_right()
             row = await ctx.db.read(store.get_link, found.id, owner_id)
-            if row is not None and row != tried:  # the provider is asked once about each
+            if row is not None and row != tried:  # the provider is asked once for each token
                 given = await external_auth.token_for(ctx, found, owner_id)
                 if given is not None:
                     return given
@@ -149,7 +151,7 @@ async def _awaited(
 
 
 async def external_tokens(ctx: Context, owner_id: UUID, wanted: Sequence[str]) -> list[tuple[str, Secret]]:
-    """Good tokens of the owner for the providers a template wants; those without one are left out."""
+    """Return valid tokens of the owner for a template's providers, without those that have none."""
     found = []
     for ident in wanted:
         one = provider(ctx, ident, "")
@@ -160,7 +162,7 @@ async def external_tokens(ctx: Context, owner_id: UUID, wanted: Sequence[str]) -
 
 
 async def oidc_token(ctx: Context, owner_id: UUID) -> str:
-    """The owner's access token at the OpenID provider, renewed when it has expired; empty without one."""
+    """Return the owner's access token at the OpenID provider, refreshed if expired; empty without one."""
     if not oidc.enabled(ctx):
         return ""
     row = await ctx.db.read(user_links.get_link, owner_id, "oidc")
@@ -192,7 +194,7 @@ async def oidc_token(ctx: Context, owner_id: UUID) -> str:
 
 
 async def _newer_oidc_token(ctx: Context, old: user_links.LinkRow) -> str:
-    """The token somebody else got while we asked with the old one; empty when there is none."""
+    """Return the token that a concurrent request got meanwhile; empty if there is none."""
     row = await ctx.db.read(user_links.get_link, old.user_id, old.login_type)
     if row is None or row.oauth_refresh_token == old.oauth_refresh_token:
         return ""
