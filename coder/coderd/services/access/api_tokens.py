@@ -89,7 +89,7 @@ def check_reach(subject: Subject, wanted: KeyScope) -> None:
     """Refuse a key with limits to create a stronger key, or anything equivalent. Raises Forbidden."""
     if subject.kind == "user" and scopes.exceeds(wanted, subject.scope):
         raise Forbidden(
-            "The new key would reach further than the key you used.",
+            "The new key would have more permissions than the key you used.",
             "Ask for scopes and an allow_list within those of your own key, or sign in without a limited token.",
         )
 

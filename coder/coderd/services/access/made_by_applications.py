@@ -28,5 +28,5 @@ async def refuse_applications(ctx: Context, subject: Subject, kind: str) -> None
     if consent is not None:
         raise Forbidden(
             f"An application may make no {lasting.what} for its user.",
-            "They would go on after the user takes the consent back. Sign in, or use a key of your own.",
+            "They would outlive the user's consent. Log in, or use an API key of the user.",
         )

@@ -19,7 +19,7 @@ _limiter: trio.CapacityLimiter | None = None
 @functools.cache
 def _nobody() -> str:
     """Return the hash that a login of an unknown user is compared with, so that it takes as long."""
-    return _hasher.hash("nobody has this password")
+    return _hasher.hash("no user has this password")
 
 
 def _threads() -> trio.CapacityLimiter:

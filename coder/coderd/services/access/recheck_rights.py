@@ -74,6 +74,6 @@ async def _answer(ask: Callable[[], Awaitable[object]]) -> bool | None:
     except (NotFound, Forbidden):
         return False
     except Exception as error:
-        _log.warn("whether a stream may go on could not be asked", error=error)
+        _log.warn("rights of a stream could not be checked; retrying", error=error)
         return None
     return True

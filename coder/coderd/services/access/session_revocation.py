@@ -160,7 +160,7 @@ class SessionRegistry:
             try:
                 await self.look_at_rights()
             except Exception as error:
-                _log.warn("rights could not be read; trying again", error=error)
+                _log.warn("rights could not be read; retrying", error=error)
                 changed = trio.Event()
                 changed.set()
             await trio.sleep(PAUSE)
@@ -172,7 +172,7 @@ class SessionRegistry:
             await self.look(session)
         except Exception as error:
             # An error of the database must not affect other sessions.
-            _log.warn("a session's key could not be read; trying again", key=session.key_id, error=error)
+            _log.warn("the key of a session could not be read; retrying", key=session.key_id, error=error)
             return False
         return True
 

@@ -30,7 +30,7 @@ NIL = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a change came from."""
+    """Origin of a change."""
 
     user_id: UUID | None = None
     ip: str = ""
@@ -40,7 +40,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """A change, or the attempt at one."""
+    """A change, or an attempt."""
 
     kind: str
     "Resource type."
@@ -50,7 +50,7 @@ class AuditEvent:
     before: AuditSnapshot | None = None
     after: AuditSnapshot | None = None
     resource_id: UUID | None = None
-    "Where no snapshot says it."
+    "Id of the resource when no snapshot has it."
     additional: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -96,8 +96,8 @@ async def write(tx: Tx, event: AuditEvent, now: datetime) -> None:
 
 
 async def generate_test(ctx: Context, subject: Subject, origin: Origin, body: CreateTestAuditLogRequest) -> None:
-    """An entry made up by its caller. Raises Forbidden, Invalid."""
-    if not may(subject, "create", Resource("audit_log")):  # an organization's own log is not enough
+    """Write an entry with the caller's own values. Raises Forbidden, Invalid."""
+    if not may(subject, "create", Resource("audit_log")):  # permission on one organization's log is not enough
         raise Forbidden
     kind, action = body.resource_type or "user", body.action or "write"
     if action not in laws.ACTIONS:
@@ -106,7 +106,7 @@ async def generate_test(ctx: Context, subject: Subject, origin: Origin, body: Cr
         raise Invalid("Invalid resource type.")
     sent = body.additional_fields or {}
     if not isinstance(sent, dict):
-        raise Invalid("Invalid additional fields.", "They are an object.")
+        raise Invalid("Invalid additional fields.", "They must be an object.")
     additional = dict(sent)
     if body.build_reason:
         additional["build_reason"] = body.build_reason

@@ -1,4 +1,4 @@
-"""Search of the audit log by the callers who may read it."""
+"""Search of the audit log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _require(subject: Subject, action: str) -> None:
 async def list_entries(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> AuditLogResponse:
-    """Newest first. Raises Forbidden, Invalid (with one validation for each mistake)."""
+    """List entries, newest first. Raises Forbidden, Invalid (with one validation for each mistake)."""
     _require(subject, "read")
     which = await _read_search(ctx, subject, query)
     views, count, people, missing = await ctx.db.read(_load, which, limit, offset)
@@ -58,7 +58,8 @@ async def _load(
     views = await store.list_entries(tx, which, limit=limit, offset=offset)
     count = await store.count_entries(tx, which)
     ids = {view.entry.user_id for view in views if view.entry.user_id is not None}
-    # Without their organizations, as upstream's entries are (recorded): auditors of one need not know of others.
+    # Without their organizations, as in upstream's entries (recorded): an auditor of one organization must not learn of
+    # others.
     rows = await user_store.list_by_ids(tx, sorted(ids))
     people = {row.id: replace(user_view(row), organization_ids=[]) for row in rows}
     missing: set[UUID] = set()

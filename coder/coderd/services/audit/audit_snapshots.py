@@ -1,7 +1,7 @@
-"""How what a route changes stands at one moment: read before and after a change, the difference is its audit entry.
+"""State of an object at one moment. Read before and after a change, the difference is the audit entry.
 
-Lives here: from what a request calls an object (a name, `me`, a secret) to the object and its tracked state.
-Does not live here: which columns count (`store/audit/audit.py`), who wrote what when (`request_events.py`).
+This module finds the object that a request names (by name, `me` or a secret) and reads its tracked state.
+`store/audit/audit.py` says which columns are tracked, `request_events.py` writes the entries.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 ReadSettings = Callable[..., Awaitable[Any]]
-"""(ctx, subject, path arguments) -> the settings as the API has them; raises Refusal for who may not look."""
+"""(ctx, subject, path arguments) -> the settings as the API has them. Raises a refusal without read permission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a request says of the object it is about."""
+    """Object of a request, as far as the request names it."""
 
     kind: str
     key: Any
-    "From the path, the request or the answer: an id, a name, `me`, an object with an id."
+    "Key from the path, the request or the response: an id, a name, `me`, an object with an id."
     arguments: Sequence[str]
-    "All of the path."
+    "Every argument of the path."
     name: str = ""
-    "What the answer calls it."
+    "Name in the response."
 
 
 async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | None:
-    """The object now; None when there is none."""
+    """Read the object; None when there is none."""
     if seen.kind not in store.TRACKED:
         return await _named(ctx, seen)
     organization_id = None
@@ -61,7 +61,7 @@ async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | No
 
 
 async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
-    """An object by its own key; `name` is that of one whose columns are not tracked, or of many at once."""
+    """Read an object by its own key. `name` is the name of an untracked object, or of a bulk operation."""
     if kind not in store.TRACKED or name:
         return AuditSnapshot(_uuid(str(key)), name, None, "", "", {})
     found = await ctx.db.read(store.take_snapshot, kind, key)
@@ -71,27 +71,27 @@ async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "
 async def look_at_settings(
     ctx: Context, subject: Subject, read: ReadSettings, arguments: Sequence[str], target: str
 ) -> AuditSnapshot:
-    """Settings of the deployment or of an organization, as their own service has them."""
+    """Read settings of the deployment or of an organization through their own service."""
     try:
         state = json.loads(codec.encode(await read(ctx, subject, *arguments)))
-    except Refusal:  # an attempt of somebody who may not even look
+    except Refusal:  # the attempt of a caller without read permission
         return AuditSnapshot(settings_id(target), target, None, "", "", {})
     plain = {key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()}
     return AuditSnapshot(settings_id(target), target, None, "", "", plain)
 
 
 def settings_id(target: str) -> UUID | None:
-    """Settings have no row: those with a name get an id made of it."""
+    """Return the id of settings, which have no row: a UUID derived from their name, if they have one."""
     return uuid5(NAMESPACE_URL, target) if target else None
 
 
 async def user_with_email(ctx: Context, email: str) -> UUID | None:
-    """Who tries to sign in; None: nobody."""
+    """Return the user who tries to log in, or None."""
     return await ctx.db.read(store.find_user_id, email)
 
 
 async def _named(ctx: Context, seen: Seen) -> AuditSnapshot | None:
-    """An object whose columns are not tracked: the entry says which one it was, not what changed."""
+    """Return the snapshot of an untracked object: its entry has a name, but no changes."""
     key = seen.key.get("id", "") if isinstance(seen.key, dict) else seen.key
     object_id = _uuid(str(key))
     if object_id is None:
@@ -99,7 +99,7 @@ async def _named(ctx: Context, seen: Seen) -> AuditSnapshot | None:
     if seen.kind == "notification_template":
         known = BY_ID.get(object_id)
         return AuditSnapshot(object_id, known.name if known else "", None, "", "", {})
-    # What is about to be deleted is in no answer; what an answer calls so may be something else.
+    # A deletion returns no name, and the response may use the field for something else.
     name = await ctx.db.read(store.find_name, seen.kind, object_id)
     return AuditSnapshot(object_id, name or seen.name, None, "", "", {})
 
@@ -116,7 +116,7 @@ async def _key(ctx: Context, subject: Subject, seen: Seen) -> Any:
         case "user_secret" | "user_skill":
             return await _asset_id(ctx, subject, seen, text)
         case "api_key":
-            return text.partition("-")[0]  # a new key is answered with its secret
+            return text.partition("-")[0]  # the response to creating a key has its secret
         case "custom_role":
             return seen.key
         case _:
@@ -124,7 +124,7 @@ async def _key(ctx: Context, subject: Subject, seen: Seen) -> Any:
 
 
 def _belonging_to(found: AuditSnapshot) -> AuditSnapshot:
-    """Keys have no UUID: entries about them name their user."""
+    """Return the user of a key: keys have no UUID, so their entries have the user's."""
     return AuditSnapshot(_uuid(found.state["user_id"]), found.target, None, "", "", found.state)
 
 
@@ -150,7 +150,7 @@ async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -
 
 
 async def _asset_id(ctx: Context, subject: Subject, seen: Seen, name: str) -> UUID | None:
-    """What a user calls so; a new one is answered with its id."""
+    """Return the asset that a user names so; the response has the id of a new one."""
     owner_id = await _user_id(ctx, subject, seen.arguments[0])
     if owner_id is None or "\0" in name:
         return None

@@ -1,4 +1,4 @@
-"""The connection log: written from agents' reports and from the proxy, read by auditors."""
+"""The connection log: agents' reports and the proxy write it, auditors read it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WEB = frozenset({"workspace_app", "port_forwarding"})
 async def record_began(
     tx: Tx, place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, user_id: UUID | None = None
 ) -> None:
-    """A session to an agent began. A second report of the same one changes nothing."""
+    """Record the begin of a session to an agent. A repeated report changes nothing."""
     await store.put_connection(
         tx,
         ConnectionRow(
@@ -63,7 +63,7 @@ async def record_began(
 async def record_ended(
     tx: Tx, place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, *, code: int, reason: str
 ) -> None:
-    """A session ended. Its beginning may have been reported to nobody: then it is written now."""
+    """Record the end of a session. A begin that was never reported is recorded now."""
     await record_began(tx, place, connection_id, kind, ip, at)
     await store.end_connection(tx, connection_id, place.workspace_id, place.agent.name, at=at, code=code, reason=reason)
 
@@ -71,7 +71,7 @@ async def record_ended(
 async def list_connections(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> ConnectionLogResponse:
-    """Newest first. Raises Forbidden, Invalid."""
+    """List connections, newest first. Raises Forbidden, Invalid."""
     if not may(subject, "read", Resource("connection_log", any_organization=True)) and not may(
         subject, "read", Resource("connection_log")
     ):

@@ -1,7 +1,7 @@
-"""What follows a request that changed something: an audit entry, and messages to those it concerns.
+"""Events of a request that changed something: an audit entry, and notifications to the affected users.
 
-Written in a transaction of its own, after the change was committed. The end of a build is
-`services/workspaces/build_events.py`.
+Written in a separate transaction after the change has been committed. `services/workspaces/build_events.py` handles the
+end of a build.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TEMPLATE_ADMINS = ("owner", "template-admin")
 
 
 async def record_event(ctx: Context, event: AuditEvent) -> None:
-    """Writes the entry and queues messages."""
+    """Write the entry and queue notifications."""
     await ctx.db.run(_record_event, event, notifications.site_of(ctx), ctx.clock.now())
 
 
@@ -52,7 +52,7 @@ async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: 
 
 async def _initiator(tx: Tx, event: AuditEvent) -> str:
     row = await user_store.get_user(tx, event.origin.user_id) if event.origin.user_id else None
-    return row.name if row else ""  # the full name alone, as recorded: whoever has none is named by nothing
+    return row.name if row else ""  # the full name alone, as recorded: empty for a user without one
 
 
 async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:
@@ -85,7 +85,7 @@ async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:
 
 
 def _changed(before: AuditSnapshot | None, after: AuditSnapshot | None, name: str) -> Any:
-    """The new value of a field that changed; None when it did not."""
+    """Return the new value of a changed field; None for an unchanged one."""
     if before is None or after is None or before.state.get(name) == after.state.get(name):
         return None
     return after.state.get(name)

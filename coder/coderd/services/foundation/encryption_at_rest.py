@@ -40,8 +40,8 @@ def read_keys(texts: Iterable[str], option: str) -> dict[str, bytes]:
         if len(key) != _KEY_BYTES:
             raise CoderError(
                 "bad_option",
-                f"{option} holds something that is no base64 of {_KEY_BYTES} bytes",
-                "`openssl rand -base64 32` makes a key.",
+                f"{option} has a value that is not the base64 of {_KEY_BYTES} bytes",
+                "Generate a key with `openssl rand -base64 32`.",
             )
         keys[hashlib.sha256(key).hexdigest()[:8]] = key
     return keys
@@ -99,5 +99,5 @@ class Sealer:
             raise CoderError(
                 "sealed",
                 "a stored token cannot be decrypted: its key is not among --external-token-encryption-keys",
-                "Give the old key after the new one.",
+                "List the old key after the new one.",
             ) from error

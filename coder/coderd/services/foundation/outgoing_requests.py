@@ -43,10 +43,10 @@ class OutgoingReply:
         except (ValueError, RecursionError):
             fields = parse_qs(self.body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
             if "access_token" not in fields and "error" not in fields and "device_code" not in fields:
-                raise ValueError("the answer is no JSON") from None
+                raise ValueError("the reply is not JSON") from None
             return {name: values[0] for name, values in fields.items()}
         if not isinstance(found, dict):
-            raise ValueError("the answer is no JSON object")
+            raise ValueError("the reply is not a JSON object")
         return found
 
 

@@ -70,7 +70,7 @@ class SandboxFailedError(SandboxEvaluationError):
     def __init__(self) -> None:
         super().__init__(
             "sandbox_failed",
-            "This was not evaluated because of an error in the server, which is in its log.",
+            "The evaluation failed because of an error in the server. The server's log has the details.",
             "Try again; if that does not help, ask the administrator of the server.",
         )
 
@@ -81,9 +81,9 @@ class TooMuchWorkError(SandboxEvaluationError):
     def __init__(self, what: str) -> None:
         super().__init__(
             "too_much_work",
-            f"Evaluating this takes more {what} than is allowed ({CPU_SECONDS} s of computing time, "
+            f"The evaluation takes more {what} than is allowed ({CPU_SECONDS} s of computing time, "
             f"{MEMORY >> 20} MiB of memory, {MOST_ANSWER >> 20} MiB of results).",
-            "Look for patterns, loops and references that multiply each other.",
+            "Check for patterns, loops and references that multiply each other.",
         )
 
 
@@ -225,7 +225,7 @@ class Sandbox:
             if worker.is_running:
                 return worker
             # Ended while idle, for example by the system's out-of-memory killer: the current call is not the cause.
-            _log.warn("a process that evaluates templates was ended while it was idle")
+            _log.warn("an idle evaluation process was killed")
             self._all.discard(worker)
             await worker.close()
         return await self._start()
@@ -291,7 +291,7 @@ class _Worker:
         with trio.move_on_after(_MOMENT):
             await self._process.wait()
         status = self._process.returncode
-        _log.warn("a process that evaluated a template was ended", status=status)
+        _log.warn("an evaluation process exited during a call", status=status)
         if status is None or status >= 0:
             return SandboxFailedError()
         return TooMuchWorkError("computing time" if -status in _TIME_SIGNALS else "memory or depth")

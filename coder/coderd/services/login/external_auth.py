@@ -297,7 +297,7 @@ async def required_of(
     for ident, optional in wanted:
         provider = provider_for(ctx.config.external_auth_providers, ident=ident)
         if provider is None:
-            raise NotFound(f'The template wants the external auth provider "{ident}", which is not configured.')
+            raise NotFound(f'The template requires the external auth provider "{ident}", which is not configured.')
         row = await ctx.db.read(store.get_link, provider.id, user_id)
         found.append(
             TemplateVersionExternalAuth(

@@ -38,7 +38,7 @@ async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
             interval=seconds_of(found.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
-        raise BadGateway("The provider gave no device code.", str(error)) from error
+        raise BadGateway("The provider sent no device code.", str(error)) from error
 
 
 async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: str) -> None:
@@ -57,7 +57,7 @@ async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: st
     try:
         granted = granted_of(ctx, await fetch("POST", provider.token_url, form=form))
     except ExchangeRefused as error:
-        word = error.error or "the provider cannot be asked"
+        word = error.error or "the provider cannot be reached"
         raise Invalid("Failed to exchange device code.", word if word in _PENDING else error.detail) from error
     except NetError as error:
         raise BadGateway("The provider cannot be reached.", error.message) from error

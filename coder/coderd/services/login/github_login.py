@@ -67,7 +67,7 @@ async def person(ctx: Context, granted: Granted) -> Person:
     """
     user = await _get(ctx, "/user", granted.access)
     if not isinstance(user, dict) or not isinstance(user.get("id"), int) or not isinstance(user.get("login"), str):
-        raise BadGateway("GitHub did not say who the user is.")
+        raise BadGateway("GitHub did not identify the user.")
     await _check_membership(ctx, granted.access, user["login"])
     return Person(
         linked_id=str(user["id"]),
@@ -150,7 +150,7 @@ async def begin_device(ctx: Context) -> ExternalAuthDevice:
             interval=seconds_of(found.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
-        raise BadGateway("GitHub gave no device code.", str(error)) from error
+        raise BadGateway("GitHub sent no device code.", str(error)) from error
 
 
 async def exchange_device(ctx: Context, device_code: str) -> Granted:

@@ -62,9 +62,9 @@ async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: st
     try:
         claims = verify(await ctx.part(SigningKeys).get(_CONVERSION), cookie, ctx.clock.now())
     except TokenRefused as error:
-        raise Unauthenticated("The change of the login type has expired. Begin it anew.", str(error)) from error
+        raise Unauthenticated("The change of the login type has expired. Start again.", str(error)) from error
     if claims.get("state") != state or claims.get("to") != login_type:
-        raise Unauthenticated("The change of the login type was begun elsewhere. Begin it anew.")
+        raise Unauthenticated("The change of the login type was started elsewhere. Start again.")
     return Conversion(UUID(str(claims["sub"])), str(claims.get("by")))
 
 

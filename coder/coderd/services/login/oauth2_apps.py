@@ -107,7 +107,7 @@ async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bo
     async def write(tx: Tx) -> OAuth2AppRow:
         row = await _lock(tx, app_id)
         if legacy and not may_be_legacy(public_client=row.public_client):
-            raise Invalid("A public client has no secret: PKCE is all that binds its codes to it.")
+            raise Invalid("A public client has no secret: only PKCE binds its codes to it.")
         await store.update_app(tx, app_id, legacy=legacy, updated_at=now)
         return await _lock(tx, app_id)
 

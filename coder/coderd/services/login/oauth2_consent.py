@@ -44,11 +44,11 @@ async def issue_code(
     the key also ends the code.
     """
     if subject.user_id == NIL_UUID:
-        raise Unauthenticated("Only a user can let an application in.")
+        raise Unauthenticated("Only a user can authorize an application.")
     require(subject, "create", Resource("oauth2_app_code_token", owner_id=subject.user_id))
     asked = asked_scopes(scope)
     if scopes.exceeds(scopes.combined(asked or ("coder:all",)), subject.scope):
-        raise GrantError("invalid_scope", "The scope reaches further than the key that was used")
+        raise GrantError("invalid_scope", "The scope exceeds that of the key that was used")
     prefix, secret, shown = new_secret()
     now = ctx.clock.now()
     row = CodeRow(
@@ -65,7 +65,7 @@ async def issue_code(
 
     async def write(tx: Tx) -> bool:
         if await store.consent_of_key(tx, key_id) is not None:
-            raise GrantError("access_denied", "An application cannot let another one in")
+            raise GrantError("access_denied", "An application cannot authorize another application")
         if await store.hold_app(tx, app.id) is None:
             return False
         user = await user_store.get_user(tx, subject.user_id, hold=True)

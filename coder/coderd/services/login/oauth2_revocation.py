@@ -50,6 +50,6 @@ async def _revoke(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> None:
 async def revoke_all(ctx: Context, subject: Subject, app: OAuth2AppRow) -> None:
     """Revoke everything a user has granted to an application."""
     if subject.user_id == NIL_UUID:
-        raise Unauthenticated("Only a user can lock an application out.")
+        raise Unauthenticated("Only a user can revoke an application's access.")
     require(subject, "delete", Resource("oauth2_app_code_token", owner_id=subject.user_id))
     await ctx.db.run(store.delete_tokens_of, app.id, subject.user_id)

@@ -64,7 +64,7 @@ def _check_access_token(token: str, claims: dict[str, Any], access: str) -> None
     digest = _DIGESTS.get(algorithm[-3:], hashlib.sha512)(access.encode()).digest()
     found = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
     if not hmac.compare_digest(found.encode(), str(wanted).encode()):
-        raise Unauthenticated("Failed to verify OIDC token.", "its at_hash is not that of the access token")
+        raise Unauthenticated("Failed to verify OIDC token.", "its at_hash does not match the access token")
 
 
 def enabled(ctx: Context) -> bool:
@@ -109,7 +109,7 @@ class OidcProvider:
             raise Unauthenticated("No id_token found in response payload. Does your OIDC provider support it?")
         claims = await self._verify(token)
         if nonce and not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-            raise Unauthenticated("Failed to verify OIDC token.", "its nonce is not that of this login")
+            raise Unauthenticated("Failed to verify OIDC token.", "its nonce does not match this login")
         _check_access_token(token, claims, granted.access.reveal())
         info: dict[str, Any] = {}
         url = (await self._discover()).get("userinfo_endpoint")
@@ -118,7 +118,7 @@ class OidcProvider:
         elif url and not self._ctx.config.oidc_ignore_userinfo:
             info = await self._document(str(url), granted)
             if info.get("sub", claims.get("sub")) != claims.get("sub"):
-                raise Unauthenticated("The user info is about somebody else than the id token.")
+                raise Unauthenticated("The user info belongs to another user than the id token.")
         return OidcClaims(claims, info)
 
     async def _verify(self, token: str, *, audience: bool = True) -> dict[str, Any]:

@@ -58,8 +58,8 @@ async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> No
     taken = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
     if taken is not None and taken.id != user.id:
         raise LoginRefused(
-            "Email belongs to somebody else",
-            "The provider gives you an email address that another user has here. Contact an admin.",
+            "Email belongs to another user",
+            "Your email address at the provider is that of another user here. Contact an admin.",
         )
 
 
@@ -74,8 +74,8 @@ async def find_account(tx: Tx, attempt: Attempt) -> UserRow | None:
     if link is not None and link.linked_id and link.linked_id != attempt.person.linked_id:
         # An address that was assigned to another person must not open the account of its previous owner.
         raise LoginRefused(
-            "Account belongs to somebody else",
-            "Your email is that of a user who logs in with another account of the provider. Contact an admin.",
+            "Account belongs to another user",
+            "Your email address is that of a user with another account at the provider. Contact an admin.",
         )
     return user
 
@@ -106,7 +106,7 @@ async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | 
             attempt.signups_disabled or "Ask an administrator to create an account for you.",
         )
     if pair is None:
-        raise LoginRefused("The account is gone", "It was deleted at this moment. Log in again.")
+        raise LoginRefused("The account was deleted", "It was deleted during the login. Log in again.")
     organization = await organization_store.get_default_organization(tx)
     wanted = new_users.NewUser(
         email=attempt.person.email,
@@ -126,21 +126,21 @@ async def _free_name(tx: Tx, wanted: str) -> str:
         name = wanted[: 32 - len(suffix)].rstrip("-") + suffix
         if await user_store.get_user_by_name(tx, name) is None:
             return name
-    raise LoginRefused("No username is free", f"Every name like {wanted!r} is taken. Contact an admin.")
+    raise LoginRefused("No username is available", f"Every name like {wanted!r} is taken. Contact an admin.")
 
 
 async def convert_account(
     tx: Tx, attempt: Attempt, conversion: Conversion, found: UserRow | None, now: datetime
 ) -> UserRow:
     if found is not None and found.id != conversion.user_id:
-        raise LoginRefused("Account already linked", "Somebody else logs in with that account or has its email.")
+        raise LoginRefused("Account already linked", "Another user logs in with that account or has its email address.")
     user = await user_store.get_user(tx, conversion.user_id, lock=True)
     if user is None or user.deleted:
-        raise LoginRefused("No such user", "The user who asked for this does not exist any more.")
+        raise LoginRefused("No such user", "The user who requested this was deleted.")
     if user.login_type != "password":
-        raise LoginRefused("Already changed", "Your login type is no longer a password. Log in the way it is now.")
+        raise LoginRefused("Already changed", "Your login type is no longer a password. Log in with your current login type.")
     if not hmac.compare_digest(proof_of(user), conversion.proof):
-        raise LoginRefused("Password changed", "Your password was changed since you began. Begin anew.")
+        raise LoginRefused("Password changed", "Your password was changed meanwhile. Start again.")
     # The password ends here, with the sessions it opened: an account keeps only one way to log in.
     await user_store.update_user(
         tx, user.id, login_type=attempt.login_type, hashed_password="", one_time_passcode_hash=None, updated_at=now

@@ -55,7 +55,7 @@ async def sign_in(ctx: Context, attempt: Attempt) -> str:
                 raise
             continue  # a concurrent login was faster; the next try sees its rows
     raise LoginRefused(
-        "No username is free", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
+        "No username is available", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
     )
 
 

@@ -94,7 +94,7 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
     if leaves and not await user_store.has_other_owner(tx, user_id):
         # A mapping that misses every owner must not leave the site without one who can correct it.
         known.append("owner")
-        ctx.log.warn("the provider's claims would take the last owner's role; it stays", user=user_id)
+        ctx.log.warn("the provider's claims would remove the last owner's role; keeping it", user=user_id)
     await user_store.update_user(tx, user_id, rbac_roles=list(dict.fromkeys(known)))
 
 

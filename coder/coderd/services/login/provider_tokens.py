@@ -67,7 +67,7 @@ class LinkWaits:
     def counted(self, agent_id: UUID) -> Iterator[None]:
         """Count a waiting call of the agent. Raises Conflict above the limit."""
         if self._waiting.get(agent_id, 0) >= MOST_WAITING:
-            raise Conflict(f"At most {MOST_WAITING} calls of one agent wait for an account at one time.")
+            raise Conflict(f"At most {MOST_WAITING} calls of one agent can wait for an account.")
         self._waiting[agent_id] = self._waiting.get(agent_id, 0) + 1
         try:
             yield
@@ -147,7 +147,7 @@ async def _awaited(
                 tried = row
             with trio.move_on_after(LISTEN_EVERY):
                 await linked.wait()
-    raise TooSlow("Nobody has linked an account meanwhile. Ask again.")
+    raise TooSlow("No account has been linked yet. Try again.")
 
 
 async def external_tokens(ctx: Context, owner_id: UUID, wanted: Sequence[str]) -> list[tuple[str, Secret]]:
@@ -180,7 +180,7 @@ async def oidc_token(ctx: Context, owner_id: UUID) -> str:
         newer = await _newer_oidc_token(ctx, row)
         if newer:
             return newer
-        ctx.log.warn("the owner's OIDC token could not be renewed", user_id=owner_id, error=error)
+        ctx.log.warn("the owner's OIDC token could not be refreshed", user_id=owner_id, error=error)
         return ""
     renewed = replace(
         row,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def preferences(ctx: Context, user_id: UUID) -> list[NotificationPreference] | None:
-    """None when nothing was ever set (upstream's null)."""
+    """Return the preferences; None when the user never set any (upstream's null)."""
     rows = await ctx.db.read(store.list_preferences, user_id)
     return [
         NotificationPreference(id=row.template_id, disabled=row.disabled, updated_at=row.updated_at) for row in rows
@@ -27,7 +27,7 @@ async def preferences(ctx: Context, user_id: UUID) -> list[NotificationPreferenc
 async def set_preferences(
     ctx: Context, user_id: UUID, disabled: Mapping[str, bool]
 ) -> list[NotificationPreference] | None:
-    """Raises Invalid (no UUID), Failed (no such template; upstream's 500)."""
+    """Set preferences. Raises Invalid (no UUID), Failed (no such template; upstream's 500)."""
     wanted: dict[UUID, bool] = {}
     for text, value in disabled.items():
         try:

@@ -1,8 +1,8 @@
 """Queue notifications, in the transaction of the event they report. A loop sends them.
 
-`enqueue` fills a template in for one reader and queues a message for each way it goes (inbox, and e-mail or webhook
-where one is set up), unless the reader switched it off. Sending is `notification_delivery.py`; which event tells whom
-is `services/audit/request_events.py`.
+`enqueue` renders a template for one recipient and queues a message for each delivery method (inbox, and email or
+webhook where configured), unless the recipient disabled the template. `notification_delivery.py` sends the messages,
+`services/audit/request_events.py` maps events to recipients.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSite:
-    """What messages need to know of the deployment; taken before the transaction."""
+    """Deployment data for messages, read before the transaction."""
 
     access_url: str
     methods: frozenset[str]
-    "Ways that are set up."
+    "Configured delivery methods."
     default_method: str
     inbox: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """What one person is to be told."""
+    """Notification to one user."""
 
     template_id: UUID
     user_id: UUID
     labels: Mapping[str, str] = field(default_factory=dict)
     targets: Sequence[UUID] = ()
-    "What it is about; readers filter by it."
+    "Objects it is about, by which recipients filter."
 
 
 def site_of(ctx: Context) -> NotificationSite:
@@ -64,7 +64,7 @@ def site_of(ctx: Context) -> NotificationSite:
 
 
 async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: datetime) -> None:
-    """Queues the message; nothing when its reader is gone or does not want it."""
+    """Queue a notification. Do nothing for a deleted recipient, or one who disabled the template."""
     template = BY_ID[notice.template_id]
     disabled = await store.get_preference(tx, notice.user_id, template.id)
     if disabled or (disabled is None and not template.enabled_by_default):
@@ -89,7 +89,7 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
 
 
 def _without_secrets(template: MessageTemplate, payload: dict[str, Any]) -> dict[str, Any]:
-    """As the inbox shows it: a key that may read there must not become a password."""
+    """Return the inbox's payload: a key with read access to the inbox must not give access to a passcode."""
     return {**payload, "actions": [], "labels": {}} if template.id == ONE_TIME_PASSCODE else payload
 
 
@@ -99,19 +99,19 @@ async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> li
 
 
 async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
-    """Whether such messages reach somebody who cannot sign in: the inbox alone would not."""
+    """Whether notifications of the template reach a user who cannot log in: the inbox alone does not."""
     ways = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
     return any(way != "inbox" for way in ways)
 
 
 async def send_test(ctx: Context, subject: Subject) -> None:
-    """To the caller. Raises Forbidden."""
+    """Send a test notification to the caller. Raises Forbidden."""
     require(subject, "update", Resource("deployment_config"), hidden=False)
     await _send(ctx, Notification(TEST, subject.user_id))
 
 
 async def send_custom(ctx: Context, subject: Subject, wanted: CustomNotificationRequest) -> None:
-    """To the caller, who writes it. Raises Invalid."""
+    """Send the caller's own text to the caller. Raises Invalid."""
     check_request(wanted)
     content = wanted.content or CustomNotificationContent()
     labels = {"custom_title": content.title, "custom_message": content.message}

@@ -1,4 +1,4 @@
-"""Whom a task's progress is told: its owner, when its app says something new, and when it pauses or goes on."""
+"""Notifications about a task to its owner: new statuses of its app, and pausing or resuming the task."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _PAUSED = {"task_manual_pause": "manual", "task_auto_pause": "idle timeout"}
 async def app_said(
     tx: Tx, site: NotificationSite, place: AgentPlace, said: AppStatusRow, before: str | None, now: datetime
 ) -> None:
-    """`said` was just stored, `before` is the app's last state. The same again is no news, nor is the first work."""
+    """Notify of the status `said`, which was just stored. `before` is the app's last state.
+
+    A repeated status, and the first working status, are not reported.
+    """
     if said.state == before or (before is None and said.state == "working"):
         return
     task = await store.get_task_of(tx, place.workspace_id)
@@ -42,7 +45,7 @@ async def app_said(
 
 
 async def of_build(tx: Tx, facts: BuildFacts, about: tuple[UUID, ...]) -> list[Notification]:
-    """What the end of a good build says of its workspace's task."""
+    """Return the notification of a workspace's task after a successful build."""
     if facts.reason not in _PAUSED and facts.reason != "task_resume":
         return []
     task = await store.get_task_of(tx, facts.workspace_id)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def public_key(ctx: Context) -> str:
-    """The site's VAPID public key (base64url, uncompressed point), made once."""
+    """Return the site's VAPID public key (base64url, uncompressed point), generated on first use."""
     return (await site_keys(ctx))[0]
 
 

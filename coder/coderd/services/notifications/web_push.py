@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _TTL = 24 * 3600
-# Seconds a push service keeps a message for a browser that is away.
+# Seconds a push service keeps a message for an offline browser.
 _GONE = frozenset({404, 410})
 TEST_MESSAGE = WebpushMessage(
     icon="/icon/coder.svg",
@@ -36,7 +36,10 @@ TEST_MESSAGE = WebpushMessage(
 
 
 async def push(ctx: Context, user_id: UUID, message: WebpushMessage) -> tuple[int, list[str]]:
-    """(browsers that were told, why others were not); those that are gone are forgotten."""
+    """Send a message to every browser of a user. Return the number of deliveries and the reasons of failures.
+
+    Subscriptions that no longer exist are deleted.
+    """
     rows = await ctx.db.read(store.list_subscriptions, user_id)
     told, refused = [], []
 
@@ -81,7 +84,7 @@ async def push_to_browser(ctx: Context, row: SubscriptionRow, message: WebpushMe
 
 
 def encode(message: WebpushMessage) -> bytes:
-    """As JSON that fits; of a longer text the beginning."""
+    """Encode a message as JSON within the size limit, by shortening its text."""
     encoded = codec.encode(message)
     text = message.body
     while len(encoded) > law.MAX_PAYLOAD and text:
@@ -92,7 +95,7 @@ def encode(message: WebpushMessage) -> bytes:
 
 
 def message_of(payload: dict[str, object]) -> WebpushMessage:
-    """What the inbox shows, for a browser."""
+    """Return the message to show for the payload of an inbox notification."""
     from coder.domain.foundation.markdown import plain_text
 
     actions = payload.get("actions")

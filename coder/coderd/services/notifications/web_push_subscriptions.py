@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 MAX_SUBSCRIPTIONS = 20
-"""A user. Ours: more browsers than people have; the oldest goes when another comes."""
+"""Subscriptions of a user. Ours: more browsers than people use; a new one replaces the oldest."""
 
 
 async def subscribe(ctx: Context, subject: Subject, user_id: UUID, wanted: WebpushSubscription) -> None:
-    """Stores the browser once its push service took a first message. Raises Forbidden, Invalid."""
+    """Store a subscription after its push service has accepted a test message. Raises Forbidden, Invalid."""
     require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
     await refuse_applications(ctx, subject, "webpush_subscription")
     _check(wanted)
@@ -66,14 +66,14 @@ def _check(wanted: WebpushSubscription) -> None:
 
 
 async def unsubscribe(ctx: Context, subject: Subject, user_id: UUID, endpoint: str) -> None:
-    """Raises Forbidden, NotFound."""
+    """Delete a subscription. Raises Forbidden, NotFound."""
     require(subject, "delete", Resource("webpush_subscription", owner_id=user_id), hidden=False)
     if not await ctx.db.run(store.delete_subscription, user_id, endpoint):
         raise NotFound("Webpush subscription not found.")
 
 
 async def send_test(ctx: Context, subject: Subject, user_id: UUID) -> None:
-    """To all browsers of a user. Raises Forbidden, and BadGateway when none of them could be told."""
+    """Send a test message to all browsers of a user. Raises Forbidden, and BadGateway when every delivery failed."""
     require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
     told, refused = await push(ctx, user_id, TEST_MESSAGE)
     if refused and not told:

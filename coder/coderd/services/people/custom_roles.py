@@ -161,7 +161,7 @@ def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, act
         limited = allowed_ids(subject, kind) is not None
         if limited or not may(subject, one, Resource(kind, organization_id=organization.id)):
             raise Forbidden(
-                "Invalid role: you cannot grant what you may not do yourself.",
+                "Invalid role: you cannot grant a permission that you do not have.",
                 f'You may not "{one}" objects of type "{kind}" in this organization.',
             )
 

@@ -94,7 +94,7 @@ def _refuse_everyone(values: dict[str, Any], added: Sequence[UUID], removed: Seq
     if added or removed:
         raise Invalid(
             f'Cannot add or remove users from the "{EVERYONE}" group!',
-            "Its members are the organization's: add somebody to the organization instead.",
+            "Its members are those of the organization: add users to the organization instead.",
         )
 
 

@@ -1,8 +1,8 @@
 """Groups: find, list and present them. `group_changes` creates, changes and deletes them.
 
-Members of a group share access and quota. Every organization has the group Everyone, with the organization's id; its members are
-those of the organization, and the group cannot be renamed. Members of a group can read the group. Only callers with
-read permission on group members see the list of members.
+Members of a group share access and quota. Every organization has the group Everyone, with the organization's id; its
+members are those of the organization, and the group cannot be renamed. Members of a group can read the group. Only
+callers with read permission on group members see the list of members.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
                 require_assign(subject, organization.id, taken=denying)
         except (Forbidden, Invalid) as refusal:
             raise Forbidden(
-                f'"{user.username}" has a role that denies something: {", ".join(denying)}.',
-                "Whoever may take this role away may remove the member.",
+                f'"{user.username}" has a role that denies permissions: {", ".join(denying)}.',
+                "You need permission to unassign this role to remove the member.",
             ) from refusal
         await leave_organization(tx, organization.id, user.id)
 

@@ -75,7 +75,7 @@ async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
     if not wanted.email:
         raise Invalid("no primary email provided")
     if not is_email(wanted.email):
-        raise Invalid("the primary email is no address")
+        raise Invalid("the primary email is not an email address")
     found = await ctx.db.read(user_store.get_user_by_email, wanted.email)
     if found is not None:
         return await set_active(ctx, found, wanted.active)

@@ -150,7 +150,7 @@ async def _keep_an_owner(tx: Tx, user_id: UUID) -> None:
     """
     user = await lock_user(tx, user_id)
     if "owner" in user.rbac_roles and not await user_store.has_other_owner(tx, user_id):
-        raise Invalid("The last owner must stay.", "Make somebody else an owner first.")
+        raise Invalid("The last owner cannot lose the role.", "Give another user the owner role first.")
 
 
 async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:

@@ -1,7 +1,7 @@
-"""What `GET /deployment/config` shows: every option with its value and source, and the same values as a tree.
+"""Response of `GET /deployment/config`: every option with its value and source, and the values as a tree.
 
-Names, groups and places in the tree stand at the settings themselves (`coderd.config`); sections of features this
-server leaves out are not in it. Secrets are shown as empty texts or not at all, whatever their value.
+Names, groups and positions in the tree are defined with the settings (`coderd.config`). Sections of features that this
+server lacks are left out. Secrets are shown as empty texts or not at all, independent of their value.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SORTED = sorted(OPTIONS, key=lambda option: option.title)
 
 
 def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
-    """Options with their values and sources, and the tree; secrets are left out. Raises Forbidden."""
+    """Return the options with values and sources, and the tree, without secrets. Raises Forbidden."""
     require(subject, "read", Resource("deployment_config"), hidden=False)
     return {"config": tree(ctx), "options": [_shown(ctx, option, top=True) for option in _SORTED]}
 
 
 def tree(ctx: Context) -> dict[str, Any]:
-    """The values as nested objects."""
+    """Return the values as nested objects."""
     result: dict[str, Any] = {}
     for option in OPTIONS:
         if option.path:
@@ -61,7 +61,7 @@ def _leaf(ctx: Context, option: ServerOption) -> Any:
 
 def _value(ctx: Context, option: ServerOption) -> Any:
     if option.name == "api_rate_limit" and ctx.config.dangerous_disable_rate_limits:
-        return -1  # what it comes to
+        return -1  # the effective value
     if ctx.config.resolved is not None:
         return ctx.config.resolved[effective_name(ctx.config.resolved, option.name)]
     return getattr(ctx.config, option.name, option.default)
@@ -73,13 +73,13 @@ def _json_value(option: ServerOption, value: Any) -> Any:
     if option.kind == "string-array":
         return list(value) or None
     if option.kind == "struct":
-        # Mappings default to an empty one, lists to none: Go's clients decode each into its kind.
+        # Mappings default to an empty one, lists to null: Go's clients decode each into its type.
         return struct_value(value) or ({} if option.default else None)
     return to_builtins(value, enc_hook=str)
 
 
 def _shown(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, Any]:
-    """An option as the API writes it: what is empty is left out, but for the value."""
+    """Return an option as the API has it: empty fields are left out, except the value."""
     shown: dict[str, Any] = {"name": option.title, "description": option.help, "flag": option.flag}
     optional = {
         "flag_shorthand": option.short,

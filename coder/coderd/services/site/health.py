@@ -1,7 +1,7 @@
 """The health report: the server checks itself from outside, the way browsers, agents and daemons reach it.
 
-Sections and codes are upstream's. A report is kept for `--health-check-refresh` and made by one caller at a time.
-A section that an administrator dismissed is still checked; it just counts no longer for the whole.
+Sections and codes are upstream's. A report is cached for `--health-check-refresh`; one caller at a time makes a new
+one. A section that an administrator dismissed is still checked, but does not count for the overall severity.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _log = get_logger("health")
 _TIMEOUT = 30.0
 """Seconds a section may take."""
 AWAY_TOO_LONG = 10.0
-"""Seconds the database may be away before load balancers are told: a restart must not empty their lists."""
+"""Seconds of a database outage after which load balancers are notified: a restart must not empty their lists."""
 _ORDER = ("ok", "warning", "error")
 
 
 def is_database_away(ctx: Context) -> bool:
-    """For too long, by what the work on it shows: no statement is run for this."""
+    """Whether the outage is too long, judged by the statements of other work: this check runs none."""
     return ctx.db.availability.away_for() > AWAY_TOO_LONG
 
 
 class HealthReports:
-    """The last report of this process. Made once, see `Context.part`."""
+    """The last report of this process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -57,10 +57,11 @@ class HealthReports:
         self._making = trio.Lock()
 
     async def get(self, token: Secret, *, force: bool = False) -> HealthcheckReport:
-        """`token` is the caller's: the WebSocket check signs in with it. What is dismissed is so at once: it is asked
-        each time, and not part of what is kept.
+        """Return the report. `token` is the caller's: the WebSocket check authenticates with it.
 
-        A look that began after somebody forced one is theirs, too: many who force one wait for two at most.
+        Dismissed sections are read each time and are not part of the cached report, so a change applies immediately. A
+        report that began after a forced request also answers that request: many forced requests wait for at most two
+        reports.
         """
         asked = trio.current_time()
         async with self._making:
@@ -78,8 +79,8 @@ class HealthReports:
         try:
             return await dismissed(self._ctx)
         except Exception as error:
-            # The database may be what is broken: rather all of the report than none of it.
-            _log.warn("what is dismissed of the health report was not read", error=error)
+            # The database may be what is broken: a full report is better than none.
+            _log.warn("the dismissed health sections could not be read", error=error)
             return []
 
 
@@ -91,11 +92,11 @@ _FIELDS = {
     "Websocket": "websocket",
     "WorkspaceProxy": "workspace_proxy",
 }
-"""Where a report has each section."""
+"""Fields of a report by section."""
 
 
 def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
-    """The report with what is dismissed marked, and the whole as the other sections are: well when there are none."""
+    """Return the report with dismissed sections marked, and the severity of the others: ok without any."""
     sections = {place: replace(getattr(report, place), dismissed=name in ignored) for name, place in _FIELDS.items()}
     counting = [_severity(section) for section in sections.values() if not section.dismissed]
     severity: HealthSeverity = max(counting, key=_ORDER.index, default="ok")
@@ -103,7 +104,7 @@ def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckRe
 
 
 async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
-    """Looks at everything at once; nothing of it is dismissed."""
+    """Run all checks concurrently. No section is dismissed."""
     found: dict[str, Any] = {}
 
     async def check(name: str, look: Callable[[], Awaitable[Any]]) -> None:
@@ -111,7 +112,7 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
             with trio.move_on_after(_TIMEOUT):
                 found[name] = await look()
         except Exception as error:
-            # What cannot even be looked at is reported as broken below; the other looks still count.
+            # A check that raises is reported as failed below; the other checks still count.
             _log.warn("a health check failed", check=name, error=error)
 
     async with trio.open_nursery() as nursery:
@@ -136,9 +137,3 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
 
 def _severity(report: Any) -> HealthSeverity:
     return cast("HealthSeverity", report.severity)
-
-
-# ---- WebSocket
-
-
-# ---- provisioner daemons and proxies

@@ -1,7 +1,7 @@
-"""A profile of this process: what it computed for a while, what its tasks wait for, what fills its memory.
+"""Profiles of this process: CPU time and waiting time of threads, trio tasks, and objects in memory.
 
-Python has no pprof, so the profiles are text that common tools read: samples as collapsed stacks (one line a stack,
-frames joined by `;`, then how often), trees of trio tasks, counts of objects by type. One archive holds them all.
+Python has no pprof, so the profiles are text for common tools: samples as collapsed stacks (a stack a line, frames
+joined by `;`, then the count), trees of trio tasks, counts of objects by type. One archive contains them all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Profiling:
     busy: bool = field(default=False)
 
     async def take(self, seconds: float, names: Sequence[str]) -> bytes:
-        """A gzipped tar with a file for each name; all of them for none. Raises Invalid, Conflict."""
+        """Return a gzipped tar with a file for each name; all profiles without names. Raises Invalid, Conflict."""
         wanted = list(dict.fromkeys(names)) or list(PROFILES)
         unknown = [name for name in wanted if name not in PROFILES]
         if unknown:
@@ -50,7 +50,7 @@ class Profiling:
         if not 0 < seconds <= MAX_SECONDS:
             raise Invalid("The duration is out of range.", f"It must be above 0 and at most {MAX_SECONDS:g} seconds.")
         if self.busy:
-            raise Conflict("A profile is being taken.", "Only one is taken at a time; try again when it is done.")
+            raise Conflict("Another profile is being taken.", "Only one is taken at a time; try again when it is done.")
         self.busy = True
         try:
             found = await self._collect(seconds, wanted)
@@ -68,13 +68,13 @@ class Profiling:
             if name in _HERE:
                 found[name] = PROFILES[name]()
             elif name not in sampled:
-                # A quarter of a second for half a million objects: long for whoever else is served.
+                # A quarter of a second for half a million objects would delay every other request.
                 found[name] = await trio.to_thread.run_sync(PROFILES[name])
         return found
 
 
 async def _sampled(seconds: float) -> dict[str, str]:
-    """Who leaves, and a server that stops, wait for no sampling that goes on for a minute."""
+    """Sample in a thread. A cancelled caller, and a stopping server, do not wait for a sampling of a minute."""
     stop = threading.Event()
     try:
         return await trio.to_thread.run_sync(_sample, seconds, threading.get_ident(), stop, abandon_on_cancel=True)
@@ -83,7 +83,7 @@ async def _sampled(seconds: float) -> dict[str, str]:
 
 
 def _sample(seconds: float, main: int, stop: threading.Event) -> dict[str, str]:
-    """Stacks of all threads over a while. `cpu` leaves out what only waits in the event loop."""
+    """Sample the stacks of all threads for a while. `cpu` leaves out stacks that only wait in the event loop."""
     own = threading.get_ident()
     busy: collections.Counter[str] = collections.Counter()
     every: collections.Counter[str] = collections.Counter()
@@ -108,7 +108,7 @@ _WAITING = frozenset({"get_events", "wait", "select", "_worker_thread", "acquire
 
 
 def _frames(frame: FrameType | None) -> list[str]:
-    """Outermost first."""
+    """Return the frames, outermost first."""
     found: list[str] = []
     while frame is not None and len(found) < _DEEPEST:
         code = frame.f_code
@@ -123,7 +123,7 @@ def _collapsed(counts: collections.Counter[str]) -> str:
 
 
 def _tasks() -> str:
-    """What every trio task waits for."""
+    """Return the stack in which each trio task waits."""
     lines: list[str] = []
     root = trio.lowlevel.current_root_task()
 
@@ -146,12 +146,12 @@ def _stack_of(task: Any) -> list[tuple[FrameType, int]]:
         return (
             list(traceback.walk_stack(task.coro.cr_frame)) if not task.coro.cr_await else list(task.iter_await_frames())
         )
-    except (AttributeError, RuntimeError):  # a generator-based coroutine, or the task that runs now
+    except (AttributeError, RuntimeError):  # a generator-based coroutine, or the running task
         return []
 
 
 def _heap() -> str:
-    """Objects the collector knows of, by type: count and bytes without what they point to."""
+    """Return count and bytes of collectable objects by type, without the objects they refer to."""
     counts: collections.Counter[str] = collections.Counter()
     sizes: collections.Counter[str] = collections.Counter()
     for one in gc.get_objects():
@@ -174,9 +174,9 @@ PROFILES: dict[str, Callable[[], str]] = {
     "heap": _heap,
     "gc": _collector,
 }
-"""The first two are sampled, the others are a look at one moment."""
+"""Profiles by name. The first two are sampled, the others are a snapshot."""
 _HERE = frozenset({"tasks"})
-"Looked at where the tasks are."
+"Profiles taken in the thread of the event loop."
 
 
 def _pack(found: dict[str, str], now: int) -> bytes:

@@ -10,5 +10,5 @@ async def test_hashes_verify_and_nobody_has_no_password() -> None:
     assert hashed.startswith("$argon2id$")
     assert await verify_password(hashed, "SomeSecure123!")
     assert not await verify_password(hashed, "other")
-    assert not await verify_password("", "nobody has this password")
+    assert not await verify_password("", "no user has this password")
     assert not await verify_password("garbage", "x")
