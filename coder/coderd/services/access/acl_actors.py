@@ -41,8 +41,8 @@ async def hold_users(tx: Tx, organization_id: UUID, roles: Mapping[str, str]) ->
 
     Leaving an organization removes a user from its access lists.
     """
-    given = {found for key, role in roles.items() if role and (found := as_uuid(key)) is not None}
-    await organization_store.hold_members(tx, organization_id, given)
+    user_ids = {user_id for key, role in roles.items() if role and (user_id := as_uuid(key)) is not None}
+    await organization_store.hold_members(tx, organization_id, user_ids)
 
 
 async def role_faults(
@@ -53,24 +53,26 @@ async def role_faults(
     An entry that removes a role is always valid, also for an id that has been deleted meanwhile.
     """
     wrong: list[tuple[str, str]] = []
-    for asked, what, unknown in ((groups, "group", _unknown_groups), (users, "user", _unknown_users)):
-        given = {key: role for key, role in asked.roles.items() if role}
+    for asked, noun, unknown in ((groups, "group", _unknown_groups), (users, "user", _unknown_users)):
+        assigned = {key: role for key, role in asked.roles.items() if role}
         for key, role in sorted(asked.roles.items()):
             if role and role not in _ROLES:
                 wrong.append((asked.field, f'role "{role}" is not a valid {kind} role'))
             if as_uuid(key) is None:
                 wrong.append((asked.field, f"{key} is not a valid UUID."))
-        absent = await unknown(tx, subject, organization_id, {key: role for key, role in given.items() if as_uuid(key)})
-        wrong += [(asked.field, f"{what} with ID {key} does not exist") for key in absent]
+        absent = await unknown(
+            tx, subject, organization_id, {key: role for key, role in assigned.items() if as_uuid(key)}
+        )
+        wrong += [(asked.field, f"{noun} with ID {key} does not exist") for key in absent]
     return wrong
 
 
 async def _unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
     """Return the ids of `roles` that get a role and are no users the caller may name."""
-    given = [key for key, role in roles.items() if role]
-    living = await store.living_users(tx, given, organization_id)
-    known = {found for found, member in living.items() if member or may(subject, "read", _user(found))}
-    return [key for key in given if as_uuid(key) not in known]
+    user_ids = [key for key, role in roles.items() if role]
+    living = await store.living_users(tx, user_ids, organization_id)
+    user_id = {found for found, member in living.items() if member or may(subject, "read", _user(found))}
+    return [key for key in user_ids if as_uuid(key) not in user_id]
 
 
 async def _unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:

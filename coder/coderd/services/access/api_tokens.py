@@ -41,30 +41,30 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     return token
 
 
-async def _give_token(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
+async def _give_token(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -> None:
     """Insert a token within the user's limit. Raises Unauthenticated, Conflict."""
     async with object_limits.within_limit(tx, "tokens", user.id, row.created_at):
-        await give_made_key(tx, user, row, shown)
+        await give_made_key(tx, user, row, parent_id)
 
 
 async def create_token(
     ctx: Context,
     subject: Subject,
     user: UserRow,
-    wanted: CreateTokenRequest,
+    request: CreateTokenRequest,
     ip: str,
 ) -> str:
     """Create a long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
     require(subject, "create", key_resource(user.id))
-    longest = max_lifetime(ctx, user)
-    lifetime = from_nanoseconds(wanted.lifetime) or min(ctx.config.default_token_lifetime, longest)
-    check_request(wanted)
-    if lifetime > longest:
-        raise Invalid("Failed to validate create API key request.", f"lifetime must be less than {_hours(longest)}")
-    names = list(wanted.scopes or ()) if wanted.scopes is not UNSET else []
-    if wanted.scope and not names:
-        names = [wanted.scope]
-    allow_list = list(wanted.allow_list) if wanted.allow_list is not UNSET else []
+    maximum = max_lifetime(ctx, user)
+    lifetime = from_nanoseconds(request.lifetime) or min(ctx.config.default_token_lifetime, maximum)
+    check_request(request)
+    if lifetime > maximum:
+        raise Invalid("Failed to validate create API key request.", f"lifetime must be less than {_hours(maximum)}")
+    names = list(request.scopes or ()) if request.scopes is not UNSET else []
+    if request.scope and not names:
+        names = [request.scope]
+    allow_list = list(request.allow_list) if request.allow_list is not UNSET else []
     check_reach(subject, scopes.combined(list(names) or ["coder:all"], list(allow_list) or ANY))
     row, token = new_key(
         user.id,
@@ -73,21 +73,21 @@ async def create_token(
         ctx.clock.now(),
         scopes=sorted({scopes.canonical(scope) for scope in names}) or ("coder:all",),
         allow_list=allow_list or ANY,
-        token_name=wanted.token_name or random_name(),
+        token_name=request.token_name or random_name(),
         ip=ip,
     )
-    taken = Conflict(
-        f'A token with name "{wanted.token_name}" already exists.',
+    conflict = Conflict(
+        f'A token with name "{request.token_name}" already exists.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
-    with told_as({"ix_api_keys_token_name": taken}):
+    with told_as({"ix_api_keys_token_name": conflict}):
         await ctx.db.run(_give_token, user, row, subject.key_id)
     return token
 
 
-def check_reach(subject: Subject, wanted: KeyScope) -> None:
+def check_reach(subject: Subject, requested: KeyScope) -> None:
     """Refuse a key with limits to create a stronger key, or anything equivalent. Raises Forbidden."""
-    if subject.kind == "user" and scopes.exceeds(wanted, subject.scope):
+    if subject.kind == "user" and scopes.exceeds(requested, subject.scope):
         raise Forbidden(
             "The new key would have more permissions than the key you used.",
             "Ask for scopes and an allow_list within those of your own key, or sign in without a limited token.",
@@ -95,8 +95,8 @@ def check_reach(subject: Subject, wanted: KeyScope) -> None:
 
 
 def _hours(value: timedelta) -> str:
-    hours, rest = divmod(int(value.total_seconds()), 3600)
-    return f"{hours}h{rest // 60}m{rest % 60}s"
+    hours, seconds = divmod(int(value.total_seconds()), 3600)
+    return f"{hours}h{seconds // 60}m{seconds % 60}s"
 
 
 def max_lifetime(ctx: Context, user: UserRow) -> timedelta:
@@ -107,12 +107,12 @@ def max_lifetime(ctx: Context, user: UserRow) -> timedelta:
 
 
 async def list_tokens(
-    ctx: Context, subject: Subject, user: UserRow, *, everybody: bool, with_expired: bool
+    ctx: Context, subject: Subject, user: UserRow, *, all_users: bool, with_expired: bool
 ) -> list[tuple[KeyRow, str]]:
     """List the tokens the caller may see, each with its owner's name."""
     now = None if with_expired else ctx.clock.now()
-    found = await ctx.db.read(key_store.list_tokens, None if everybody else user.id, now)
-    return [pair for pair in found if may(subject, "read", key_resource(pair[0].user_id, pair[0].id))]
+    pairs = await ctx.db.read(key_store.list_tokens, None if all_users else user.id, now)
+    return [pair for pair in pairs if may(subject, "read", key_resource(pair[0].user_id, pair[0].id))]
 
 
 async def get_token(ctx: Context, subject: Subject, user: UserRow, name: str) -> KeyRow:

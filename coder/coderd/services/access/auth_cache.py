@@ -38,17 +38,17 @@ class AuthCache:
     async def find(self, key_id: str) -> tuple[KeyRow, KeyUser] | None:
         """Return the key and its user, as they are now or as they were before a notice that has not arrived yet."""
         db = self._ctx.db
-        now, kept = trio.current_time(), self._kept.get(key_id)
-        if kept is not None and kept[0] == db.identity_generation and now < kept[1] and db.is_listening:
-            return kept[2]
+        now, entry = trio.current_time(), self._kept.get(key_id)
+        if entry is not None and entry[0] == db.identity_generation and now < entry[1] and db.is_listening:
+            return entry[2]
         generation = db.identity_generation  # taken before the read: an entry that changes meanwhile must not be cached
-        found = await db.read(key_store.find_caller, key_id)
+        row = await db.read(key_store.find_caller, key_id)
         self._kept.pop(key_id, None)
-        if found is not None and self._listening and generation == db.identity_generation:
-            self._kept[key_id] = (generation, now + KEEP, found)
+        if row is not None and self._listening and generation == db.identity_generation:
+            self._kept[key_id] = (generation, now + KEEP, row)
             if len(self._kept) > MOST:
                 del self._kept[next(iter(self._kept))]
-        return found
+        return row
 
     def forget(self, key_id: str) -> None:
         """Drop a key after a write without a notice: the time of its last use."""

@@ -69,8 +69,8 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
     key, user = await recognize(ctx, credentials)
     now = ctx.clock.now()
     if await _touch(ctx, key, user, credentials, now):
-        known = ctx.part(AuthCache)
-        known.forget(key.id)
+        cache = ctx.part(AuthCache)
+        cache.forget(key.id)
         user = replace(user, last_seen_at=now, updated_at=now, status="active")
     return Caller(subject_of(ctx, user, key), user, key, credentials)
 
@@ -80,8 +80,8 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
     if not credentials.token:
         raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
     key_id, secret = split_token(credentials.token)
-    known = ctx.part(AuthCache)
-    found = await known.find(key_id)
+    cache = ctx.part(AuthCache)
+    found = await cache.find(key_id)
     if found is None:
         raise refuse("API key is invalid.")
     key, user = found

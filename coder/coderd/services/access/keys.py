@@ -27,7 +27,7 @@ def key_resource(user_id: UUID, key_id: str | None = None) -> Resource:
 
 async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[UserSession]:
     """List the sessions of a user that the caller may see."""
-    found = await ctx.db.read(key_store.list_sessions, user.id, ctx.clock.now())
+    rows = await ctx.db.read(key_store.list_sessions, user.id, ctx.clock.now())
     return [
         UserSession(
             id=row.id,
@@ -40,7 +40,7 @@ async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[U
             scopes=list(row.scopes),
             current=row.id == subject.key_id,
         )
-        for row in found
+        for row in rows
         if may(subject, "read", key_resource(row.user_id, row.id))
     ]
 

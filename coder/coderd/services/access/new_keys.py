@@ -85,37 +85,37 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
     return now
 
 
-async def pass_on(tx: Tx, shown: KeyRow, row: KeyRow) -> None:
+async def pass_on(tx: Tx, parent: KeyRow, row: KeyRow) -> None:
     """Insert another session for the user of a key.
 
     Raises Unauthenticated when the key has ended meanwhile. Ending the key also ends the new session.
     """
-    async with _made_with(tx, shown.id, shown.user_id, row) as made:
-        await insert_session(tx, made)
+    async with _made_with(tx, parent.id, parent.user_id, row) as derived:
+        await insert_session(tx, derived)
 
 
-async def give_made_key(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
+async def give_made_key(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -> None:
     """Insert a key as `give_key` does, for the user of another key. Raises Unauthenticated."""
-    async with _made_with(tx, shown, user.id, row) as made:
-        await give_key(tx, user, made)
+    async with _made_with(tx, parent_id, user.id, row) as derived:
+        await give_key(tx, user, derived)
 
 
 @asynccontextmanager
-async def _made_with(tx: Tx, shown: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
+async def _made_with(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
     """Yield the key to insert for `user_id`, derived from the key `shown`. Raises Unauthenticated if that has ended.
 
     A key derived from a consent ends with the consent, however indirectly, and does not slide past its expiry.
     """
-    consent = await oauth2_store.consent_of_key(tx, shown)
+    consent = await oauth2_store.consent_of_key(tx, parent_id)
     # Lock in the order of every deletion: the application, users, the key. Locking a user first ends all keys that
     # exist by then.
     if consent is not None and await oauth2_store.hold_app(tx, consent.app_id) is None:
         raise Unauthenticated(_ENDED)
-    for one in sorted({user_id, consent.user_id if consent else user_id}):
-        await user_store.get_user(tx, one, hold=True)
+    for locked_id in sorted({user_id, consent.user_id if consent else user_id}):
+        await user_store.get_user(tx, locked_id, hold=True)
     # Refuse instead of creating an expired key: the application must ask its user again.
-    is_over = consent is not None and consent.expires_at <= row.created_at
-    if is_over or not await key_store.hold_key(tx, shown):
+    is_expired = consent is not None and consent.expires_at <= row.created_at
+    if is_expired or not await key_store.hold_key(tx, parent_id):
         raise Unauthenticated(_ENDED)
     if consent is None:
         yield row

@@ -42,7 +42,7 @@ async def run_while_allowed(
     is_allowed = True
     changes = ctx.part(RightsChanges)
     changed = changes.next_change()  # taken before the check: a change during the check counts
-    found = await ask()
+    result = await ask()
     with single_failure(), trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
 
@@ -62,7 +62,7 @@ async def run_while_allowed(
                     await trio.sleep(PAUSE * random.uniform(0.8, 1.2))
 
             nursery.start_soon(keep_asking)
-            await follow(found)
+            await follow(result)
             nursery.cancel_scope.cancel()
     return is_allowed
 

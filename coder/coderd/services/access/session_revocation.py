@@ -123,14 +123,14 @@ class SessionRegistry:
 
     async def look(self, session: OpenSession) -> None:
         """End the session if its key is no longer valid."""
-        found = await self._ctx.db.read(key_store.find_caller, session.key_id)
+        caller = await self._ctx.db.read(key_store.find_caller, session.key_id)
         now = self._ctx.clock.now()
-        if found is None or found[0].expires_at <= now or found[1].deleted or found[1].status == "suspended":
+        if caller is None or caller[0].expires_at <= now or caller[1].deleted or caller[1].status == "suspended":
             session.end()
-        elif session.rights is not None and session.rights != found[1].rights:
+        elif session.rights is not None and session.rights != caller[1].rights:
             session.end(RIGHTS_CHANGED)
         else:
-            session.expires_at = found[0].expires_at
+            session.expires_at = caller[0].expires_at
 
     async def look_at_expired(self) -> None:
         """Check keys that had expired when they were last read; most of them have slid."""
@@ -148,9 +148,9 @@ class SessionRegistry:
         streams = [session for session in self._open if session.rights is not None]
         if not streams:
             return
-        found = await self._ctx.db.read(key_store.find_rights, {session.user_id for session in streams})
+        rights = await self._ctx.db.read(key_store.find_rights, {session.user_id for session in streams})
         for session in streams:
-            if found.get(session.user_id) != session.rights:
+            if rights.get(session.user_id) != session.rights:
                 session.end(RIGHTS_CHANGED)
 
     async def _keep_to_rights(self) -> None:

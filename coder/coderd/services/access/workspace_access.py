@@ -91,8 +91,8 @@ async def hold_template_of(tx: Tx, workspace_id: UUID) -> TemplateRow:
 
     Call it before locking the workspace: a change of a template goes on to lock its workspaces. Raises NotFound.
     """
-    seen = await workspace_store.get_workspace(tx, workspace_id)
-    template = await template_store.get_template(tx, seen.template_id, hold=True) if seen is not None else None
+    row = await workspace_store.get_workspace(tx, workspace_id)
+    template = await template_store.get_template(tx, row.template_id, hold=True) if row is not None else None
     if template is None:
         raise NotFound
     return template
@@ -128,8 +128,12 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
 
 def readable_in(subject: Subject, kind: str, **what: Any) -> list[UUID]:
     """Return the organizations in which the caller may read such objects. Lists ask with an object of the caller."""
-    found = sorted(subject.organization_roles)
-    return [one for one in found if decide(subject, "read", Resource(kind, organization_id=one, **what))]
+    allowed = sorted(subject.organization_roles)
+    return [
+        organization_id
+        for organization_id in allowed
+        if decide(subject, "read", Resource(kind, organization_id=organization_id, **what))
+    ]
 
 
 async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:

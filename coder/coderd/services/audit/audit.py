@@ -63,12 +63,12 @@ class AuditEvent:
 
 
 def entry_of(event: AuditEvent, now: datetime) -> EntryRow:
-    shown = event.snapshot
+    snapshot = event.snapshot
     tracked = store.TRACKED.get(event.kind)
     secret = tracked.secret if tracked else ()
     additional = dict(event.additional)
-    if shown is not None and shown.owner:
-        additional.setdefault("workspace_owner", shown.owner)
+    if snapshot is not None and snapshot.owner:
+        additional.setdefault("workspace_owner", snapshot.owner)
     before = event.before.state if event.before else None
     after = event.after.state if event.after else None
     changed = laws.diff(before, after, secret) if event.succeeded and (before or after) is not None else {}
@@ -76,13 +76,13 @@ def entry_of(event: AuditEvent, now: datetime) -> EntryRow:
         id=new_uuid(),
         time=now,
         user_id=event.origin.user_id,
-        organization_id=shown.organization_id if shown else None,
+        organization_id=snapshot.organization_id if snapshot else None,
         ip=event.origin.ip,
         user_agent=event.origin.user_agent[:1000],
         resource_type=event.kind,
-        resource_id=(shown.id if shown else None) or event.resource_id or NIL,
-        resource_target=shown.target if shown else "",
-        resource_icon=shown.icon if shown else "",
+        resource_id=(snapshot.id if snapshot else None) or event.resource_id or NIL,
+        resource_target=snapshot.target if snapshot else "",
+        resource_icon=snapshot.icon if snapshot else "",
         action=event.action,
         diff=changed,
         status_code=event.status_code,
@@ -104,10 +104,10 @@ async def generate_test(ctx: Context, subject: Subject, origin: Origin, body: Cr
         raise Invalid("Invalid audit action.")
     if kind not in RESOURCE_TYPES:
         raise Invalid("Invalid resource type.")
-    sent = body.additional_fields or {}
-    if not isinstance(sent, dict):
+    fields = body.additional_fields or {}
+    if not isinstance(fields, dict):
         raise Invalid("Invalid additional fields.", "They must be an object.")
-    additional = dict(sent)
+    additional = dict(fields)
     if body.build_reason:
         additional["build_reason"] = body.build_reason
     row = EntryRow(

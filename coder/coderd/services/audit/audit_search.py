@@ -71,7 +71,7 @@ async def _load(
 
 def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> AuditLog:
     entry = view.entry
-    gone = entry.resource_id in missing
+    is_deleted = entry.resource_id in missing
     link = laws.resource_link(
         entry.resource_type, entry.resource_target, entry.additional_fields, str(entry.resource_id)
     )
@@ -98,8 +98,8 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
         status_code=entry.status_code,
         additional_fields=entry.additional_fields,
         description=laws.description(entry.action, entry.resource_type, entry.status_code),
-        resource_link="" if gone else link,
-        is_deleted=gone,
+        resource_link="" if is_deleted else link,
+        is_deleted=is_deleted,
         organization_id=entry.organization_id or NIL,
         user=people.get(entry.user_id) if entry.user_id else None,
         organization=organization,
@@ -108,7 +108,7 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
 
 async def _read_search(ctx: Context, subject: Subject, query: str) -> EntryFilter:
     terms = parse_query(query, "resource_type")
-    until = _day(terms, "date_to")
+    date_to = _day(terms, "date_to")
     values = {
         "request_id": terms.uuid("request_id"),
         "resource_id": terms.uuid("resource_id"),
@@ -116,7 +116,7 @@ async def _read_search(ctx: Context, subject: Subject, query: str) -> EntryFilte
         "username": terms.one("username"),
         "email": terms.one("email"),
         "date_from": _day(terms, "date_from"),
-        "date_to": until + timedelta(hours=23, minutes=59, seconds=59) if until else None,
+        "date_to": date_to + timedelta(hours=23, minutes=59, seconds=59) if date_to else None,
         "resource_type": terms.choice("resource_type", RESOURCE_TYPES),
         "action": terms.choice("action", laws.ACTIONS),
         "build_reason": terms.choice("build_reason", BUILD_REASONS),

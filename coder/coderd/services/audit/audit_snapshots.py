@@ -44,20 +44,20 @@ class Seen:
     "Name in the response."
 
 
-async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | None:
+async def look(ctx: Context, subject: Subject, reference: Seen) -> AuditSnapshot | None:
     """Read the object; None when there is none."""
-    if seen.kind not in store.TRACKED:
-        return await _named(ctx, seen)
+    if reference.kind not in store.TRACKED:
+        return await _named(ctx, reference)
     organization_id = None
-    if seen.kind in {"organization_member", "custom_role"} and seen.arguments:
-        organization_id = await _organization_id(ctx, seen.arguments[0])
-    key = await _key(ctx, subject, seen)
+    if reference.kind in {"organization_member", "custom_role"} and reference.arguments:
+        organization_id = await _organization_id(ctx, reference.arguments[0])
+    key = await _key(ctx, subject, reference)
     if not key:
         return None
-    found = await ctx.db.read(store.take_snapshot, seen.kind, key, organization_id)
-    if found is not None and seen.kind in {"api_key", "git_ssh_key"}:
-        return _belonging_to(found)
-    return found
+    snapshot = await ctx.db.read(store.take_snapshot, reference.kind, key, organization_id)
+    if snapshot is not None and reference.kind in {"api_key", "git_ssh_key"}:
+        return _belonging_to(snapshot)
+    return snapshot
 
 
 async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
@@ -90,35 +90,35 @@ async def user_with_email(ctx: Context, email: str) -> UUID | None:
     return await ctx.db.read(store.find_user_id, email)
 
 
-async def _named(ctx: Context, seen: Seen) -> AuditSnapshot | None:
+async def _named(ctx: Context, reference: Seen) -> AuditSnapshot | None:
     """Return the snapshot of an untracked object: its entry has a name, but no changes."""
-    key = seen.key.get("id", "") if isinstance(seen.key, dict) else seen.key
+    key = reference.key.get("id", "") if isinstance(reference.key, dict) else reference.key
     object_id = _uuid(str(key))
     if object_id is None:
         return None
-    if seen.kind == "notification_template":
-        known = BY_ID.get(object_id)
-        return AuditSnapshot(object_id, known.name if known else "", None, "", "", {})
+    if reference.kind == "notification_template":
+        template = BY_ID.get(object_id)
+        return AuditSnapshot(object_id, template.name if template else "", None, "", "", {})
     # A deletion returns no name, and the response may use the field for something else.
-    name = await ctx.db.read(store.find_name, seen.kind, object_id)
-    return AuditSnapshot(object_id, name or seen.name, None, "", "", {})
+    name = await ctx.db.read(store.find_name, reference.kind, object_id)
+    return AuditSnapshot(object_id, name or reference.name, None, "", "", {})
 
 
-async def _key(ctx: Context, subject: Subject, seen: Seen) -> Any:
-    text = str(seen.key)
-    match seen.kind:
+async def _key(ctx: Context, subject: Subject, reference: Seen) -> Any:
+    text = str(reference.key)
+    match reference.kind:
         case "organization":
             return await _organization_id(ctx, text)
         case "user" | "git_ssh_key" | "organization_member":
             return await _user_id(ctx, subject, text)
         case "task":
-            return await _task_id(ctx, subject, seen.arguments[0], text)
+            return await _task_id(ctx, subject, reference.arguments[0], text)
         case "user_secret" | "user_skill":
-            return await _asset_id(ctx, subject, seen, text)
+            return await _asset_id(ctx, subject, reference, text)
         case "api_key":
             return text.partition("-")[0]  # the response to creating a key has its secret
         case "custom_role":
-            return seen.key
+            return reference.key
         case _:
             return _uuid(text)
 
@@ -149,12 +149,12 @@ async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -
     return view.task.id if view else None
 
 
-async def _asset_id(ctx: Context, subject: Subject, seen: Seen, name: str) -> UUID | None:
+async def _asset_id(ctx: Context, subject: Subject, reference: Seen, name: str) -> UUID | None:
     """Return the asset that a user names so; the response has the id of a new one."""
-    owner_id = await _user_id(ctx, subject, seen.arguments[0])
+    owner_id = await _user_id(ctx, subject, reference.arguments[0])
     if owner_id is None or "\0" in name:
         return None
-    find = secret_store.get_secret if seen.kind == "user_secret" else skill_store.get_skill
+    find = secret_store.get_secret if reference.kind == "user_secret" else skill_store.get_skill
     row = await ctx.db.read(find, owner_id, name)
     return row.id if row is not None else _uuid(name)
 

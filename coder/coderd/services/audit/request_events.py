@@ -41,8 +41,8 @@ async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: 
     if not event.succeeded:
         return
     if event.kind == "task" and event.action == "create" and event.after is not None:
-        made = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
-        await _record_event(tx, replace(event, kind="workspace", after=made), site, now)
+        workspace = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
+        await _record_event(tx, replace(event, kind="workspace", after=workspace), site, now)
     tell = _HANDLERS.get(event.kind)
     if tell is None:
         return
@@ -57,16 +57,16 @@ async def _initiator(tx: Tx, event: AuditEvent) -> str:
 
 async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:
     before, after = event.before, event.after
-    shown = event.snapshot
-    if shown is None or shown.id is None:
+    snapshot = event.snapshot
+    if snapshot is None or snapshot.id is None:
         return []
-    name = shown.target
+    name = snapshot.target
     initiator = await _initiator(tx, event)
-    admins = [admin for admin in await notification_store.list_admins(tx, _USER_ADMINS) if admin != shown.id]
+    admins = [admin for admin in await notification_store.list_admins(tx, _USER_ADMINS) if admin != snapshot.id]
 
     def told(template: UUID, label: str, readers: Sequence[UUID]) -> list[Notification]:
-        labels = {label: name, f"{label}_user_name": str(shown.state.get("name", "")), "initiator": initiator}
-        return [Notification(template, reader, labels, (shown.id,) if shown.id else ()) for reader in readers]
+        labels = {label: name, f"{label}_user_name": str(snapshot.state.get("name", "")), "initiator": initiator}
+        return [Notification(template, reader, labels, (snapshot.id,) if snapshot.id else ()) for reader in readers]
 
     if event.action == "create":
         return told(notification_templates.USER_CREATED, "created_account_name", admins)
@@ -75,11 +75,11 @@ async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:
     status = _changed(before, after, "status")
     if status == "suspended":
         return told(notification_templates.USER_SUSPENDED, "suspended_account_name", admins) + told(
-            notification_templates.YOUR_ACCOUNT_SUSPENDED, "suspended_account_name", [shown.id]
+            notification_templates.YOUR_ACCOUNT_SUSPENDED, "suspended_account_name", [snapshot.id]
         )
     if status == "active" and before is not None and before.state["status"] == "suspended":
         return told(notification_templates.USER_ACTIVATED, "activated_account_name", admins) + told(
-            notification_templates.YOUR_ACCOUNT_ACTIVATED, "activated_account_name", [shown.id]
+            notification_templates.YOUR_ACCOUNT_ACTIVATED, "activated_account_name", [snapshot.id]
         )
     return []
 
@@ -92,49 +92,49 @@ def _changed(before: AuditSnapshot | None, after: AuditSnapshot | None, name: st
 
 
 async def _about_template(tx: Tx, event: AuditEvent) -> list[Notification]:
-    shown = event.snapshot
-    if shown is None or shown.id is None:
+    snapshot = event.snapshot
+    if snapshot is None or snapshot.id is None:
         return []
     if event.action == "delete":
-        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, shown.organization_id)
-        labels = {"name": shown.target, "initiator": await _initiator(tx, event)}
+        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, snapshot.organization_id)
+        labels = {"name": snapshot.target, "initiator": await _initiator(tx, event)}
         return [
-            Notification(notification_templates.TEMPLATE_DELETED, admin, labels, (shown.id,))
+            Notification(notification_templates.TEMPLATE_DELETED, admin, labels, (snapshot.id,))
             for admin in admins
             if admin != event.origin.user_id
         ]
-    words = _changed(event.before, event.after, "deprecated")
-    if words:
-        labels = {"template": shown.target, "message": str(words), "organization": ""}
-        owners = await template_store.list_workspace_owners(tx, shown.id)
+    message = _changed(event.before, event.after, "deprecated")
+    if message:
+        labels = {"template": snapshot.target, "message": str(message), "organization": ""}
+        owners = await template_store.list_workspace_owners(tx, snapshot.id)
         return [
-            Notification(notification_templates.TEMPLATE_DEPRECATED, owner, labels, (shown.id,)) for owner in owners
+            Notification(notification_templates.TEMPLATE_DEPRECATED, owner, labels, (snapshot.id,)) for owner in owners
         ]
     return []
 
 
 async def _about_workspace(tx: Tx, event: AuditEvent) -> list[Notification]:
-    shown = event.after
-    if shown is None or shown.id is None:
+    snapshot = event.after
+    if snapshot is None or snapshot.id is None:
         return []
-    owner_id = UUID(shown.state["owner_id"])
+    owner_id = UUID(snapshot.state["owner_id"])
     if event.action == "create":
-        template = await template_store.get_template(tx, UUID(shown.state["template_id"]))
-        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, shown.organization_id)
+        template = await template_store.get_template(tx, UUID(snapshot.state["template_id"]))
+        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, snapshot.organization_id)
         labels = {
-            "workspace": shown.target,
+            "workspace": snapshot.target,
             "template": template.name if template else "",
-            "workspace_owner_username": shown.owner,
+            "workspace_owner_username": snapshot.owner,
         }
         return [
-            Notification(notification_templates.WORKSPACE_CREATED, admin, labels, (shown.id,))
+            Notification(notification_templates.WORKSPACE_CREATED, admin, labels, (snapshot.id,))
             for admin in admins
             if admin != owner_id
         ]
     if _changed(event.before, event.after, "dormant_at") and owner_id != event.origin.user_id:
         initiator = await _initiator(tx, event)
-        labels = {"name": shown.target, "reason": f"a {initiator or 'user'} request", "dormancyHours": "0"}
-        return [Notification(notification_templates.WORKSPACE_DORMANT, owner_id, labels, (shown.id,))]
+        labels = {"name": snapshot.target, "reason": f"a {initiator or 'user'} request", "dormancyHours": "0"}
+        return [Notification(notification_templates.WORKSPACE_DORMANT, owner_id, labels, (snapshot.id,))]
     return []
 
 

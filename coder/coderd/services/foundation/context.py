@@ -52,11 +52,11 @@ class Context:
         """Return the single instance of a service object (a cache, a registry). Created on first use as
         `kind(self)`.
         """
-        found = self.parts.get(kind)
-        if found is None:
-            made: Callable[[Context], object] = kind
-            found = self.parts[kind] = made(self)
-        return cast("Part", found)
+        instance = self.parts.get(kind)
+        if instance is None:
+            new_part: Callable[[Context], object] = kind
+            instance = self.parts[kind] = new_part(self)
+        return cast("Part", instance)
 
     def find(self, kind: type[Part]) -> Part | None:
         """Return the instance of an optional part, or None when the server runs without it."""

@@ -56,9 +56,9 @@ class Sealer:
     @classmethod
     def of_keys(cls, keys: dict[str, bytes]) -> Sealer:
         """Build a sealer without a server, for commands that work on the database."""
-        made = cls.__new__(cls)
-        made._keys = keys
-        return made
+        sealer = cls.__new__(cls)
+        sealer._keys = keys
+        return sealer
 
     @property
     def can_seal(self) -> bool:

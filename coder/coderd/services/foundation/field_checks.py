@@ -14,16 +14,16 @@ from coder.api.field_rules.table import Fault, faults
 
 def check_request(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> None:
     """Raise Invalid with every fault of a request. Values equal to the `present` ones are never refused."""
-    found = faults(body, present)
-    if found:
-        raise _refusal(found)
+    problems = faults(body, present)
+    if problems:
+        raise _refusal(problems)
 
 
-def _refusal(found: list[Fault]) -> Refusal:
+def _refusal(faults: list[Fault]) -> Refusal:
     """Return the refusal in the wording of the first fault. A fault that has a message is reported alone."""
-    first = found[0]
+    first = faults[0]
     if not first.message:
-        return InvalidFields(*((fault.field, fault.detail) for fault in found if not fault.message))
+        return InvalidFields(*((fault.field, fault.detail) for fault in faults if not fault.message))
     message = first.detail if first.message is ITSELF else first.message
     return (
         InvalidFields((first.field, first.detail), message=message) if first.listed else Invalid(message, first.detail)
@@ -32,6 +32,6 @@ def _refusal(found: list[Fault]) -> Refusal:
 
 def check_fields(*fields: tuple[str, Any, Rules]) -> None:
     """Check values that do not come from a request: (name, value, rules). Raises InvalidFields."""
-    found = [fault for name, value, rules in fields if (fault := first_fault(name, value, rules)) is not None]
-    if found:
-        raise InvalidFields(*found)
+    faults = [fault for name, value, rules in fields if (fault := first_fault(name, value, rules)) is not None]
+    if faults:
+        raise InvalidFields(*faults)

@@ -30,9 +30,9 @@ async def one_by_one(
     A failure is logged with the message `failed` and the fields that `named` returns: a refusal as a warning with its
     reason.
     """
-    done: list[Done] = []
+    results: list[Done] = []
     for item in items:
-        if len(done) == most:
+        if len(results) == most:
             break
         try:
             result = await step(item)
@@ -41,5 +41,5 @@ async def one_by_one(
         except Exception as error:  # any failure concerns this item alone
             log.error(failed, **named(item), error=error)
         else:
-            done += [] if result is None else [result]
-    return done
+            results += [] if result is None else [result]
+    return results

@@ -39,15 +39,15 @@ class OutgoingReply:
     def document(self) -> dict[str, Any]:
         """Decode a JSON object, or a form as some token endpoints send it. Raises ValueError."""
         try:
-            found = json.loads(self.body)
+            document = json.loads(self.body)
         except (ValueError, RecursionError):
             fields = parse_qs(self.body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
             if "access_token" not in fields and "error" not in fields and "device_code" not in fields:
                 raise ValueError("the reply is not JSON") from None
             return {name: values[0] for name, values in fields.items()}
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise ValueError("the reply is not a JSON object")
-        return found
+        return document
 
 
 async def fetch(

@@ -157,36 +157,40 @@ class Sandbox:
         that, too.
         """
         call = _Call(name, values, documents)
-        mine = self._callers.setdefault(caller, trio.CapacityLimiter(1)) if caller else trio.CapacityLimiter(1)
+        limiter = self._callers.setdefault(caller, trio.CapacityLimiter(1)) if caller else trio.CapacityLimiter(1)
         try:
-            await mine.acquire_on_behalf_of(call)
+            await limiter.acquire_on_behalf_of(call)
             try:
                 await self._turns.acquire_on_behalf_of(call)
             except BaseException:
-                mine.release_on_behalf_of(call)
+                limiter.release_on_behalf_of(call)
                 raise
         except BaseException:
-            self._forget(caller, mine)
+            self._forget(caller, limiter)
             raise
-        self._ctx.nursery.start_soon(self._work, call, caller, mine)
+        self._ctx.nursery.start_soon(self._work, call, caller, limiter)
         await call.is_over.wait()
         if call.error is not None:
             raise call.error
         return call.value
 
-    async def _work(self, call: _Call, caller: str, mine: trio.CapacityLimiter) -> None:
+    async def _work(self, call: _Call, caller: str, limiter: trio.CapacityLimiter) -> None:
         try:
             call.value = await self._run(call.name, call.values, call.documents)
         except Exception as error:
             call.error = error  # raised to the caller, if it still waits
         finally:
             self._turns.release_on_behalf_of(call)
-            mine.release_on_behalf_of(call)
-            self._forget(caller, mine)
+            limiter.release_on_behalf_of(call)
+            self._forget(caller, limiter)
             call.is_over.set()
 
-    def _forget(self, caller: str, mine: trio.CapacityLimiter) -> None:
-        if self._callers.get(caller) is mine and not mine.borrowed_tokens and not mine.statistics().tasks_waiting:
+    def _forget(self, caller: str, limiter: trio.CapacityLimiter) -> None:
+        if (
+            self._callers.get(caller) is limiter
+            and not limiter.borrowed_tokens
+            and not limiter.statistics().tasks_waiting
+        ):
             del self._callers[caller]
 
     async def warm(self) -> None:
@@ -199,25 +203,25 @@ class Sandbox:
         worker = await self._idle_or_new()
         try:
             key = documents.name if documents is not None else ""
-            answer = await worker.exchange({"call": name, "documents": key, "values": values})
-            if documents is not None and answer == {"missing": True}:
+            reply = await worker.exchange({"call": name, "documents": key, "values": values})
+            if documents is not None and reply == {"missing": True}:
                 async with _on_disk(documents.load) as paths:
-                    answer = await worker.exchange({"load": key, "files": paths})
-                if "value" in answer:
-                    answer = await worker.exchange({"call": name, "documents": key, "values": values})
+                    reply = await worker.exchange({"load": key, "files": paths})
+                if "value" in reply:
+                    reply = await worker.exchange({"call": name, "documents": key, "values": values})
         except BaseException:
             # The process exited or stalled in the middle of a frame, so its pipe cannot be used any more.
             self._all.discard(worker)
             await worker.close()
             raise
         self._idle.append(worker)
-        if "failed" in answer:
-            raise TooMuchWorkError(answer["failed"])
-        if "broken" in answer:
+        if "failed" in reply:
+            raise TooMuchWorkError(reply["failed"])
+        if "broken" in reply:
             # Where the error occurred and its type; its message may contain a user's text.
-            _log.error("evaluating failed", call=name, **answer["broken"])
+            _log.error("evaluating failed", call=name, **reply["broken"])
             raise SandboxFailedError
-        return answer["value"]
+        return reply["value"]
 
     async def _idle_or_new(self) -> _Worker:
         while self._idle:
@@ -252,16 +256,16 @@ class _Worker:
 
     @classmethod
     async def start(cls) -> _Worker:
-        kept = {name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES}
+        environment = {name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES}
         frozen = getattr(sys, "frozen", False)
         if not frozen:
-            kept["PYTHONPATH"] = str(_ROOT)
+            environment["PYTHONPATH"] = str(_ROOT)
         process = await trio.lowlevel.open_process(
             [sys.executable, *([] if frozen else ["-m", "coder"]), WORKER_COMMAND, str(CPU_SECONDS), str(MEMORY)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=child_env(base=kept),
+            env=child_env(base=environment),
             cwd="/" if os.name == "posix" else None,
         )
         if process.stdin is None or process.stdout is None:
@@ -302,8 +306,8 @@ class _Worker:
             if not data:
                 raise EOFError
             self._rest += data
-        found, self._rest = self._rest[:size], self._rest[size:]
-        return found
+        content, self._rest = self._rest[:size], self._rest[size:]
+        return content
 
     async def close(self) -> None:
         """Kill the process."""

@@ -66,22 +66,22 @@ class SigningKeys:
 
     async def get(self, feature: str) -> SigningKey:
         """Return the key that signs."""
-        found = self._sets.get(feature)
-        if found is None or self._ctx.clock.now() - found.read_at > _REREAD:
-            found = await self._read(feature)
-        return found.keys[0]
+        key_set = self._sets.get(feature)
+        if key_set is None or self._ctx.clock.now() - key_set.read_at > _REREAD:
+            key_set = await self._read(feature)
+        return key_set.keys[0]
 
     async def find(self, feature: str, key_id: str) -> SigningKey:
         """Return the key a token names while it verifies; otherwise the signing key, which will reject the token."""
         signing = await self.get(feature)
-        found = self._known(feature, key_id)
-        if found is None:
+        key = self._known(feature, key_id)
+        if key is None:
             # Another replica may have created the key after the last read.
             async with self._looks:
                 if self._known(feature, key_id) is None:
                     await self._look(feature)
-            found = self._known(feature, key_id)
-        return found or signing
+            key = self._known(feature, key_id)
+        return key or signing
 
     def _known(self, feature: str, key_id: str) -> SigningKey | None:
         return next((key for key in self._sets[feature].keys if key.id == key_id), None)
@@ -102,11 +102,11 @@ class SigningKeys:
         value = json.loads(stored or "{}")
         now = self._ctx.clock.now()
         made_at = datetime.fromisoformat(value["made_at"]) if value.get("made_at") else now
-        found = [DescribedKey(_opened(sealer, value), made_at)]
+        keys = [DescribedKey(_opened(sealer, value), made_at)]
         previous, until = _previous(value, now)
         if previous:
-            found.append(DescribedKey(_opened(sealer, previous), made_at - LIFETIME, until))
-        return found
+            keys.append(DescribedKey(_opened(sealer, previous), made_at - LIFETIME, until))
+        return keys
 
     async def _read(self, feature: str) -> _KeySet:
         now = self._ctx.clock.now()
@@ -125,7 +125,7 @@ async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tupl
         await site_settings.put_config(tx, name, stored)
     value = json.loads(stored)
     previous, _ = _previous(value, now)
-    return tuple(_opened(sealer, one) for one in (value, previous) if one)
+    return tuple(_opened(sealer, key) for key in (value, previous) if key)
 
 
 def _previous(value: Mapping[str, Any], now: datetime) -> tuple[Mapping[str, str], datetime]:
@@ -138,11 +138,11 @@ def _previous(value: Mapping[str, Any], now: datetime) -> tuple[Mapping[str, str
 def _sealed_anew(sealer: Sealer, stored: str) -> str:
     """Return `stored` with secrets encrypted that were stored before the site had encryption keys."""
     value = json.loads(stored)
-    plain = [one for one in (value, value.get("previous")) if one and sealer.is_plain(one["secret"])]
+    plain = [key for key in (value, value.get("previous")) if key and sealer.is_plain(key["secret"])]
     if not sealer.can_seal or not plain:
         return stored
-    for one in plain:
-        one["secret"] = sealer.seal(one["secret"])
+    for key in plain:
+        key["secret"] = sealer.seal(key["secret"])
     return json.dumps(value)
 
 

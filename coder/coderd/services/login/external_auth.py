@@ -108,8 +108,8 @@ def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Grant
 
 def _extra(provider: ExternalProvider, granted: Granted) -> dict[str, Any] | None:
     """Return data to store with the link. Slack sends the user's own token in addition to the application's."""
-    found = granted.document.get("authed_user")
-    return {"authed_user": found} if provider.kind == "slack" and isinstance(found, dict) else None
+    user = granted.document.get("authed_user")
+    return {"authed_user": user} if provider.kind == "slack" and isinstance(user, dict) else None
 
 
 async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> Checked:
@@ -144,11 +144,11 @@ async def _renewed(
         if not error.error:
             return row, problem
         # A refused refresh token stays refused: retrying would only get the server blocked.
-        wanted = replace(row, refresh_token="", updated_at=ctx.clock.now())
+        updated = replace(row, refresh_token="", updated_at=ctx.clock.now())
     else:
-        problem, wanted = "", replace(_row(ctx, provider, row.user_id, granted), created_at=row.created_at)
-    if await ctx.db.run(store.renew_link, wanted, row.refresh_token):
-        return (row if problem else wanted), problem
+        problem, updated = "", replace(_row(ctx, provider, row.user_id, granted), created_at=row.created_at)
+    if await ctx.db.run(store.renew_link, updated, row.refresh_token):
+        return (row if problem else updated), problem
     newer = await ctx.db.read(store.get_link, provider.id, row.user_id)
     if newer is None:
         return row, "the account was unlinked"
@@ -163,12 +163,12 @@ async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, Ex
     if not provider.validate_url:
         return True, None
     try:
-        answer = await fetch("GET", provider.validate_url, bearer=token)
+        reply = await fetch("GET", provider.validate_url, bearer=token)
     except NetError:
         return False, None
-    if not answer.fine:
+    if not reply.fine:
         return False, None
-    return True, _told(answer, _github_user) if provider.kind == "github" else None
+    return True, _told(reply, _github_user) if provider.kind == "github" else None
 
 
 async def _installations(provider: ExternalProvider, token: Secret) -> list[ExternalAuthAppInstallation] | None:
@@ -178,41 +178,43 @@ async def _installations(provider: ExternalProvider, token: Secret) -> list[Exte
     if not provider.app_installations_url:
         return None
     try:
-        answer = await fetch("GET", provider.app_installations_url, bearer=token)
+        reply = await fetch("GET", provider.app_installations_url, bearer=token)
     except NetError:
         return None
-    return _told(answer, _github_installations) if answer.fine else None
+    return _told(reply, _github_installations) if reply.fine else None
 
 
-def _told(answer: OutgoingReply, read: Callable[[_Said], _Found]) -> _Found | None:
+def _told(reply: OutgoingReply, read: Callable[[_Said], _Found]) -> _Found | None:
     """Parse an untrusted reply as if it had the type that `read` takes. Return None for any other reply."""
     try:
-        return read(json.loads(answer.body))
+        return read(json.loads(reply.body))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
-def _github_user(found: Mapping[str, object]) -> ExternalAuthUser:
+def _github_user(document: Mapping[str, object]) -> ExternalAuthUser:
     return ExternalAuthUser(
-        id=_number(found["id"]),
-        login=str(found["login"]),
-        avatar_url=str(found.get("avatar_url") or ""),
-        profile_url=str(found.get("html_url") or ""),
-        name=str(found.get("name") or ""),
+        id=_number(document["id"]),
+        login=str(document["login"]),
+        avatar_url=str(document.get("avatar_url") or ""),
+        profile_url=str(document.get("html_url") or ""),
+        name=str(document.get("name") or ""),
     )
 
 
-def _github_installations(found: Mapping[str, list[dict[str, dict[str, object]]]]) -> list[ExternalAuthAppInstallation]:
+def _github_installations(
+    document: Mapping[str, list[dict[str, dict[str, object]]]],
+) -> list[ExternalAuthAppInstallation]:
     return [
         ExternalAuthAppInstallation(
-            id=_number(one["id"]), account=_github_user(one["account"]), configure_url=str(one.get("html_url") or "")
+            id=_number(item["id"]), account=_github_user(item["account"]), configure_url=str(item.get("html_url") or "")
         )
-        for one in found["installations"]
+        for item in document["installations"]
     ]
 
 
-def _number(found: object) -> int:
-    number = int(str(found))
+def _number(value: object) -> int:
+    number = int(str(value))
     return number if abs(number) < 2**63 else 0  # the API's JSON has no larger numbers
 
 
@@ -283,23 +285,23 @@ async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
     token = ctx.part(Sealer).open(row.access_token)
     form = {"token": token.reveal(), "client_id": provider.client_id, "client_secret": provider.client_secret}
     try:
-        answer = await fetch("POST", provider.revoke_url, form=form)
+        reply = await fetch("POST", provider.revoke_url, form=form)
     except NetError as error:
         return False, error.message
-    return answer.fine, "" if answer.fine else f"the provider answered with status {answer.status}"
+    return reply.fine, "" if reply.fine else f"the provider answered with status {reply.status}"
 
 
 async def required_of(
-    ctx: Context, user_id: UUID, wanted: Iterable[tuple[str, bool]]
+    ctx: Context, user_id: UUID, requirements: Iterable[tuple[str, bool]]
 ) -> list[TemplateVersionExternalAuth]:
     """Return the providers that a template requires, each with whether the user is linked."""
-    found = []
-    for ident, optional in wanted:
+    providers = []
+    for ident, optional in requirements:
         provider = provider_for(ctx.config.external_auth_providers, ident=ident)
         if provider is None:
             raise NotFound(f'The template requires the external auth provider "{ident}", which is not configured.')
         row = await ctx.db.read(store.get_link, provider.id, user_id)
-        found.append(
+        providers.append(
             TemplateVersionExternalAuth(
                 id=provider.id,
                 type=provider.kind,
@@ -310,7 +312,7 @@ async def required_of(
                 optional=True if optional else UNSET,
             )
         )
-    return found
+    return providers
 
 
 async def token_for(ctx: Context, provider: ExternalProvider, user_id: UUID) -> tuple[Secret, datetime | None] | None:

@@ -28,14 +28,14 @@ async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
         raise Invalid(_NO_DEVICE)
     form = {"client_id": provider.client_id, "scope": " ".join(provider.scopes)}
     try:
-        answer = await fetch("POST", provider.device_code_url, form=form)
-        found = answer.document()
+        reply = await fetch("POST", provider.device_code_url, form=form)
+        document = reply.document()
         return ExternalAuthDevice(
-            device_code=str(found["device_code"]),
-            user_code=str(found["user_code"]),
-            verification_uri=str(found["verification_uri"]),
-            expires_in=seconds_of(found.get("expires_in"), 900),
-            interval=seconds_of(found.get("interval"), 5),
+            device_code=str(document["device_code"]),
+            user_code=str(document["user_code"]),
+            verification_uri=str(document["verification_uri"]),
+            expires_in=seconds_of(document.get("expires_in"), 900),
+            interval=seconds_of(document.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("The provider sent no device code.", str(error)) from error
@@ -57,8 +57,8 @@ async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: st
     try:
         granted = granted_of(ctx, await fetch("POST", provider.token_url, form=form))
     except ExchangeRefused as error:
-        word = error.error or "the provider cannot be reached"
-        raise Invalid("Failed to exchange device code.", word if word in _PENDING else error.detail) from error
+        code = error.error or "the provider cannot be reached"
+        raise Invalid("Failed to exchange device code.", code if code in _PENDING else error.detail) from error
     except NetError as error:
         raise BadGateway("The provider cannot be reached.", error.message) from error
     await store_link(ctx, provider, user_id, granted)

@@ -103,13 +103,13 @@ async def _check_membership(ctx: Context, token: Secret, login: str) -> None:
 
 async def _in_team(ctx: Context, token: Secret, organization: str, team: str, login: str) -> bool:
     path = f"/orgs/{quote(organization, safe='')}/teams/{quote(team, safe='')}/memberships/{quote(login, safe='')}"
-    found = await _get(ctx, path, token, missing={})
-    return isinstance(found, dict) and found.get("state") == "active"
+    document = await _get(ctx, path, token, missing={})
+    return isinstance(document, dict) and document.get("state") == "active"
 
 
 async def _primary_email(ctx: Context, token: Secret) -> str:
-    found = await _get(ctx, "/user/emails", token)
-    for item in found if isinstance(found, list) else []:
+    document = await _get(ctx, "/user/emails", token)
+    for item in document if isinstance(document, list) else []:
         if isinstance(item, dict) and item.get("primary") and isinstance(item.get("email"), str):
             if item.get("verified"):
                 return str(item["email"])
@@ -120,12 +120,12 @@ async def _primary_email(ctx: Context, token: Secret) -> str:
 async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> Any:
     """Return the JSON at a path of the API, or `missing` for status 404. Raises BadGateway."""
     try:
-        answer = await fetch("GET", hosts(ctx).api + path, bearer=token)
-        if answer.status == 404 and missing is not None:
+        reply = await fetch("GET", hosts(ctx).api + path, bearer=token)
+        if reply.status == 404 and missing is not None:
             return missing
-        if not answer.fine:
-            raise BadGateway("GitHub refused a request.", f"{path.partition('?')[0]}: status {answer.status}")
-        return json.loads(answer.body)
+        if not reply.fine:
+            raise BadGateway("GitHub refused a request.", f"{path.partition('?')[0]}: status {reply.status}")
+        return json.loads(reply.body)
     except (NetError, ValueError, RecursionError) as error:
         raise BadGateway("GitHub cannot be reached.", str(error)) from error
 
@@ -141,13 +141,13 @@ async def begin_device(ctx: Context) -> ExternalAuthDevice:
         raise Invalid("Device flow is not enabled for Github OAuth2.")
     form = {"client_id": ctx.config.oauth2_github_client_id, "scope": " ".join(_SCOPES)}
     try:
-        found = (await fetch("POST", hosts(ctx).web + "/login/device/code", form=form)).document()
+        document = (await fetch("POST", hosts(ctx).web + "/login/device/code", form=form)).document()
         return ExternalAuthDevice(
-            device_code=str(found["device_code"]),
-            user_code=str(found["user_code"]),
-            verification_uri=str(found["verification_uri"]),
-            expires_in=seconds_of(found.get("expires_in"), 900),
-            interval=seconds_of(found.get("interval"), 5),
+            device_code=str(document["device_code"]),
+            user_code=str(document["user_code"]),
+            verification_uri=str(document["verification_uri"]),
+            expires_in=seconds_of(document.get("expires_in"), 900),
+            interval=seconds_of(document.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("GitHub sent no device code.", str(error)) from error

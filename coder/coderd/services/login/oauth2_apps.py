@@ -66,26 +66,28 @@ def _found(row: OAuth2AppRow | None) -> OAuth2AppRow:
     return row
 
 
-async def create_app(ctx: Context, subject: Subject, wanted: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
+async def create_app(ctx: Context, subject: Subject, request: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
     """Create an application. Raises Forbidden."""
     require(subject, "create", _APP)
     now = ctx.clock.now()
-    row = OAuth2AppRow(new_uuid(), now, now, wanted.name, wanted.icon, wanted.callback_url, (), False, None, None)
+    row = OAuth2AppRow(new_uuid(), now, now, request.name, request.icon, request.callback_url, (), False, None, None)
     await ctx.db.run(store.insert_app, row)
     return row
 
 
-async def update_app(ctx: Context, subject: Subject, app_id: UUID, wanted: PutOAuth2ProviderAppRequest) -> OAuth2AppRow:
+async def update_app(
+    ctx: Context, subject: Subject, app_id: UUID, request: PutOAuth2ProviderAppRequest
+) -> OAuth2AppRow:
     """Change an application. Raises Forbidden, InvalidFields, NotFound."""
     row = await get_app(ctx, subject, app_id)
-    check_request(wanted, {"name": row.name, "callback_url": row.callback_url})
+    check_request(request, {"name": row.name, "callback_url": row.callback_url})
     require(subject, "update", _APP)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> OAuth2AppRow:
         await _lock(tx, app_id)
         await store.update_app(
-            tx, app_id, name=wanted.name, callback_url=wanted.callback_url, icon=wanted.icon, updated_at=now
+            tx, app_id, name=request.name, callback_url=request.callback_url, icon=request.icon, updated_at=now
         )
         return await _lock(tx, app_id)
 
@@ -130,16 +132,16 @@ async def create_secret(ctx: Context, subject: Subject, app_id: UUID) -> tuple[U
     """Create a secret and return (id, secret). The secret is not stored in plain."""
     row = await get_app(ctx, subject, app_id)
     require(subject, "create", _SECRET)
-    made, shown = secret_row(ctx, row.id)
-    await ctx.db.run(store.insert_secret, made)
-    return made.id, shown
+    secret, text = secret_row(ctx, row.id)
+    await ctx.db.run(store.insert_secret, secret)
+    return secret.id, text
 
 
 def secret_row(ctx: Context, app_id: UUID) -> tuple[OAuth2SecretRow, str]:
     """Return a row to insert and its secret."""
-    prefix, secret, shown = new_secret()
+    prefix, secret, text = new_secret()
     row = OAuth2SecretRow(new_uuid(), app_id, ctx.clock.now(), None, prefix, hash_secret(secret), secret[-6:])
-    return row, shown
+    return row, text
 
 
 async def delete_secret(ctx: Context, subject: Subject, app_id: UUID, secret_id: UUID) -> None:

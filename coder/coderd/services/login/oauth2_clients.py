@@ -47,14 +47,14 @@ _MOST, _LONGEST = 50, 2048
 """Values in a list of metadata, and characters of a value. Ours."""
 
 
-async def register(ctx: Context, asked: Mapping[str, Any]) -> tuple[OAuth2AppRow, str, str]:
+async def register(ctx: Context, requested: Mapping[str, Any]) -> tuple[OAuth2AppRow, str, str]:
     """Register a client. Return (application, client secret, registration token); the secrets are not shown again.
 
     Raises GrantError.
     """
     if not await dynamic_registration(ctx):
         raise GrantError("invalid_request", "Dynamic client registration is disabled on this deployment", 403)
-    metadata = _accepted(asked)
+    metadata = _accepted(requested)
     now = ctx.clock.now()
     _, _, token = new_secret()
     row = OAuth2AppRow(
@@ -69,9 +69,9 @@ async def register(ctx: Context, asked: Mapping[str, Any]) -> tuple[OAuth2AppRow
         registration=metadata,
         registration_token_hash=hash_secret(token),
     )
-    secret, shown = secret_row(ctx, row.id)
+    secret, text = secret_row(ctx, row.id)
     await ctx.db.run(store.insert_app, row, secret)
-    return row, shown, token
+    return row, text, token
 
 
 async def find_client(ctx: Context, client_id: UUID, authorization: str) -> OAuth2AppRow:
@@ -89,12 +89,12 @@ async def find_client(ctx: Context, client_id: UUID, authorization: str) -> OAut
     return row
 
 
-async def change(ctx: Context, row: OAuth2AppRow, asked: Mapping[str, Any]) -> OAuth2AppRow:
+async def change(ctx: Context, row: OAuth2AppRow, metadata: Mapping[str, Any]) -> OAuth2AppRow:
     """Replace the client's metadata. Raises GrantError.
 
     A client that becomes public loses the permission to log in users without PKCE.
     """
-    return await ctx.db.run(_change, row.id, _accepted(asked), ctx.clock.now())
+    return await ctx.db.run(_change, row.id, _accepted(metadata), ctx.clock.now())
 
 
 async def _change(tx: Tx, app_id: UUID, metadata: dict[str, Any], now: datetime) -> OAuth2AppRow:
@@ -128,9 +128,9 @@ def _is_public(metadata: Mapping[str, Any]) -> bool:
     return method == "none"
 
 
-def _accepted(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(requested: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata to store, with defaults. Raises GrantError invalid_client_metadata."""
-    metadata = {**_DEFAULTS, **{name: asked[name] for name in (*_METADATA, *_DEFAULTS) if asked.get(name)}}
+    metadata = {**_DEFAULTS, **{name: requested[name] for name in (*_METADATA, *_DEFAULTS) if requested.get(name)}}
     uris = metadata.get("redirect_uris")
     problem = redirect_problem([str(uri) for uri in uris] if isinstance(uris, list) else []) or _type_problem(metadata)
     if not problem and metadata["token_endpoint_auth_method"] not in _METHODS:

@@ -30,8 +30,8 @@ def asked_scopes(text: str) -> tuple[str, ...]:
     """Return the scopes of the request that exist here. Without any, the application gets full access, as upstream
     does.
     """
-    asked = {scopes.canonical(name) for name in text.split()}
-    return tuple(sorted(asked & set(scopes.external()) - {"coder:all"})) if "coder:all" not in asked else ()
+    requested = {scopes.canonical(name) for name in text.split()}
+    return tuple(sorted(requested & set(scopes.external()) - {"coder:all"})) if "coder:all" not in requested else ()
 
 
 async def issue_code(
@@ -46,10 +46,10 @@ async def issue_code(
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can authorize an application.")
     require(subject, "create", Resource("oauth2_app_code_token", owner_id=subject.user_id))
-    asked = asked_scopes(scope)
-    if scopes.exceeds(scopes.combined(asked or ("coder:all",)), subject.scope):
+    requested = asked_scopes(scope)
+    if scopes.exceeds(scopes.combined(requested or ("coder:all",)), subject.scope):
         raise GrantError("invalid_scope", "The scope exceeds that of the key that was used")
-    prefix, secret, shown = new_secret()
+    prefix, secret, text = new_secret()
     now = ctx.clock.now()
     row = CodeRow(
         prefix,
@@ -59,7 +59,7 @@ async def issue_code(
         now + CODE_LIFETIME,
         redirect_uri,
         challenge,
-        asked,
+        requested,
         key_id,
     )
 
@@ -77,4 +77,4 @@ async def issue_code(
 
     if not await ctx.db.run(write):
         raise invalid_client()
-    return shown
+    return text

@@ -68,21 +68,21 @@ class _Exchange:
     verifier: str
 
 
-async def _exchange(tx: Tx, ctx: Context, client: Client, sent: _Exchange, ip: str) -> Tokens | GrantError:
+async def _exchange(tx: Tx, ctx: Context, client: Client, exchange: _Exchange, ip: str) -> Tokens | GrantError:
     app = await _hold(tx, client)
-    user_id = await store.user_of_code(tx, sent.prefix, sent.hashed)
+    user_id = await store.user_of_code(tx, exchange.prefix, exchange.hashed)
     if app is None or user_id is None:
         return _refused_code()
     await _hold_person(tx, app.id, user_id)
-    row = await store.take_code(tx, sent.prefix, sent.hashed, ctx.clock.now())
+    row = await store.take_code(tx, exchange.prefix, exchange.hashed, ctx.clock.now())
     if row is None or row.app_id != app.id or row.expires_at <= ctx.clock.now():
         return _refused_code()
     # The redirect URI of the authorization request, or none if that had none (RFC 6749 section 4.1.3).
-    if sent.redirect_uri != row.redirect_uri and (row.redirect_uri or sent.redirect_uri != app.callback_url):
+    if exchange.redirect_uri != row.redirect_uri and (row.redirect_uri or exchange.redirect_uri != app.callback_url):
         return _refused_code()
-    if not verifier_fits(row.code_challenge, sent.verifier, legacy=app.legacy and client.secret_id is not None):
+    if not verifier_fits(row.code_challenge, exchange.verifier, legacy=app.legacy and client.secret_id is not None):
         return GrantError("invalid_grant", "The PKCE code verifier is invalid")
-    return await _issue(tx, ctx, client, row.user_id, row.scopes, sent.prefix, ip) or _refused_code()
+    return await _issue(tx, ctx, client, row.user_id, row.scopes, exchange.prefix, ip) or _refused_code()
 
 
 async def refresh(ctx: Context, client: Client, token: str, ip: str) -> Tokens:
@@ -162,11 +162,13 @@ async def _issue(
         token_name=f"{user_id}_{app.id}_oauth_session_token",
         ip=ip,
     )
-    prefix, secret, shown = new_secret()
-    until = now + ctx.config.default_oauth_refresh_lifetime
-    row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted, grant_id, client.secret_id)
+    prefix, secret, text = new_secret()
+    expires_at = now + ctx.config.default_oauth_refresh_lifetime
+    row = TokenRow(
+        prefix, hash_secret(secret), app.id, key.id, user_id, expires_at, granted, grant_id, client.secret_id
+    )
     await store.delete_tokens_of(tx, app.id, user_id, renewed=True)
     await store.end_made_of_others(tx, app.id, user_id, grant_id)
     await key_store.insert_key(tx, key)
     await store.insert_token(tx, row)
-    return Tokens(user_id, access, shown, key.expires_at, int(lifetime.total_seconds()), granted)
+    return Tokens(user_id, access, text, key.expires_at, int(lifetime.total_seconds()), granted)

@@ -110,26 +110,26 @@ async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]
     """
     pair = f"{quote_plus(endpoint.client_id)}:{quote_plus(endpoint.client_secret.reveal())}"
     basic = {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
-    inside = {**form, "client_id": endpoint.client_id, "client_secret": endpoint.client_secret.reveal()}
+    form_with_secret = {**form, "client_id": endpoint.client_id, "client_secret": endpoint.client_secret.reveal()}
     try:
-        answer = await fetch("POST", endpoint.token_url, form=form, headers=basic)
-        if not answer.fine:
-            second = await fetch("POST", endpoint.token_url, form=inside)
-            answer = second if second.fine or answer.status == 401 else answer
-        return granted_of(ctx, answer)
+        reply = await fetch("POST", endpoint.token_url, form=form, headers=basic)
+        if not reply.fine:
+            second = await fetch("POST", endpoint.token_url, form=form_with_secret)
+            reply = second if second.fine or reply.status == 401 else reply
+        return granted_of(ctx, reply)
     except NetError as error:
         raise ExchangeRefused(REFUSED, error.message) from error
 
 
-def granted_of(ctx: Context, answer: OutgoingReply) -> Granted:
+def granted_of(ctx: Context, reply: OutgoingReply) -> Granted:
     """Parse the reply of a token endpoint. Raises ExchangeRefused."""
     try:
-        document = answer.document()
+        document = reply.document()
     except ValueError as error:
-        raise ExchangeRefused(REFUSED, f"status {answer.status}: {error}") from error
+        raise ExchangeRefused(REFUSED, f"status {reply.status}: {error}") from error
     access = document.get("access_token")
-    if not answer.fine or not isinstance(access, str) or not access:
-        raise ExchangeRefused(REFUSED, _said(document, answer.status), error=str(document.get("error", "")))
+    if not reply.fine or not isinstance(access, str) or not access:
+        raise ExchangeRefused(REFUSED, _said(document, reply.status), error=str(document.get("error", "")))
     refresh = document.get("refresh_token")
     return Granted(
         Secret(access),
@@ -153,10 +153,10 @@ _MOST_SECONDS = 10**9
 def seconds_of(value: Any, otherwise: int) -> int:
     """Return a number of seconds from a provider's JSON; `otherwise` for anything that is no sensible number."""
     try:
-        found = int(value)
+        number = int(value)
     except (TypeError, ValueError, OverflowError):
         return otherwise
-    return found if 0 < found < _MOST_SECONDS else otherwise
+    return number if 0 < number < _MOST_SECONDS else otherwise
 
 
 def _expiry(now: datetime, seconds: Any) -> datetime | None:

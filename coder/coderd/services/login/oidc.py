@@ -57,13 +57,13 @@ def _check_access_token(token: str, claims: dict[str, Any], access: str) -> None
     """Verify `at_hash`, if the provider sends it (OpenID Connect Core 3.1.3.8). Raises Unauthenticated."""
     import jwt
 
-    wanted = claims.get("at_hash")
-    if wanted is None:
+    expected = claims.get("at_hash")
+    if expected is None:
         return
     algorithm = str(jwt.get_unverified_header(token).get("alg", ""))
     digest = _DIGESTS.get(algorithm[-3:], hashlib.sha512)(access.encode()).digest()
-    found = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
-    if not hmac.compare_digest(found.encode(), str(wanted).encode()):
+    actual = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
+    if not hmac.compare_digest(actual.encode(), str(expected).encode()):
         raise Unauthenticated("Failed to verify OIDC token.", "its at_hash does not match the access token")
 
 
@@ -85,18 +85,18 @@ class OidcProvider:
     async def endpoint(self) -> ProviderEndpoint:
         """Return the endpoints. Raises BadGateway when the provider cannot be reached."""
         config = self._ctx.config
-        found = await self._discover()
+        document = await self._discover()
         params = struct_value(config.oidc_auth_url_params) or {}
         return ProviderEndpoint(
             client_id=config.oidc_client_id,
             client_secret=config.oidc_client_secret,
-            auth_url=str(found.get("authorization_endpoint", "")),
-            token_url=str(found.get("token_endpoint", "")),
+            auth_url=str(document.get("authorization_endpoint", "")),
+            token_url=str(document.get("token_endpoint", "")),
             scopes=config.oidc_scopes,
             redirect_url=config.oidc_redirect_url or self._ctx.access_url + CALLBACK,
             extra={str(name): str(value) for name, value in params.items()},
-            pkce="S256" in (found.get("code_challenge_methods_supported") or ()),
-            nonce=bool(found.get("id_token_signing_alg_values_supported")),
+            pkce="S256" in (document.get("code_challenge_methods_supported") or ()),
+            nonce=bool(document.get("id_token_signing_alg_values_supported")),
         )
 
     async def told(self, granted: Granted, nonce: str) -> OidcClaims:
@@ -143,20 +143,20 @@ class OidcProvider:
     async def _key(self, kid: str) -> Any:
         import jwt
 
-        for again in (False, True):
-            keys = await self._key_set(again)
+        for force in (False, True):
+            keys = await self._key_set(force)
             usable = [key for key in keys.keys if not kid or key.key_id == kid]
             if usable:
                 return usable[0]
         raise jwt.InvalidKeyError(f"the provider has no key {kid!r}")
 
-    async def _key_set(self, again: bool) -> Any:
+    async def _key_set(self, force: bool) -> Any:
         import jwt
 
         url = str((await self._discover()).get("jwks_uri", ""))
         async with self._lock:
             now = self._ctx.clock.now()
-            age = _AGAIN if again else _KEEP
+            age = _AGAIN if force else _KEEP
             if self._keys is None or self._keys_at is None or now - self._keys_at > age:
                 self._keys = jwt.PyJWKSet.from_dict(await self._document(url))
                 self._keys_at = now
@@ -167,26 +167,26 @@ class OidcProvider:
             now = self._ctx.clock.now()
             if self._found_at is None or now - self._found_at > _KEEP:
                 issuer = self._ctx.config.oidc_issuer_url
-                found = await self._document(issuer.rstrip("/") + "/.well-known/openid-configuration")
-                claimed = found.get("issuer")
+                document = await self._document(issuer.rstrip("/") + "/.well-known/openid-configuration")
+                claimed = document.get("issuer")
                 if claimed != issuer and not self._ctx.config.dangerous_oidc_skip_issuer_checks:
                     raise BadGateway(
                         "The OIDC provider is not set up correctly.",
                         f"it calls itself {claimed!r}, --oidc-issuer-url says {issuer!r}",
                     )
-                self._found, self._found_at = found, now
+                self._found, self._found_at = document, now
             return self._found
 
     async def _document(self, url: str, granted: Granted | None = None) -> dict[str, Any]:
         try:
-            answer = await fetch("GET", url, bearer=granted.access if granted else None)
-            if not answer.fine:
-                raise BadGateway("The OIDC provider refused a request.", f"{url}: status {answer.status}")
-            found = json.loads(answer.body)
-            if not isinstance(found, dict):
+            reply = await fetch("GET", url, bearer=granted.access if granted else None)
+            if not reply.fine:
+                raise BadGateway("The OIDC provider refused a request.", f"{url}: status {reply.status}")
+            document = json.loads(reply.body)
+            if not isinstance(document, dict):
                 raise ValueError("not an object")
         except (CoderError, ValueError, RecursionError) as error:
             if isinstance(error, BadGateway):
                 raise
             raise BadGateway("The OIDC provider cannot be reached.", f"{url}: {error}") from error
-        return found
+        return document

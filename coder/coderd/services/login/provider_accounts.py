@@ -55,8 +55,8 @@ class Attempt:
 
 
 async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> None:
-    taken = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
-    if taken is not None and taken.id != user.id:
+    existing = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
+    if existing is not None and existing.id != user.id:
         raise LoginRefused(
             "Email belongs to another user",
             "Your email address at the provider is that of another user here. Contact an admin.",
@@ -64,9 +64,9 @@ async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> No
 
 
 async def find_account(tx: Tx, attempt: Attempt) -> UserRow | None:
-    found = await user_links.find_linked_user(tx, attempt.login_type, attempt.person.linked_id)
-    if found is not None:
-        return await user_store.get_user(tx, found)
+    user_id = await user_links.find_linked_user(tx, attempt.login_type, attempt.person.linked_id)
+    if user_id is not None:
+        return await user_store.get_user(tx, user_id)
     user = await user_store.get_user_by_email(tx, attempt.person.email)
     if user is None or user.login_type != attempt.login_type:
         return user
@@ -108,7 +108,7 @@ async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | 
     if pair is None:
         raise LoginRefused("The account was deleted", "It was deleted during the login. Log in again.")
     organization = await organization_store.get_default_organization(tx)
-    wanted = new_users.NewUser(
+    new_user = new_users.NewUser(
         email=attempt.person.email,
         username=await _free_name(tx, attempt.person.username),
         name=attempt.person.name,
@@ -117,28 +117,30 @@ async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | 
         organization_ids=[organization.id],
         roles=["owner"] if first else [],
     )
-    return await new_users.insert_in(tx, wanted, "", pair, now)
+    return await new_users.insert_in(tx, new_user, "", pair, now)
 
 
-async def _free_name(tx: Tx, wanted: str) -> str:
+async def _free_name(tx: Tx, username: str) -> str:
     for number in range(NAME_TRIES):
         suffix = f"-{secrets.token_hex(3)}" if number else ""
-        name = wanted[: 32 - len(suffix)].rstrip("-") + suffix
+        name = username[: 32 - len(suffix)].rstrip("-") + suffix
         if await user_store.get_user_by_name(tx, name) is None:
             return name
-    raise LoginRefused("No username is available", f"Every name like {wanted!r} is taken. Contact an admin.")
+    raise LoginRefused("No username is available", f"Every name like {username!r} is taken. Contact an admin.")
 
 
 async def convert_account(
-    tx: Tx, attempt: Attempt, conversion: Conversion, found: UserRow | None, now: datetime
+    tx: Tx, attempt: Attempt, conversion: Conversion, owner: UserRow | None, now: datetime
 ) -> UserRow:
-    if found is not None and found.id != conversion.user_id:
+    if owner is not None and owner.id != conversion.user_id:
         raise LoginRefused("Account already linked", "Another user logs in with that account or has its email address.")
     user = await user_store.get_user(tx, conversion.user_id, lock=True)
     if user is None or user.deleted:
         raise LoginRefused("No such user", "The user who requested this was deleted.")
     if user.login_type != "password":
-        raise LoginRefused("Already changed", "Your login type is no longer a password. Log in with your current login type.")
+        raise LoginRefused(
+            "Already changed", "Your login type is no longer a password. Log in with your current login type."
+        )
     if not hmac.compare_digest(proof_of(user), conversion.proof):
         raise LoginRefused("Password changed", "Your password was changed meanwhile. Start again.")
     # The password ends here, with the sessions it opened: an account keeps only one way to log in.

@@ -103,24 +103,26 @@ def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:
     return provider_for(ctx.config.external_auth_providers, ident=ident, url=match)
 
 
-async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter | None = None) -> AgentAuth:
+async def for_agent(
+    ctx: Context, provider: ExternalProvider, owner_id: UUID, waiter: Waiter | None = None
+) -> AgentAuth:
     """Return the owner's token, or the URL to link an account. An agent that waits gets a token only.
 
     Raises TooSlow, Conflict, and what the waiter's right raises.
     """
-    given = await external_auth.token_for(ctx, found, owner_id)
-    if given is None and waiter is not None:
-        given = await _awaited(ctx, found, owner_id, waiter)
-    if given is None:
-        url = f"{ctx.access_url}/external-auth/{found.id}"
-        return AgentAuth(access_token="", token_extra=None, url=url, type=found.kind, username="", password="")
-    token, expires = given
-    username, password = git_login(found, token.reveal())
+    token_and_expiry = await external_auth.token_for(ctx, provider, owner_id)
+    if token_and_expiry is None and waiter is not None:
+        token_and_expiry = await _awaited(ctx, provider, owner_id, waiter)
+    if token_and_expiry is None:
+        url = f"{ctx.access_url}/external-auth/{provider.id}"
+        return AgentAuth(access_token="", token_extra=None, url=url, type=provider.kind, username="", password="")
+    token, expires = token_and_expiry
+    username, password = git_login(provider, token.reveal())
     return AgentAuth(
         access_token=token.reveal(),
         token_extra=None,
         url="",
-        type=found.kind,
+        type=provider.kind,
         username=username,
         password=password,
         expires_at=expires or UNSET,
@@ -128,7 +130,7 @@ async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, waite
 
 
 async def _awaited(
-    ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter
+    ctx: Context, provider: ExternalProvider, owner_id: UUID, waiter: Waiter
 ) -> tuple[Secret, datetime | None] | None:
     """Wait for a token. Return None when the server stops."""
     waits = ctx.part(LinkWaits)
@@ -139,26 +141,26 @@ async def _awaited(
             if ctx.stopping.is_set():
                 return None
             await waiter.require_right()
-            row = await ctx.db.read(store.get_link, found.id, owner_id)
+            row = await ctx.db.read(store.get_link, provider.id, owner_id)
             if row is not None and row != tried:  # the provider is asked once for each token
-                given = await external_auth.token_for(ctx, found, owner_id)
-                if given is not None:
-                    return given
+                token = await external_auth.token_for(ctx, provider, owner_id)
+                if token is not None:
+                    return token
                 tried = row
             with trio.move_on_after(LISTEN_EVERY):
                 await linked.wait()
     raise TooSlow("No account has been linked yet. Try again.")
 
 
-async def external_tokens(ctx: Context, owner_id: UUID, wanted: Sequence[str]) -> list[tuple[str, Secret]]:
+async def external_tokens(ctx: Context, owner_id: UUID, required: Sequence[str]) -> list[tuple[str, Secret]]:
     """Return valid tokens of the owner for a template's providers, without those that have none."""
-    found = []
-    for ident in wanted:
-        one = provider(ctx, ident, "")
-        given = await external_auth.token_for(ctx, one, owner_id) if one is not None else None
-        if given is not None:
-            found.append((ident, given[0]))
-    return found
+    tokens = []
+    for ident in required:
+        configured = provider(ctx, ident, "")
+        token = await external_auth.token_for(ctx, configured, owner_id) if configured is not None else None
+        if token is not None:
+            tokens.append((ident, token[0]))
+    return tokens
 
 
 async def oidc_token(ctx: Context, owner_id: UUID) -> str:

@@ -37,10 +37,11 @@ async def missing_logins(ctx: Context, owner_id: UUID, version: VersionRow) -> M
 
     Asks the providers, so never call it inside a transaction. Raises NotFound when a provider is not configured.
     """
-    wanted = [item for item in wanted_of(version) if not item[1]]
-    if not wanted or owner_id == PREBUILDS_USER_ID:  # checked when the prebuilt workspace is claimed
+    required = [item for item in wanted_of(version) if not item[1]]
+    if not required or owner_id == PREBUILDS_USER_ID:  # checked when the prebuilt workspace is claimed
         return None
-    found = await external_auth.required_of(ctx, owner_id, wanted)
+    missing = await external_auth.required_of(ctx, owner_id, required)
     return MissingLogins(
-        version.id, tuple(f"{one.display_name} ({one.authenticate_url})" for one in found if not one.authenticated)
+        version.id,
+        tuple(f"{login.display_name} ({login.authenticate_url})" for login in missing if not login.authenticated),
     )

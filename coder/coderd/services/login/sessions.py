@@ -36,7 +36,7 @@ async def create_first_user(ctx: Context, email: str, username: str, name: str, 
     new_users.check_names(username, name, email)
     check_strength(password)
     organization = await ctx.db.read(organization_store.get_default_organization)
-    wanted = new_users.NewUser(
+    new_user = new_users.NewUser(
         email=email,
         username=username,
         name=name,
@@ -45,7 +45,7 @@ async def create_first_user(ctx: Context, email: str, username: str, name: str, 
         organization_ids=[organization.id],
         roles=["owner"],
     )
-    row = await new_users.insert_user(ctx, wanted, guard=_still_empty)
+    row = await new_users.insert_user(ctx, new_user, guard=_still_empty)
     return row.id, organization.id
 
 
@@ -60,9 +60,9 @@ async def login(ctx: Context, email: str, password: str, ip: str, user_agent: st
     """Log in by password and return a session token. Raises Unauthenticated with the same text for every wrong
     guess.
     """
-    found = await ctx.db.read(user_store.get_user_by_email, email)
-    right = await verify_password(found.hashed_password if found else "", password)
-    user = _admitted(ctx, found if right else None)
+    user_and_hash = await ctx.db.read(user_store.get_user_by_email, email)
+    right = await verify_password(user_and_hash.hashed_password if user_and_hash else "", password)
+    user = _admitted(ctx, user_and_hash if right else None)
     now = ctx.clock.now()
     row, token = new_keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
 

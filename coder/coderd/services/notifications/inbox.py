@@ -52,15 +52,15 @@ EVERYTHING = InboxSelection()
 
 
 async def list_inbox(
-    ctx: Context, user_id: UUID, wanted: InboxSelection = EVERYTHING, *, before: UUID | None = None
+    ctx: Context, user_id: UUID, selection: InboxSelection = EVERYTHING, *, before: UUID | None = None
 ) -> ListInboxNotificationsResponse:
     """List a page of the user's own notifications, newest first."""
     rows = await ctx.db.read(
         store.list_inbox,
         user_id,
-        targets=[str(target) for target in wanted.targets],
-        templates=list(wanted.templates),
-        read=wanted.read,
+        targets=[str(target) for target in selection.targets],
+        templates=list(selection.templates),
+        read=selection.read,
         before=before,
     )
     unread = await ctx.db.read(store.count_unread, user_id)
@@ -89,7 +89,7 @@ async def tell_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None:
 async def follow_inbox(
     ctx: Context,
     user_id: UUID,
-    wanted: InboxSelection,
+    selection: InboxSelection,
     show: Callable[[GetInboxNotificationResponse], Awaitable[None]],
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
@@ -102,15 +102,17 @@ async def follow_inbox(
             if whose != str(user_id) or not which:  # a replica of an older version sends only the user
                 continue
             row = await ctx.db.read(store.get_inbox, user_id, UUID(which))
-            if row is not None and wanted.takes(row):
+            if row is not None and selection.takes(row):
                 await show(await _answer(ctx, user_id, row))
 
 
-def in_plain_text(answer: GetInboxNotificationResponse) -> GetInboxNotificationResponse:
+def in_plain_text(response: GetInboxNotificationResponse) -> GetInboxNotificationResponse:
     """Return the notification without Markdown markup."""
-    one = answer.notification
-    shown = msgspec.structs.replace(one, title=plain_text(one.title), content=plain_text(one.content))
-    return msgspec.structs.replace(answer, notification=shown)
+    notification = response.notification
+    notification = msgspec.structs.replace(
+        notification, title=plain_text(notification.title), content=plain_text(notification.content)
+    )
+    return msgspec.structs.replace(response, notification=notification)
 
 
 async def _answer(ctx: Context, user_id: UUID, row: InboxRow) -> GetInboxNotificationResponse:

@@ -69,8 +69,8 @@ async def deliver_due(ctx: Context) -> list[DeliveryOutcome]:
     while not await ctx.db.read(notification_settings.is_paused):
         now = ctx.clock.now()
         # Longer than any attempt: the holder of an older lease has died.
-        until = now + max(ctx.config.notifications_lease_period, 2 * ctx.config.notifications_dispatch_timeout)
-        message = await ctx.db.run(store.lease, now, until)
+        leased_until = now + max(ctx.config.notifications_lease_period, 2 * ctx.config.notifications_dispatch_timeout)
+        message = await ctx.db.run(store.lease, now, leased_until)
         if message is None:
             break
         outcomes.append(await _attempt(ctx, message))
@@ -285,6 +285,6 @@ def _html(payload: dict[str, Any], reader: UserRow) -> str:
 
 async def rest_until_due(ctx: Context) -> timedelta:
     """Return the seconds until the next run of the loop; `QUEUED` wakes it earlier."""
-    longest = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
+    pause = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
     due = None if await ctx.db.read(notification_settings.is_paused) else await ctx.db.read(store.next_due)
-    return longest if due is None else min(max(due - ctx.clock.now(), timedelta(seconds=1)), longest)
+    return pause if due is None else min(max(due - ctx.clock.now(), timedelta(seconds=1)), pause)

@@ -28,14 +28,14 @@ async def set_preferences(
     ctx: Context, user_id: UUID, disabled: Mapping[str, bool]
 ) -> list[NotificationPreference] | None:
     """Set preferences. Raises Invalid (no UUID), Failed (no such template; upstream's 500)."""
-    wanted: dict[UUID, bool] = {}
+    changes: dict[UUID, bool] = {}
     for text, value in disabled.items():
         try:
-            wanted[read_uuid(text)] = bool(value)
+            changes[read_uuid(text)] = bool(value)
         except ValueError as error:
             raise Invalid("Unable to parse notification template UUID.", str(error)) from error
-    unknown = [str(template_id) for template_id in wanted if template_id not in BY_ID]
+    unknown = [str(template_id) for template_id in changes if template_id not in BY_ID]
     if unknown:
         raise Failed("Failed to update user notifications preferences.", f"no such template: {unknown[0]}")
-    await ctx.db.run(store.put_preferences, user_id, wanted, ctx.clock.now())
+    await ctx.db.run(store.put_preferences, user_id, changes, ctx.clock.now())
     return await preferences(ctx, user_id)

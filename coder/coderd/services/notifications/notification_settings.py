@@ -60,7 +60,9 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
 
 async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
     methods = await ctx.db.read(store.list_methods)
-    found = sorted((template for template in TEMPLATES if template.kind == kind), key=lambda template: template.name)
+    templates = sorted(
+        (template for template in TEMPLATES if template.kind == kind), key=lambda template: template.name
+    )
     return [
         NotificationTemplate(
             id=template.id,
@@ -73,7 +75,7 @@ async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
             kind=template.kind,
             enabled_by_default=template.enabled_by_default,
         )
-        for template in found
+        for template in templates
     ]
 
 
@@ -87,11 +89,11 @@ def delivery(ctx: Context) -> NotificationDelivery:
 
 
 async def set_template_method(
-    ctx: Context, subject: Subject, template_id: UUID, wanted: UpdateNotificationTemplateMethod
+    ctx: Context, subject: Subject, template_id: UUID, request: UpdateNotificationTemplateMethod
 ) -> bool:
     """Set the delivery method of a template. Return False when nothing changes. Raises NotFound, Invalid."""
     require(subject, "update", Resource("notification_template"))
     if template_id not in BY_ID:
         raise NotFound
-    check_request(wanted)
-    return await ctx.db.run(store.put_method, template_id, wanted.method or "")
+    check_request(request)
+    return await ctx.db.run(store.put_method, template_id, request.method or "")

@@ -57,7 +57,7 @@ def site_of(ctx: Context) -> NotificationSite:
     methods = {"smtp": config.email_smarthost, "webhook": config.notifications_webhook_endpoint}
     return NotificationSite(
         access_url=ctx.access_url,
-        methods=frozenset(name for name, place in methods.items() if place),
+        methods=frozenset(name for name, endpoint in methods.items() if endpoint),
         default_method=config.notifications_method,
         inbox=config.notifications_inbox_enabled,
     )
@@ -72,8 +72,8 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
     reader = await user_store.get_user(tx, notice.user_id)
     if reader is None or reader.deleted:
         return
-    who = Reader(reader.id, reader.name, reader.username, reader.email)
-    message = render(template, who, notice.labels, site.access_url)
+    recipient = Reader(reader.id, reader.name, reader.username, reader.email)
+    message = render(template, recipient, notice.labels, site.access_url)
     payload: dict[str, Any] = {
         "title": message.title,
         "body": message.body,
@@ -83,8 +83,8 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
     }
     targets = [str(target) for target in notice.targets]
     for method in await _ways(tx, template, site):
-        shown = _without_secrets(template, payload) if method == "inbox" else payload
-        await store.insert_message(tx, MessageRow(new_uuid(), template.id, reader.id, method, shown, targets, 0, now))
+        content = _without_secrets(template, payload) if method == "inbox" else payload
+        await store.insert_message(tx, MessageRow(new_uuid(), template.id, reader.id, method, content, targets, 0, now))
     await notify(tx, store.CHANNEL)
 
 
@@ -100,8 +100,8 @@ async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> li
 
 async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
     """Whether notifications of the template reach a user who cannot log in: the inbox alone does not."""
-    ways = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
-    return any(way != "inbox" for way in ways)
+    methods = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
+    return any(method != "inbox" for method in methods)
 
 
 async def send_test(ctx: Context, subject: Subject) -> None:
@@ -110,10 +110,10 @@ async def send_test(ctx: Context, subject: Subject) -> None:
     await _send(ctx, Notification(TEST, subject.user_id))
 
 
-async def send_custom(ctx: Context, subject: Subject, wanted: CustomNotificationRequest) -> None:
+async def send_custom(ctx: Context, subject: Subject, request: CustomNotificationRequest) -> None:
     """Send the caller's own text to the caller. Raises Invalid."""
-    check_request(wanted)
-    content = wanted.content or CustomNotificationContent()
+    check_request(request)
+    content = request.content or CustomNotificationContent()
     labels = {"custom_title": content.title, "custom_message": content.message}
     await _send(ctx, Notification(CUSTOM, subject.user_id, labels))
 

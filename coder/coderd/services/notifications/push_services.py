@@ -61,19 +61,19 @@ class PushServices:
             with trio.fail_after(_TIMEOUT):
                 async with (
                     HttpClient(policy) as client,
-                    client.stream("POST", path, body=body, headers=headers) as answer,
+                    client.stream("POST", path, body=body, headers=headers) as response,
                 ):
-                    return answer.status  # the rest of the response may be endless
+                    return response.status  # the rest of the response may be endless
         except (NetError, OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
             raise PushRefused("the push service cannot be reached") from error
 
     async def _address(self, host: str, port: int) -> str:
         try:
             with trio.fail_after(_TIMEOUT):
-                found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+                results = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
         except (OSError, UnicodeError, trio.TooSlowError) as error:
             raise PushRefused(f"the push service {host} cannot be resolved") from error
-        addresses = [str(place[0]) for *_, place in found]
+        addresses = [str(address_info[0]) for *_, address_info in results]
         if not addresses or not all(self.permits(address) for address in addresses):
             raise PushRefused(f"the push service {host} is not on the public Internet")
         return addresses[0]

@@ -41,7 +41,7 @@ async def push(ctx: Context, user_id: UUID, message: WebpushMessage) -> tuple[in
     Subscriptions that no longer exist are deleted.
     """
     rows = await ctx.db.read(store.list_subscriptions, user_id)
-    told, refused = [], []
+    delivered, refused = [], []
 
     async def one(row: SubscriptionRow) -> None:
         try:
@@ -52,12 +52,12 @@ async def push(ctx: Context, user_id: UUID, message: WebpushMessage) -> tuple[in
             else:
                 refused.append(error.message)
         else:
-            told.append(row.id)
+            delivered.append(row.id)
 
     async with trio.open_nursery() as nursery:
         for row in rows:
             nursery.start_soon(one, row)
-    return len(told), refused
+    return len(delivered), refused
 
 
 async def push_to_browser(ctx: Context, row: SubscriptionRow, message: WebpushMessage) -> None:
@@ -104,7 +104,7 @@ def message_of(payload: dict[str, object]) -> WebpushMessage:
         title=plain_text(str(payload.get("title", ""))),
         body=plain_text(str(payload.get("body", ""))),
         actions=[
-            WebpushMessageAction(label=str(one["label"]), url=str(one["url"]))
-            for one in (actions if isinstance(actions, list) else [])
+            WebpushMessageAction(label=str(action["label"]), url=str(action["url"]))
+            for action in (actions if isinstance(actions, list) else [])
         ],
     )

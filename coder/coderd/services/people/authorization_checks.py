@@ -43,32 +43,32 @@ class ObjectCheck:
 
 async def answer_checks(ctx: Context, subject: Subject, checks: Mapping[str, ObjectCheck]) -> dict[str, bool]:
     """Return the answers by name, sorted. Raises Invalid for a malformed id or a kind that cannot be looked up."""
-    wanted = {(check.resource.type, _id_of(check)) for check in checks.values() if check.object_id}
-    if len(wanted) > MAX_OBJECTS:
+    requested = {(check.resource.type, _id_of(check)) for check in checks.values() if check.object_id}
+    if len(requested) > MAX_OBJECTS:
         raise Invalid("Too many objects to check.", f"At most {MAX_OBJECTS} may be named by their id.")
-    found = await ctx.db.read(_load, sorted(wanted)) if wanted else {}
+    existing = await ctx.db.read(_load, sorted(requested)) if requested else {}
     answers = {}
     for name, check in sorted(checks.items()):
-        resource = found.get((check.resource.type, _id_of(check))) if check.object_id else check.resource
+        resource = existing.get((check.resource.type, _id_of(check))) if check.object_id else check.resource
         answers[name] = resource is not None and may(subject, check.action, resource)
     return answers
 
 
 def _id_of(check: ObjectCheck) -> UUID:
     try:
-        found = read_uuid(check.object_id)
+        object_id = read_uuid(check.object_id)
     except ValueError as error:
-        said = f'Object "{check.object_id}" id is not a valid uuid.'
-        raise InvalidFields(("resource_id", str(error)), message=said) from error
+        message = f'Object "{check.object_id}" id is not a valid uuid.'
+        raise InvalidFields(("resource_id", str(error)), message=message) from error
     kind = check.resource.type
     if kind not in _LOADERS:
-        said = f'Object type "{kind}" does not support "resource_id" field.'
-        raise InvalidFields(("resource_type", said), message=said)
-    return found
+        message = f'Object type "{kind}" does not support "resource_id" field.'
+        raise InvalidFields(("resource_type", message), message=message)
+    return object_id
 
 
-async def _load(tx: Tx, wanted: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Resource | None]:
-    return {(kind, object_id): await _LOADERS[kind](tx, object_id) for kind, object_id in wanted}
+async def _load(tx: Tx, requested: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Resource | None]:
+    return {(kind, object_id): await _LOADERS[kind](tx, object_id) for kind, object_id in requested}
 
 
 async def _workspace(tx: Tx, object_id: UUID) -> Resource | None:

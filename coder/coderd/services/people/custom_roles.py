@@ -55,35 +55,35 @@ async def list_assignable(ctx: Context, organization: OrganizationRow, assignabl
     return [_assignable(row, assignable) for row in rows]
 
 
-async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
+async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
     """Create a custom role. Raises Forbidden, Invalid, Conflict."""
     _require(subject, organization, "create")
-    permissions = _checked(subject, organization, wanted)
+    permissions = _checked(subject, organization, role)
     now = ctx.clock.now()
-    row = CustomRoleRow(new_uuid(), organization.id, wanted.name, wanted.display_name, permissions, now, now)
-    taken = Conflict(
-        f'Role "{wanted.name}" already exists in this organization.',
+    row = CustomRoleRow(new_uuid(), organization.id, role.name, role.display_name, permissions, now, now)
+    conflict = Conflict(
+        f'Role "{role.name}" already exists in this organization.',
         "Choose another name, or change the role that has it.",
     )
-    with told_as({"uq_custom_roles_organization_id_name": taken}):
+    with told_as({"uq_custom_roles_organization_id_name": conflict}):
         await ctx.db.run(store.insert_role, row)
     return role_view(row)
 
 
-async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
+async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
     """Replace the permissions of the role with that name. Raises Forbidden, Invalid, NotFound."""
     _require(subject, organization, "update")
-    permissions = _checked(subject, organization, wanted)
-    values: dict[str, Any] = {"display_name": wanted.display_name, "permissions": permissions}
+    permissions = _checked(subject, organization, role)
+    values: dict[str, Any] = {"display_name": role.display_name, "permissions": permissions}
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> CustomRoleRow | None:
-        row = await store.get_role(tx, organization.id, wanted.name, lock=True)
+        row = await store.get_role(tx, organization.id, role.name, lock=True)
         if row is None:
             raise NotFound
         _check_denials(subject, organization, row.permissions, permissions)
         await store.update_role(tx, row.id, updated_at=now, **values)
-        return await store.get_role(tx, organization.id, wanted.name)
+        return await store.get_role(tx, organization.id, role.name)
 
     changed = await ctx.db.run(write)
     if changed is None:
@@ -113,41 +113,41 @@ def _require(subject: Subject, organization: OrganizationRow, action: str) -> No
     require(subject, action, Resource("assign_org_role", organization_id=organization.id), hidden=False)
 
 
-def _checked(subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> dict[str, Any]:
+def _checked(subject: Subject, organization: OrganizationRow, role: RoleSpec) -> dict[str, Any]:
     """Return the permissions as they are stored. Raises Invalid, Forbidden."""
-    if wanted.name in ORGANIZATION_ROLES or wanted.name in SITE_ROLES:
-        raise Invalid("Reserved role name", f'"{wanted.name}" is a reserved role name, and not allowed to be used')
-    if not _NAME.fullmatch(wanted.name) or len(wanted.name) > _MAX_NAME:
+    if role.name in ORGANIZATION_ROLES or role.name in SITE_ROLES:
+        raise Invalid("Reserved role name", f'"{role.name}" is a reserved role name, and not allowed to be used')
+    if not _NAME.fullmatch(role.name) or len(role.name) > _MAX_NAME:
         raise InvalidFields(
             ("name", "must be letters, digits and single hyphens, at most 64"), message="Invalid role name"
         )
-    if wanted.site_permissions:
+    if role.site_permissions:
         raise Invalid(
             "Invalid request, not allowed to assign site wide permissions for an organization role.",
             "organization scoped roles may not contain site wide permissions",
         )
-    if wanted.user_permissions:
+    if role.user_permissions:
         raise Invalid(
             "Invalid request, not allowed to assign user permissions for an organization role.",
             "organization scoped roles may not contain user permissions",
         )
-    for permission in (*wanted.organization_permissions, *wanted.organization_member_permissions):
+    for permission in (*role.organization_permissions, *role.organization_member_permissions):
         _check_permission(subject, organization, permission)
-    if any(permission.negate for permission in wanted.organization_member_permissions):
+    if any(permission.negate for permission in role.organization_member_permissions):
         raise Invalid("Invalid request", "member permissions cannot be negated")
     return {
-        "organization": _table(wanted.organization_permissions, negate=False),
-        "organization_denied": _table(wanted.organization_permissions, negate=True),
-        "member": _table(wanted.organization_member_permissions, negate=False),
+        "organization": _table(role.organization_permissions, negate=False),
+        "organization_denied": _table(role.organization_permissions, negate=True),
+        "member": _table(role.organization_member_permissions, negate=False),
     }
 
 
 def _check_permission(subject: Subject, organization: OrganizationRow, permission: PermissionSpec) -> None:
     kind, action = permission.resource_type, permission.action
-    known = ACTIONS.get(kind)
-    if known is None:
+    actions = ACTIONS.get(kind)
+    if actions is None:
         raise Invalid("Failed to validate role permissions.", f'invalid resource type "{kind}"')
-    if action != "*" and action not in known:
+    if action != "*" and action not in actions:
         raise Invalid("Failed to validate role permissions.", f'invalid action "{action}" for type "{kind}"')
     if not permission.negate:  # a denied permission does not escalate
         _check_grant(subject, organization, kind, action)
@@ -157,12 +157,12 @@ def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, act
     """Require that the caller has the permission. A key limited to some objects of a kind cannot grant all. Raises
     Forbidden.
     """
-    for one in ACTIONS.get(kind, ()) if action == "*" else (action,):
+    for required in ACTIONS.get(kind, ()) if action == "*" else (action,):
         limited = allowed_ids(subject, kind) is not None
-        if limited or not may(subject, one, Resource(kind, organization_id=organization.id)):
+        if limited or not may(subject, required, Resource(kind, organization_id=organization.id)):
             raise Forbidden(
                 "Invalid role: you cannot grant a permission that you do not have.",
-                f'You may not "{one}" objects of type "{kind}" in this organization.',
+                f'You may not "{required}" objects of type "{kind}" in this organization.',
             )
 
 

@@ -63,9 +63,9 @@ async def list_groups(
 ) -> list[Group]:
     """List the groups the caller may read, with members. Raises Invalid for an unknown organization or user."""
     rows = await ctx.db.read(_list, subject, organization, has_member, ids)
-    seen = [row for row in rows if may(subject, "read", group_resource(row))]
-    members = await ctx.db.read(store.list_members, [row.id for row in seen])
-    return [group_view(subject, row, members[row.id]) for row in seen]
+    readable = [row for row in rows if may(subject, "read", group_resource(row))]
+    members = await ctx.db.read(store.list_members, [row.id for row in readable])
+    return [group_view(subject, row, members[row.id]) for row in readable]
 
 
 async def _list(tx: Tx, subject: Subject, organization: str, has_member: str, ids: Sequence[UUID]) -> list[GroupRow]:
@@ -97,12 +97,12 @@ async def show(ctx: Context, subject: Subject, row: GroupRow, *, with_members: b
 
 
 async def members_page(
-    ctx: Context, subject: Subject, row: GroupRow, wanted: user_store.UserFilter
+    ctx: Context, subject: Subject, row: GroupRow, filters: user_store.UserFilter
 ) -> GroupMembersResponse:
     """Return a page of the members the caller may see: all of them, or only the caller."""
-    everybody = may(subject, "read", Resource("group_member", organization_id=row.organization_id))
-    seen = wanted if everybody else replace(wanted, only_id=subject.user_id)
-    people, count = await ctx.db.read(store.page_members, row.id, seen)
+    sees_all = may(subject, "read", Resource("group_member", organization_id=row.organization_id))
+    visible = filters if sees_all else replace(filters, only_id=subject.user_id)
+    people, count = await ctx.db.read(store.page_members, row.id, visible)
     return GroupMembersResponse(users=[reduced_user(user) for user in people], count=count)
 
 

@@ -48,14 +48,14 @@ async def add_member(
 
     async def write(tx: Tx) -> None:
         # Lock the user first, as a login does, which also inserts memberships: the row references both.
-        held = await user_store.get_user(tx, user.id, hold=True)
-        if held is None or held.deleted:
+        locked = await user_store.get_user(tx, user.id, hold=True)
+        if locked is None or locked.deleted:
             raise NotFound
         require_default_roles(subject, await hold_organization(tx, organization.id))
         await store.insert_member(tx, organization.id, user.id, now)
 
-    said = f"{user.username} is already a member of {organization.display_name}"
-    with told_as({"pk_organization_members": Invalid("User is already an organization member.", said)}):
+    message = f"{user.username} is already a member of {organization.display_name}"
+    with told_as({"pk_organization_members": Invalid("User is already an organization member.", message)}):
         await ctx.db.run(write)
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
@@ -108,10 +108,10 @@ async def set_member_roles(
             "Another user with the appropriate permissions must change your roles.",
         )
     require_assign(subject, organization.id)
-    wanted = sorted(set(roles))
+    names = sorted(set(roles))
 
     async def write(tx: Tx) -> MemberRow:
-        unknown = await unknown_roles(tx, organization.id, wanted)
+        unknown = await unknown_roles(tx, organization.id, names)
         await hold_roles_of_both(tx, subject, user.id, organization)
         if unknown:
             raise Invalid(f'"{unknown[0]}:{organization.id}" is not a supported role')
@@ -120,9 +120,9 @@ async def set_member_roles(
             raise NotFound
         # Compare with the current roles: the caller must be allowed to undo a concurrent change.
         before = set(member.roles)
-        require_assign(subject, organization.id, set(wanted) - before, before - set(wanted))
-        await store.update_member_roles(tx, organization.id, user.id, wanted)
-        return replace(member, roles=wanted)
+        require_assign(subject, organization.id, set(names) - before, before - set(names))
+        await store.update_member_roles(tx, organization.id, user.id, names)
+        return replace(member, roles=names)
 
     row = await ctx.db.run(write)
     return member_view(row, await role_titles(ctx, organization.id, [row]))

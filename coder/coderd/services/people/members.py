@@ -38,10 +38,10 @@ def member_resource(organization_id: UUID, user_id: UUID | None = None) -> Resou
 
 
 async def list_members(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UserFilter
+    ctx: Context, subject: Subject, organization: OrganizationRow, filters: UserFilter
 ) -> tuple[list[MemberRow], int]:
     require(subject, "read", organization_resource(organization.id))
-    return await ctx.db.read(store.list_members, organization.id, wanted)
+    return await ctx.db.read(store.list_members, organization.id, filters)
 
 
 async def get_member(
@@ -59,8 +59,8 @@ async def get_member(
 
 async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:
     """Return the organizations of a user that the caller may read."""
-    found = await ctx.db.read(store.list_organizations_of, user_id)
-    return [row for row in found if may(subject, "read", organization_resource(row.id))]
+    rows = await ctx.db.read(store.list_organizations_of, user_id)
+    return [row for row in rows if may(subject, "read", organization_resource(row.id))]
 
 
 async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:

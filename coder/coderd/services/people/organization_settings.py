@@ -155,8 +155,8 @@ def _done_to_groups(before: GroupSyncSettings, after: GroupSyncSettings) -> list
     """Return the actions on groups that a login performs by one of the settings only. Without a field it performs
     none.
     """
-    kept = (before.mapping or {}, before.regex_filter or "") == (after.mapping or {}, after.regex_filter or "")
-    moves = not kept or after.field not in {"", before.field}
+    unchanged = (before.mapping or {}, before.regex_filter or "") == (after.mapping or {}, after.regex_filter or "")
+    moves = not unchanged or after.field not in {"", before.field}
     makes = after.auto_create_missing_groups and (moves or not before.auto_create_missing_groups)
     return [*(["update"] if moves else []), *(["create"] if makes else [])]
 
@@ -190,8 +190,8 @@ def _given_otherwise(before: RoleSyncSettings, after: RoleSyncSettings) -> set[s
     A claim value without a mapping is itself the name of a role, so another field may assign every role.
     """
     was, becomes = before.mapping or {}, after.mapping or {}
-    words = {word for word in was.keys() | becomes.keys() if was.get(word) != becomes.get(word)}
-    roles = {role for word in words for role in (*was.get(word, ()), *becomes.get(word, ()))}
+    values = {value for value in was.keys() | becomes.keys() if was.get(value) != becomes.get(value)}
+    roles = {role for value in values for role in (*was.get(value, ()), *becomes.get(value, ()))}
     roles |= was.keys() ^ becomes.keys()
     if after.field not in {"", before.field}:  # without a field, users keep their roles
         roles |= {*ORGANIZATION_ROLES, *(role for given in becomes.values() for role in given)}
@@ -232,16 +232,16 @@ async def _joined_otherwise(
     was, becomes = before.mapping or {}, after.mapping or {}
     ids = {
         read_uuid(text)
-        for word, texts in becomes.items()
+        for value, texts in becomes.items()
         for text in texts
-        if is_other_field or text not in was.get(word, ())
+        if is_other_field or text not in was.get(value, ())
     }
     if after.organization_assign_default and (is_other_field or not before.organization_assign_default):
         ids.add((await organization_store.get_default_organization(tx)).id)
-    found = [
+    rows = [
         await organization_store.get_organization(tx, organization_id, hold=True) for organization_id in sorted(ids)
     ]
-    return [row for row in found if row is not None]
+    return [row for row in rows if row is not None]
 
 
 def clean_mapping(mapping: Mapping[str, Sequence[str] | None] | None) -> dict[str, list[str]]:
@@ -256,9 +256,9 @@ def changed_mapping(mapping: Mapping[str, Sequence[str]], change: MappingChange)
         if pair.Gets in result.get(pair.Given, ()):
             result[pair.Given].remove(pair.Gets)
     for pair in change.add:
-        found = result.setdefault(pair.Given, [])
-        if pair.Gets not in found:
-            found.append(pair.Gets)
+        rows = result.setdefault(pair.Given, [])
+        if pair.Gets not in rows:
+            rows.append(pair.Gets)
     return {given: gets for given, gets in result.items() if gets}
 
 

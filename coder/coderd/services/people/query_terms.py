@@ -19,12 +19,14 @@ async def find_organization(ctx: Context, subject: Subject, terms: Terms) -> UUI
     text = terms.one("organization")
     if not text:
         return None
-    found = await ctx.db.read(name_store.find_organization, text)
-    if found is None or not may(subject, "read", Resource("organization", id=str(found), organization_id=found)):
+    organization_id = await ctx.db.read(name_store.find_organization, text)
+    if organization_id is None or not may(
+        subject, "read", Resource("organization", id=str(organization_id), organization_id=organization_id)
+    ):
         terms.refuse(
             "organization",
             f'Query param "organization" has invalid value: organization "{text}" either does not exist, or you are '
             "unauthorized to view it",
         )
         return None
-    return found
+    return organization_id

@@ -26,7 +26,7 @@ def show_quiet_hours(ctx: Context, subject: Subject, user: UserRow) -> UserQuiet
 
 
 async def set_quiet_hours(
-    ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserQuietHoursScheduleRequest
+    ctx: Context, subject: Subject, user: UserRow, request: UpdateUserQuietHoursScheduleRequest
 ) -> UserQuietHoursScheduleResponse:
     """Set a user's quiet hours; an empty text restores the deployment's default. They apply from the next start on.
 
@@ -35,14 +35,14 @@ async def set_quiet_hours(
     require(subject, "update_personal", user_resource(user.id))
     if not ctx.config.allow_custom_quiet_hours:
         raise Forbidden("Users cannot set custom quiet hours schedule due to deployment configuration.")
-    check_request(wanted)
+    check_request(request)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
-        await user_store.update_user(tx, user.id, quiet_hours_schedule=wanted.schedule, updated_at=now)
+        await user_store.update_user(tx, user.id, quiet_hours_schedule=request.schedule, updated_at=now)
 
     await ctx.db.run(write)
-    return _present(ctx, wanted.schedule)
+    return _present(ctx, request.schedule)
 
 
 def _present(ctx: Context, chosen: str) -> UserQuietHoursScheduleResponse:

@@ -54,8 +54,8 @@ def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:
     """
     if subject.kind == "system" or subject.is_owner:
         return True
-    mine = subject.organization_roles.get(organization_id, frozenset())
-    return "organization-admin" in mine or role in _HARMLESS
+    own_roles = subject.organization_roles.get(organization_id, frozenset())
+    return "organization-admin" in own_roles or role in _HARMLESS
 
 
 async def unknown_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> list[str]:
@@ -68,9 +68,9 @@ async def unknown_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> 
 
 async def denying_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> list[str]:
     """Return the roles of `names` that deny a permission. Losing any other role never extends access."""
-    found = {name for name in names if name in ORGANIZATION_ROLES and ORGANIZATION_ROLES[name].organization_denied}
+    denying = {name for name in names if name in ORGANIZATION_ROLES and ORGANIZATION_ROLES[name].organization_denied}
     rows = await role_store.list_roles(tx, organization_id, names) if names else []
-    return sorted(found | {row.name for row in rows if row.permissions.get("organization_denied")})
+    return sorted(denying | {row.name for row in rows if row.permissions.get("organization_denied")})
 
 
 async def hold_roles_of_both(
@@ -85,9 +85,9 @@ async def hold_roles_of_both(
     """
     if subject.kind == "system":
         return
-    both = sorted({subject.user_id, user_id})  # in a fixed order, or two transactions would deadlock
+    user_ids = sorted({subject.user_id, user_id})  # in a fixed order, or two transactions would deadlock
     lock = organization is None
-    users = {one: await user_store.get_user(tx, one, lock=lock, keep=not lock) for one in both}
+    users = {locked_id: await user_store.get_user(tx, locked_id, lock=lock, keep=not lock) for locked_id in user_ids}
     caller = users[subject.user_id]
     if (
         caller is None
@@ -98,8 +98,13 @@ async def hold_roles_of_both(
         raise Forbidden
     if organization is None:
         return
-    members = {one: await organization_store.get_member(tx, organization.id, one, lock=True) for one in both}
-    mine = members[subject.user_id]
-    held = subject.organization_roles.get(organization.id)
-    if held is not None and (mine is None or not held <= {*mine.roles, *organization.default_member_roles}):
+    members = {
+        locked_id: await organization_store.get_member(tx, organization.id, locked_id, lock=True)
+        for locked_id in user_ids
+    }
+    membership = members[subject.user_id]
+    subject_roles = subject.organization_roles.get(organization.id)
+    if subject_roles is not None and (
+        membership is None or not subject_roles <= {*membership.roles, *organization.default_member_roles}
+    ):
         raise Forbidden

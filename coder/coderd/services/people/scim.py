@@ -64,22 +64,22 @@ def describe(document: Mapping[str, Any]) -> Described:
 
 
 def _primary(emails: Any) -> str:
-    found = [item for item in emails if isinstance(item, Mapping)] if isinstance(emails, list) else []
-    chosen = next((item for item in found if item.get("primary")), found[0] if found else None)
+    items = [item for item in emails if isinstance(item, Mapping)] if isinstance(emails, list) else []
+    chosen = next((item for item in items if item.get("primary")), items[0] if items else None)
     return str(chosen.get("value") or "").strip() if chosen is not None else ""
 
 
 async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
     """Return the user of a SCIM document, by email address, or create it. Raises Invalid, Conflict."""
-    wanted = describe(document)
-    if not wanted.email:
+    new_user = describe(document)
+    if not new_user.email:
         raise Invalid("no primary email provided")
-    if not is_email(wanted.email):
+    if not is_email(new_user.email):
         raise Invalid("the primary email is not an email address")
-    found = await ctx.db.read(user_store.get_user_by_email, wanted.email)
-    if found is not None:
-        return await set_active(ctx, found, wanted.active)
-    name = username_from(wanted.username or wanted.email)
+    existing = await ctx.db.read(user_store.get_user_by_email, new_user.email)
+    if existing is not None:
+        return await set_active(ctx, existing, new_user.active)
+    name = username_from(new_user.username or new_user.email)
     if await ctx.db.read(user_store.get_user_by_name, name) is not None:
         raise Conflict(f'The username "{name}" is taken by a user with another email.')
     organizations = []
@@ -89,14 +89,14 @@ async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
     row = await new_users.insert_user(
         ctx,
         new_users.NewUser(
-            email=wanted.email,
+            email=new_user.email,
             username=name,
-            name=wanted.name,
+            name=new_user.name,
             login_type="oidc",
             organization_ids=organizations,
         ),
     )
-    return await set_active(ctx, row, wanted.active)
+    return await set_active(ctx, row, new_user.active)
 
 
 async def find(ctx: Context, ident: str) -> UserRow:

@@ -33,8 +33,8 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: 
     if username != user.username:
         if not may(subject, "update", user_resource(user.id)):
             raise NotFound
-        taken = await ctx.db.read(user_store.get_user_by_name, username)
-        if taken is not None and taken.id != user.id:
+        existing = await ctx.db.read(user_store.get_user_by_name, username)
+        if existing is not None and existing.id != user.id:
             raise _name_taken()
     now = ctx.clock.now()
 

@@ -69,8 +69,10 @@ def may_name(subject: Subject, row: UserRow) -> bool:
 
     Members may name each other, to share.
     """
-    mine = subject.organization_roles
-    return may(subject, "read", user_resource(row.id)) or any(one in mine for one in row.organization_ids)
+    own_organizations = subject.organization_roles
+    return may(subject, "read", user_resource(row.id)) or any(
+        organization_id in own_organizations for organization_id in row.organization_ids
+    )
 
 
 async def read_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
@@ -91,20 +93,20 @@ async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRo
     return row
 
 
-async def list_users(ctx: Context, subject: Subject, wanted: user_store.UserFilter) -> tuple[list[UserRow], int]:
+async def list_users(ctx: Context, subject: Subject, filters: user_store.UserFilter) -> tuple[list[UserRow], int]:
     """List users: all with read permission, otherwise only the caller, and none for a key that may not read users."""
     if subject.kind != "system" and not scope_allows(subject, "read", "user"):
         return [], 0
     if not may(subject, "read", Resource("user")):
-        wanted = replace(wanted, only_id=subject.user_id)
-    listed = allowed_ids(subject, "user")
-    if listed is not None:
-        ids = [found for found in map(as_uuid, sorted(listed)) if found is not None]
-        ids = [one for one in wanted.ids if one in ids] if wanted.ids else ids
+        filters = replace(filters, only_id=subject.user_id)
+    allowed = allowed_ids(subject, "user")
+    if allowed is not None:
+        ids = [user_id for user_id in map(as_uuid, sorted(allowed)) if user_id is not None]
+        ids = [user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids
         if not ids:
             return [], 0
-        wanted = replace(wanted, ids=ids)
-    return await ctx.db.read(user_store.list_users, wanted)
+        filters = replace(filters, ids=ids)
+    return await ctx.db.read(user_store.list_users, filters)
 
 
 async def lock_user(tx: Tx, user_id: UUID) -> UserRow:

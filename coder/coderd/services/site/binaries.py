@@ -108,13 +108,13 @@ class Binaries:
 
     def listed(self) -> list[Program]:
         """Return every platform's program, with None for a missing one. Reads only the end of each file."""
-        found = []
+        programs = []
         for system, arch in PLATFORMS:
             name = name_of(system, arch)
-            there = any(True for _ in self._there(name))
-            remedy = "" if there else self._remedy(name)
-            found.append(Program(name=name, os=system, architecture=arch, available=there, remedy=remedy))
-        return found
+            is_available = any(True for _ in self._there(name))
+            remedy = "" if is_available else self._remedy(name)
+            programs.append(Program(name=name, os=system, architecture=arch, available=is_available, remedy=remedy))
+        return programs
 
     async def signature(self, name: str) -> bytes | None:
         """Return a detached signature of exactly the bytes of that name, made by the program's builder.
@@ -134,11 +134,11 @@ class Binaries:
 
     def _there(self, name: str) -> Iterator[tuple[Path, Packed, os.stat_result]]:
         """Return the readable files of that name, in order of precedence."""
-        found = [folder / name for folder in self._folders]
+        paths = [folder / name for folder in self._folders]
         own = own_binary()
         if own is not None and name == own_name():
-            found.append(own)
-        for path in found:
+            paths.append(own)
+        for path in paths:
             try:
                 stat = path.stat()
                 packed = read_packed(path, stat.st_size)
@@ -156,12 +156,12 @@ class Binaries:
                 continue
             if stat.st_mtime >= binary.path.stat().st_mtime:  # an older one belongs to an older program
                 return replace(binary, path=path, cut=Cut(stat.st_size, b""), encoding=encoding)
-        made = None
+        encoded = None
         if is_plain and "gzip" in encodings:
-            made = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
-        if made is None:
+            encoded = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
+        if encoded is None:
             return binary
-        return replace(binary, path=made.path, cut=Cut(made.size, b""), encoding="gzip")
+        return replace(binary, path=encoded.path, cut=Cut(encoded.size, b""), encoding="gzip")
 
     async def _hashed(self, path: Path, cut: Cut, stat: os.stat_result) -> ServedBinary:
         key = (path, stat.st_size, stat.st_mtime_ns, cut.size)
@@ -194,10 +194,10 @@ class Binaries:
 def _digests(path: Path, cut: Cut) -> tuple[str, str]:
     # The tag's form is upstream's; it protects nothing.
     sha1, sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
-    left = cut.size
+    remaining = cut.size
     with path.open("rb") as file:
-        while left and (chunk := file.read(min(left, 1 << 20))):
-            left -= len(chunk)
+        while remaining and (chunk := file.read(min(remaining, 1 << 20))):
+            remaining -= len(chunk)
             sha1.update(chunk)
             sha256.update(chunk)
     sha1.update(cut.tail)

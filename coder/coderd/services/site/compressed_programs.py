@@ -64,19 +64,19 @@ class CompressedPrograms:
         if not SMALLEST <= size <= LARGEST:
             return None
         target = self._folder / f"{sha1}.gz"
-        found = _ready(target)
-        if found is not None:
-            return found
+        form = _ready(target)
+        if form is not None:
+            return form
         async with self._one_at_a_time:
-            found = _ready(target)
-            if found is not None or sha1 in self._not_worth or self._failed.get(sha1, 0.0) > trio.current_time():
-                return found
+            form = _ready(target)
+            if form is not None or sha1 in self._not_worth or self._failed.get(sha1, 0.0) > trio.current_time():
+                return form
             return await self._make(program, target, int(size * WORTH), sha1)
 
     async def _make(self, program: Path, target: Path, largest: int, sha1: str) -> Form | None:
         stop = threading.Event()
         try:
-            made = await trio.to_thread.run_sync(_made, program, target, largest, stop, abandon_on_cancel=True)
+            form = await trio.to_thread.run_sync(_made, program, target, largest, stop, abandon_on_cancel=True)
         except OSError as error:
             _log.warn("a program cannot be compressed", program=program.name, error=error)
             self._failed[sha1] = trio.current_time() + AGAIN
@@ -84,9 +84,9 @@ class CompressedPrograms:
         except trio.Cancelled:
             stop.set()  # within one chunk, so that the thread neither delays the caller nor keeps running
             raise
-        if made is None:
+        if form is None:
             self._not_worth.add(sha1)
-        return made
+        return form
 
 
 def _ready(target: Path) -> Form | None:

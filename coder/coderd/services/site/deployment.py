@@ -107,16 +107,16 @@ async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanc
     if not may(subject, "update", Resource("deployment_config")):
         raise Forbidden("Insufficient permissions to update appearance")
     present = await appearance(ctx)
-    known = _colours(present.service_banner, *present.announcement_banners)
+    stored = _colours(present.service_banner, *present.announcement_banners)
     for colour in _colours(chosen.service_banner, *chosen.announcement_banners):
-        if colour not in known and not _COLOUR.fullmatch(colour):
+        if colour not in stored and not _COLOUR.fullmatch(colour):
             raise Invalid(f'Invalid color format: "{colour}"', "expected # prefix and 6 characters")
     await ctx.db.run(site_settings.put_config, _APPEARANCE, codec.encode(chosen).decode())
 
 
 def _colours(*banners: BannerConfig) -> list[str]:
     """Return the colours of visible banners, and those of others that have one."""
-    return [one.background_color or "" for one in banners if one.enabled or one.background_color]
+    return [banner.background_color or "" for banner in banners if banner.enabled or banner.background_color]
 
 
 async def ping_database(ctx: Context) -> None:

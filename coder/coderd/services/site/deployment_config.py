@@ -118,13 +118,13 @@ def _source(ctx: Context, option: ServerOption) -> str:
 
 
 def _group(group: SettingGroup) -> dict[str, Any]:
-    shown: dict[str, Any] = {} if group.parent is None else {"parent": _group(group.parent)}
-    shown["name"] = group.name
+    section: dict[str, Any] = {} if group.parent is None else {"parent": _group(group.parent)}
+    section["name"] = group.name
     if group.yaml:
-        shown["yaml"] = group.yaml
+        section["yaml"] = group.yaml
     if group.description:
-        shown["description"] = group.description
-    return shown
+        section["description"] = group.description
+    return section
 
 
 def _providers(ctx: Context) -> list[dict[str, Any]]:

@@ -63,9 +63,9 @@ class HealthReports:
         report that began after a forced request also answers that request: many forced requests wait for at most two
         reports.
         """
-        asked = trio.current_time()
+        requested_at = trio.current_time()
         async with self._making:
-            if self._last is None or self._is_old(self._last) or (force and self._begun < asked):
+            if self._last is None or self._is_old(self._last) or (force and self._begun < requested_at):
                 begun = trio.current_time()
                 self._last = await make_report(self._ctx, token)
                 self._begun = begun
@@ -97,7 +97,7 @@ _FIELDS = {
 
 def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
     """Return the report with dismissed sections marked, and the severity of the others: ok without any."""
-    sections = {place: replace(getattr(report, place), dismissed=name in ignored) for name, place in _FIELDS.items()}
+    sections = {field: replace(getattr(report, field), dismissed=name in ignored) for name, field in _FIELDS.items()}
     counting = [_severity(section) for section in sections.values() if not section.dismissed]
     severity: HealthSeverity = max(counting, key=_ORDER.index, default="ok")
     return replace(report, healthy=severity != "error", severity=severity, **sections)
@@ -105,12 +105,12 @@ def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckRe
 
 async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
     """Run all checks concurrently. No section is dismissed."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
 
-    async def check(name: str, look: Callable[[], Awaitable[Any]]) -> None:
+    async def check(name: str, run: Callable[[], Awaitable[Any]]) -> None:
         try:
             with trio.move_on_after(_TIMEOUT):
-                found[name] = await look()
+                results[name] = await run()
         except Exception as error:
             # A check that raises is reported as failed below; the other checks still count.
             _log.warn("a health check failed", check=name, error=error)
@@ -122,13 +122,13 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
         nursery.start_soon(check, "DERP", lambda: check_relays(ctx))
         nursery.start_soon(check, "ProvisionerDaemons", lambda: check_daemons(ctx))
         nursery.start_soon(check, "WorkspaceProxy", lambda: check_proxies(ctx))
-    found.setdefault("AccessURL", access_url_failure(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
-    found.setdefault("Websocket", websocket_failure("no answer in time"))
-    found.setdefault("Database", database_failure(ctx, "no answer in time"))
-    found.setdefault("DERP", relays_report({}, {}, [], "no answer in time"))
-    found.setdefault("ProvisionerDaemons", daemons_report([], "no answer in time"))
-    found.setdefault("WorkspaceProxy", proxies_report({"regions": []}, "no answer in time"))
-    sections = {place: found[name] for name, place in _FIELDS.items()}
+    results.setdefault("AccessURL", access_url_failure(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
+    results.setdefault("Websocket", websocket_failure("no answer in time"))
+    results.setdefault("Database", database_failure(ctx, "no answer in time"))
+    results.setdefault("DERP", relays_report({}, {}, [], "no answer in time"))
+    results.setdefault("ProvisionerDaemons", daemons_report([], "no answer in time"))
+    results.setdefault("WorkspaceProxy", proxies_report({"regions": []}, "no answer in time"))
+    sections = {field: results[name] for name, field in _FIELDS.items()}
     whole = HealthcheckReport(
         time=ctx.clock.now(), healthy=True, severity="ok", coder_version=BUILD_VERSION, **sections
     )

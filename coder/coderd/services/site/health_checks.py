@@ -58,19 +58,19 @@ async def check_access_url(ctx: Context) -> AccessURLReport:
         return access_url_failure(ctx, f"EACS02: {ctx.access_url!r} is not a URL")
     try:
         async with HttpClient(DialPolicy(url=ctx.access_url)) as client:
-            answer = await client.request("GET", "/healthz", expect=tuple(range(200, 600)), limit=SMALL)
+            response = await client.request("GET", "/healthz", expect=tuple(range(200, 600)), limit=SMALL)
     except (CoderError, OSError, trio.BrokenResourceError) as error:
         return access_url_failure(ctx, f"EACS03: {error}")
-    healthy = answer.status == 200
+    healthy = response.status == 200
     return AccessURLReport(
         access_url=ctx.access_url,
         dismissed=False,
         healthy=healthy,
-        healthz_response=answer.body.decode(errors="replace")[:1000],
+        healthz_response=response.body.decode(errors="replace")[:1000],
         reachable=True,
         severity="ok" if healthy else "warning",
-        status_code=answer.status,
-        warnings=[] if healthy else [_message("EACS04", f"/healthz answered {answer.status}")],
+        status_code=response.status,
+        warnings=[] if healthy else [_message("EACS04", f"/healthz answered {response.status}")],
     )
 
 
@@ -155,8 +155,8 @@ async def check_daemons(ctx: Context) -> ProvisionerDaemonsReport:
     """Check that provisioner daemons are connected and have the server's version."""
     items: list[ProvisionerDaemonsReportItem] = []
     for organization in await ctx.db.read(organization_store.list_organizations):
-        everybody = provisioners.DaemonFilter(limit=0)
-        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, everybody):
+        filters = provisioners.DaemonFilter(limit=0)
+        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, filters):
             daemon.key_name = daemon.status = daemon.current_job = daemon.previous_job = None
             current = daemon.version == BUILD_VERSION
             warnings = [] if current else [_message("EPD02", f"Mismatched version {daemon.version!r}")]
@@ -181,9 +181,9 @@ async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
         status = proxy.status
         if not status or status.status in {"ok", "unregistered"}:
             continue
-        words = "; ".join(status.report.errors) if status.report else ""
+        errors = "; ".join(status.report.errors) if status.report else ""
         code: Any = "EWP04" if status.status == "unhealthy" else "EWP02"
-        report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {words}"))
+        report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {errors}"))
     if report.warnings:
         # deployments with relays only: the relays count
         serving = [proxy for proxy in proxies if proxy.path_app_url] or proxies

@@ -45,8 +45,8 @@ async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | No
     unknown = [section for section in sections or () if section not in SECTIONS]
     if unknown:
         raise Failed("Failed to validate health settings.", f"unknown healthcheck section: {unknown[0]}")
-    wanted = json.dumps(sections)
-    if await ctx.db.read(site_settings.get_config, _SETTINGS) == wanted:
+    value = json.dumps(sections)
+    if await ctx.db.read(site_settings.get_config, _SETTINGS) == value:
         return False
-    await ctx.db.run(site_settings.put_config, _SETTINGS, wanted)
+    await ctx.db.run(site_settings.put_config, _SETTINGS, value)
     return True

@@ -39,9 +39,9 @@ def refresh_entitlements(ctx: Context, subject: Subject) -> None:
     require(subject, "create", Resource("license"), hidden=False)
     replica = ctx.part(ThisReplica)
     now = ctx.clock.now()
-    left = replica.refreshed_at + _REFRESH_EVERY - now
-    if left > timedelta():
-        seconds = int(left.total_seconds())
+    remaining = replica.refreshed_at + _REFRESH_EVERY - now
+    if remaining > timedelta():
+        seconds = int(remaining.total_seconds())
         raise Invalid(
             f"Entitlements already recently refreshed, please wait {seconds} seconds to force a new refresh",
             headers=[("Retry-After", str(seconds))],

@@ -43,8 +43,8 @@ class Profiling:
 
     async def take(self, seconds: float, names: Sequence[str]) -> bytes:
         """Return a gzipped tar with a file for each name; all profiles without names. Raises Invalid, Conflict."""
-        wanted = list(dict.fromkeys(names)) or list(PROFILES)
-        unknown = [name for name in wanted if name not in PROFILES]
+        names = list(dict.fromkeys(names)) or list(PROFILES)
+        unknown = [name for name in names if name not in PROFILES]
         if unknown:
             raise Invalid(f"Unknown profile {unknown[0][:64]!r}.", f"Known are: {', '.join(PROFILES)}.")
         if not 0 < seconds <= MAX_SECONDS:
@@ -53,24 +53,24 @@ class Profiling:
             raise Conflict("Another profile is being taken.", "Only one is taken at a time; try again when it is done.")
         self.busy = True
         try:
-            found = await self._collect(seconds, wanted)
+            profiles = await self._collect(seconds, names)
         finally:
             self.busy = False
-        return await trio.to_thread.run_sync(_pack, found, int(self.ctx.clock.now().timestamp()))
+        return await trio.to_thread.run_sync(_pack, profiles, int(self.ctx.clock.now().timestamp()))
 
-    async def _collect(self, seconds: float, wanted: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        sampled = {"cpu", "threads"} & set(wanted)
+    async def _collect(self, seconds: float, names: Sequence[str]) -> dict[str, str]:
+        profiles: dict[str, str] = {}
+        sampled = {"cpu", "threads"} & set(names)
         if sampled:
             counts = await _sampled(seconds)
-            found |= {name: text for name, text in counts.items() if name in sampled}
-        for name in wanted:
+            profiles |= {name: text for name, text in counts.items() if name in sampled}
+        for name in names:
             if name in _HERE:
-                found[name] = PROFILES[name]()
+                profiles[name] = PROFILES[name]()
             elif name not in sampled:
                 # A quarter of a second for half a million objects would delay every other request.
-                found[name] = await trio.to_thread.run_sync(PROFILES[name])
-        return found
+                profiles[name] = await trio.to_thread.run_sync(PROFILES[name])
+        return profiles
 
 
 async def _sampled(seconds: float) -> dict[str, str]:
@@ -87,7 +87,7 @@ def _sample(seconds: float, main: int, stop: threading.Event) -> dict[str, str]:
     own = threading.get_ident()
     busy: collections.Counter[str] = collections.Counter()
     every: collections.Counter[str] = collections.Counter()
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while True:
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, frame in sys._current_frames().items():
@@ -98,7 +98,7 @@ def _sample(seconds: float, main: int, stop: threading.Event) -> dict[str, str]:
             every[line] += 1
             if frame.f_code.co_name not in _WAITING:
                 busy[line] += 1
-        if time.monotonic() >= until or stop.wait(INTERVAL):
+        if time.monotonic() >= deadline or stop.wait(INTERVAL):
             break
     return {"cpu": _collapsed(busy), "threads": _collapsed(every)}
 
@@ -109,13 +109,13 @@ _WAITING = frozenset({"get_events", "wait", "select", "_worker_thread", "acquire
 
 def _frames(frame: FrameType | None) -> list[str]:
     """Return the frames, outermost first."""
-    found: list[str] = []
-    while frame is not None and len(found) < _DEEPEST:
+    frames: list[str] = []
+    while frame is not None and len(frames) < _DEEPEST:
         code = frame.f_code
         module = frame.f_globals.get("__name__", "?")
-        found.append(f"{module}.{code.co_qualname}:{frame.f_lineno}")
+        frames.append(f"{module}.{code.co_qualname}:{frame.f_lineno}")
         frame = frame.f_back
-    return found[::-1]
+    return frames[::-1]
 
 
 def _collapsed(counts: collections.Counter[str]) -> str:
@@ -154,11 +154,11 @@ def _heap() -> str:
     """Return count and bytes of collectable objects by type, without the objects they refer to."""
     counts: collections.Counter[str] = collections.Counter()
     sizes: collections.Counter[str] = collections.Counter()
-    for one in gc.get_objects():
-        kind = type(one)
+    for item in gc.get_objects():
+        kind = type(item)
         name = f"{kind.__module__}.{kind.__qualname__}"
         counts[name] += 1
-        sizes[name] += sys.getsizeof(one, 0)
+        sizes[name] += sys.getsizeof(item, 0)
     rows = [f"{counts[name]:>9} {size:>12} {name}" for name, size in sizes.most_common(_MANY_TYPES)]
     return "\n".join(["  objects        bytes type", *rows]) + "\n"
 
@@ -179,10 +179,10 @@ _HERE = frozenset({"tasks"})
 "Profiles taken in the thread of the event loop."
 
 
-def _pack(found: dict[str, str], now: int) -> bytes:
+def _pack(profiles: dict[str, str], now: int) -> bytes:
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w:gz") as archive:
-        for name, text in found.items():
+        for name, text in profiles.items():
             data = text.encode()
             info = tarfile.TarInfo(f"{name}.txt")
             info.size, info.mtime, info.mode = len(data), now, 0o644

@@ -56,33 +56,33 @@ async def check_relays(ctx: Context) -> DERPHealthReport:
     relays: DerpMap = derp_map.current_map(ctx)
     described = derpmap.to_json(relays).get("Regions", {})
     dialer = RelayDialer(DialPolicy(url=ctx.access_url))
-    looks: dict[str, _Look] = {}
+    results: dict[str, _Look] = {}
 
     async def look(region: DerpRegion) -> None:
         key = str(region.region_id)
-        looks[key] = await _check_region(dialer, region, described[key])
+        results[key] = await _check_region(dialer, region, described[key])
 
     async with trio.open_nursery() as nursery:
         for region in relays.regions.values():
             nursery.start_soon(look, region)
-    looks = dict(sorted(looks.items()))
-    latency = {key: int(min(found.latencies) * _NANO) for key, found in looks.items() if found.latencies}
-    return relays_report({key: found.report for key, found in looks.items()}, latency, _remarks(relays, latency))
+    results = dict(sorted(results.items()))
+    latency = {key: int(min(result.latencies) * _NANO) for key, result in results.items() if result.latencies}
+    return relays_report({key: result.report for key, result in results.items()}, latency, _remarks(relays, latency))
 
 
 async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict[str, Any]) -> _Look:
-    found = _Look(
+    result = _Look(
         DERPRegionReport(healthy=True, severity="ok", warnings=[], region=cast("Any", described), node_reports=[])
     )
     reports: dict[int, DERPNodeReport] = {}
 
-    async def look(place: int, node: DerpNode, shown: dict[str, object]) -> None:
-        reports[place] = await _check_node(dialer, region, node, shown, found.latencies)
+    async def look(index: int, node: DerpNode, description: dict[str, object]) -> None:
+        reports[index] = await _check_node(dialer, region, node, description, result.latencies)
 
     async with trio.open_nursery() as nursery:
-        for place, (node, shown) in enumerate(zip(region.nodes, described.get("Nodes") or (), strict=True)):
-            nursery.start_soon(look, place, node, shown)
-    nodes = found.report.node_reports = [reports[place] for place in sorted(reports)]
+        for index, (node, description) in enumerate(zip(region.nodes, described.get("Nodes") or (), strict=True)):
+            nursery.start_soon(look, index, node, description)
+    nodes = result.report.node_reports = [reports[index] for index in sorted(reports)]
     warnings = [warning for node in nodes for warning in node.warnings]
     broken = sum(not node.healthy for node in nodes)
     if broken and broken < len(nodes):
@@ -91,18 +91,18 @@ async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict
         )
     healthy = broken < len(nodes)
     severity: HealthSeverity = "error" if not healthy else "warning" if warnings else "ok"
-    found.report.healthy, found.report.severity, found.report.warnings = healthy, severity, warnings
-    return found
+    result.report.healthy, result.report.severity, result.report.warnings = healthy, severity, warnings
+    return result
 
 
 async def _check_node(
-    dialer: RelayDialer, region: DerpRegion, node: DerpNode, shown: dict[str, Any], latencies: list[float]
+    dialer: RelayDialer, region: DerpRegion, node: DerpNode, description: dict[str, Any], latencies: list[float]
 ) -> DERPNodeReport:
     report = DERPNodeReport(
         healthy=True,
         severity="ok",
         warnings=[],
-        node=cast("TailDERPNode", shown),
+        node=cast("TailDERPNode", description),
         node_info=ServerInfoMessage(TokenBucketBytesPerSecond=0, TokenBucketBytesBurst=0),
         can_exchange_messages=False,
         round_trip_ping="0s",

@@ -36,13 +36,13 @@ async def purge_due(ctx: Context) -> dict[str, int]:
     before = limits(ctx, ctx.clock.now())
     total = dict.fromkeys(before, 0)
     while before:
-        gone = await ctx.db.run(store.purge, before)
-        if gone is None:
+        deleted = await ctx.db.run(store.purge, before)
+        if deleted is None:
             break
-        for kind, count in gone.items():
+        for kind, count in deleted.items():
             total[kind] += count
             metrics["coderd_dbpurge_records_purged_total"].add(kind, by=count)
-        before = {kind: before[kind] for kind, count in gone.items() if count == BATCH}
+        before = {kind: before[kind] for kind, count in deleted.items() if count == BATCH}
     metrics["coderd_dbpurge_iteration_duration_seconds"].observe(ctx.clock.monotonic() - started, "true")
     return total
 

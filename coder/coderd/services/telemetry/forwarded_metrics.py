@@ -138,15 +138,15 @@ class ForwardedMetrics:
         """Return the families to serve. A name has one kind and one set of labels."""
         self._forget(now)
         forms = self._forms()
-        found: dict[str, Family] = {}
+        families: dict[str, Family] = {}
         for report, sample in self._samples():
             if forms.get(sample.name) == sample.form:
-                family = found.get(sample.name)
+                family = families.get(sample.name)
                 if family is None:
                     kind, labels = sample.form
-                    family = found[sample.name] = Family(sample.name, kind, _HELP, (*labels, *PLACE))
+                    family = families[sample.name] = Family(sample.name, kind, _HELP, (*labels, *PLACE))
                 family.set(sample.value, *(value for _, value in sample.labels), *report.place)
-        return list(found.values())
+        return list(families.values())
 
     def _forms(self) -> dict[str, Form]:
         """Return the forms of known families, and of others the form of the most users. Ties: each user's first, before
@@ -155,13 +155,13 @@ class ForwardedMetrics:
         by_user: dict[str, set[tuple[str, Form]]] = {}
         for report in self._reports.values():
             by_user.setdefault(report.user, set()).update(report.unknown())
-        said = Counter(one for ones in by_user.values() for one in ones)
+        users = Counter(named for named_forms in by_user.values() for named in named_forms)
         turns: dict[tuple[str, Form], int] = {}
-        for ones in by_user.values():
-            for turn, one in enumerate(sorted(ones, key=lambda one: (-said[one], one))):
-                turns[one] = min(turn, turns.get(one, turn))
+        for named_forms in by_user.values():
+            for turn, named in enumerate(sorted(named_forms, key=lambda named: (-users[named], named))):
+                turns[named] = min(turn, turns.get(named, turn))
         forms: dict[str, Form] = dict(KNOWN)
-        for name, form in sorted(said, key=lambda one: (-said[one], turns[one], one)):
+        for name, form in sorted(users, key=lambda named: (-users[named], turns[named], named)):
             if name not in forms and len(forms) < len(KNOWN) + MAX_FAMILIES:
                 forms[name] = form
         return forms

@@ -118,7 +118,12 @@ _FAMILIES: tuple[Declaration, ...] = (
         "organization_name preset_name template_name type",
         "Duration of a workspace's first build, from its request to its end.",
     ),
-    ("coderd_proxyhealth_health_check_duration_seconds", "histogram", "", "Duration of the health checks of all proxies."),
+    (
+        "coderd_proxyhealth_health_check_duration_seconds",
+        "histogram",
+        "",
+        "Duration of the health checks of all proxies.",
+    ),
     ("coder_pubsub_connected", "gauge", "", "Whether the server receives database notices."),
     ("coder_pubsub_current_events", "gauge", "", "Channels with listeners."),
     ("coder_pubsub_current_subscribers", "gauge", "", "Listeners."),
@@ -210,24 +215,26 @@ class Metrics:
 
     async def _collect(self) -> None:
         now = self._ctx.clock.now()
-        found = await self._ctx.db.read(_load, now)
+        values = await self._ctx.db.read(_load, now)
         for ask in self.at_scrape:
             ask(self)
-        self["coderd_api_total_user_count"].replace(found["users"])
-        self["coderd_api_active_users_duration_hour"].set(found["active"])
-        self["coderd_license_active_users"].set(sum(value for labels, value in found["users"] if labels == ("active",)))
-        self["coderd_workspace_latest_build_status"].replace(found["builds"])
+        self["coderd_api_total_user_count"].replace(values["users"])
+        self["coderd_api_active_users_duration_hour"].set(values["active"])
+        self["coderd_license_active_users"].set(
+            sum(value for labels, value in values["users"] if labels == ("active",))
+        )
+        self["coderd_workspace_latest_build_status"].replace(values["builds"])
         by_status: dict[tuple[str, ...], float] = {}
-        for labels, value in found["builds"]:
+        for labels, value in values["builds"]:
             by_status[labels[:1]] = by_status.get(labels[:1], 0) + value
         self["coderd_api_workspace_latest_build"].replace(by_status.items())
-        self["coderd_agents_apps"].replace(found["apps"])
-        self["coderd_provisionerd_num_daemons"].set(found["daemons"])
-        self["coderd_provisionerd_jobs_current"].replace(found["jobs"])
+        self["coderd_agents_apps"].replace(values["apps"])
+        self["coderd_provisionerd_num_daemons"].set(values["daemons"])
+        self["coderd_provisionerd_jobs_current"].replace(values["jobs"])
         began = self._ctx.clock.monotonic()
-        self._set_agents(found["agents"])
+        self._set_agents(values["agents"])
         self["coderd_prometheusmetrics_agents_execution_seconds"].observe(
-            found["agents_took"] + self._ctx.clock.monotonic() - began
+            values["agents_took"] + self._ctx.clock.monotonic() - began
         )
         self._set_notices()
         self._set_pool()
@@ -235,8 +242,8 @@ class Metrics:
         set_relay(self.families, self._ctx.part(Relay).server)
         if self._ctx.config.prometheus_collect_agent_stats:
             rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
-            for place, name in enumerate(_STATS, 3):
-                self[f"coderd_agentstats_{name}"].replace((tuple(row[:3]), float(row[place])) for row in rows)
+            for column, name in enumerate(_STATS, 3):
+                self[f"coderd_agentstats_{name}"].replace((tuple(row[:3]), float(row[column])) for row in rows)
 
     def _set_agents(self, rows: list[Any]) -> None:
         now = self._ctx.clock.now()
@@ -245,17 +252,30 @@ class Metrics:
         latencies: dict[tuple[str, ...], float] = {}
         coordinator = self._ctx.part(Coordinator)
         for row in rows:
-            agent_id, agent, user, workspace, template, version, lifecycle, first, last, gone, created, timeout = row
+            (
+                agent_id,
+                agent,
+                user,
+                workspace,
+                template,
+                version,
+                lifecycle,
+                first,
+                last,
+                disconnected,
+                created,
+                timeout,
+            ) = row
             status = agent_status(
                 now,
                 created_at=created,
                 first_connected_at=first,
                 last_connected_at=last,
-                disconnected_at=gone,
+                disconnected_at=disconnected,
                 connection_timeout_seconds=timeout,
             )
-            place = (template, version, user, workspace)
-            up[place] = up.get(place, 0) + 1
+            key = (template, version, user, workspace)
+            up[key] = up.get(key, 0) + 1
             node = coordinator.node_number(agent_id)
             connections[agent, lifecycle, status, "unknown" if node is None else str(node), user, workspace] = 1
             for region, measured in (coordinator.latency_of(agent_id) or {}).items():
@@ -266,23 +286,28 @@ class Metrics:
         self["coderd_agents_connection_latencies_seconds"].replace(latencies.items())
 
     def _set_pool(self) -> None:
-        found = self._ctx.db.pool()
-        counts = {"max_open": found.most, "open": found.in_use + found.idle, "in_use": found.in_use, "idle": found.idle}
+        pool = self._ctx.db.pool()
+        counts = {
+            "max_open": pool.most,
+            "open": pool.in_use + pool.idle,
+            "in_use": pool.in_use,
+            "idle": pool.idle,
+        }
         for name, value in counts.items():
             self[f"go_sql_{name}_connections"].set(value, "coder")
 
     def _set_notices(self) -> None:
-        found = self._ctx.db.notices()
-        self["coder_pubsub_connected"].set(found.is_connected)
-        self["coder_pubsub_current_events"].set(found.channels)
-        self["coder_pubsub_current_subscribers"].set(found.subscribers)
-        self["coder_pubsub_disconnections_total"].set(found.counters.losses)
+        notices = self._ctx.db.notices()
+        self["coder_pubsub_connected"].set(notices.is_connected)
+        self["coder_pubsub_current_events"].set(notices.channels)
+        self["coder_pubsub_current_subscribers"].set(notices.subscribers)
+        self["coder_pubsub_disconnections_total"].set(notices.counters.losses)
         self["coder_pubsub_messages_total"].replace(
             ((size,), float(count))
-            for size, count in (("normal", found.counters.small), ("colossal", found.counters.big))
+            for size, count in (("normal", notices.counters.small), ("colossal", notices.counters.big))
         )
-        self["coder_pubsub_received_bytes_total"].set(found.counters.received_bytes)
-        self["coder_pubsub_subscribes_total"].set(found.counters.subscribed, "true")
+        self["coder_pubsub_received_bytes_total"].set(notices.counters.received_bytes)
+        self["coder_pubsub_subscribes_total"].set(notices.counters.subscribed, "true")
 
 
 async def _load(tx: Tx, now: Any) -> dict[str, Any]:

@@ -51,8 +51,8 @@ class Tracing:
             self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         key = ctx.config.trace_honeycomb_api_key.reveal()
         if key:
-            there = OTLPSpanExporter(_HONEYCOMB, headers={"x-honeycomb-team": key})
-            self._provider.add_span_processor(BatchSpanProcessor(there))
+            exporter = OTLPSpanExporter(_HONEYCOMB, headers={"x-honeycomb-team": key})
+            self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("coder", BUILD_VERSION)
         self._propagator = TraceContextTextMapPropagator()
 
