@@ -127,7 +127,7 @@ async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(m
             {"content": skill.format("a") + "x" * 300},
         ),
     }
-    assert set(things) == {kind for kind, limit in LIMITS.items() if limit.most_bytes}
+    assert set(things) == {kind for kind, limit in LIMITS.items() if limit.max_bytes}
     async with running_coderd(first_user=True) as world:
         for path, body, less, more in things.values():
             for name in "abc":
@@ -136,13 +136,13 @@ async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(m
                 with monkeypatch.context() as later:
                     later.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, limit))
                     assert (await world.patch(f"{path}/a", less)).status_code == 200
-                    assert (await world.patch(f"{path}/a", more)).status_code == (409 if limit.most > 1 else 200)
+                    assert (await world.patch(f"{path}/a", more)).status_code == (409 if limit.max_count > 1 else 200)
                     assert (await world.post(path, body("d"))).status_code == 409
 
 
 async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each way of signing in ends what was used longest ago, also of many at once; tokens and other people's stay."""
-    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+    monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         _, other = await world.member()
@@ -176,7 +176,7 @@ async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.Monk
 
 async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are kept for a week: what lives longer, a command line's, is not ended for them."""
-    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+    monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         _, token = await world.member("busy")
@@ -199,7 +199,7 @@ async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.Monk
 
 async def test_a_signing_in_ends_so_many_sessions_and_tells_it_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be thousands from before there was a most: they go by and by, and each time one notice says so."""
-    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+    monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     monkeypatch.setattr(key_store, "ENDED_AT_ONCE", 40)
     now = SystemClock().now()
     async with running_coderd(first_user=True) as world:
@@ -351,7 +351,7 @@ async def test_names_no_index_can_hold_are_refused() -> None:
 
 async def test_what_somebody_keeps_is_not_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither made so nor changed to it."""
-    limits = {kind: ObjectLimit(100, 5000 if one.most_bytes else 0) for kind, one in LIMITS.items()}
+    limits = {kind: ObjectLimit(100, 5000 if one.max_bytes else 0) for kind, one in LIMITS.items()}
     monkeypatch.setattr(object_limits, "LIMITS", limits)
     async with running_coderd(first_user=True) as world:
         _, token = await world.member()

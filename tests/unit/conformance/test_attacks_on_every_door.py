@@ -266,5 +266,5 @@ async def test_a_provider_that_answers_strangely_is_told_of(number: str, monkeyp
         granted = oauth_exchange._expiry(world.ctx.clock.now(), json.loads(number))
         assert granted is None or granted > world.ctx.clock.now()
         who = OutgoingReply(200, f'{{"id":{number},"login":"x"}}'.encode())
-        found = external_auth._told(who, external_auth._github_user)
+        found = external_auth._parsed(who, external_auth._github_user)
         assert found is None or abs(found.id) < 2**63

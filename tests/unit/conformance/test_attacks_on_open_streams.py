@@ -215,7 +215,7 @@ async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is followed of an agent goes on while the workspace is ordered to stop; logs end by themselves."""
     answers: list[bool | None] = []
-    is_ordered, put = False, recheck_rights._answer
+    is_ordered, put = False, recheck_rights._is_allowed
 
     async def noted(ask: Any) -> bool | None:
         counts = is_ordered
@@ -227,7 +227,7 @@ async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatc
     async def asked() -> bool:
         return bool(answers)
 
-    monkeypatch.setattr(recheck_rights, "_answer", noted)
+    monkeypatch.setattr(recheck_rights, "_is_allowed", noted)
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)

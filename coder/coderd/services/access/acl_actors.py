@@ -69,22 +69,22 @@ async def role_faults(
 
 async def _unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
     """Return the ids of `roles` that get a role and are no users the caller may name."""
-    user_ids = [key for key, role in roles.items() if role]
-    living = await store.living_users(tx, user_ids, organization_id)
-    user_id = {found for found, member in living.items() if member or may(subject, "read", _user(found))}
-    return [key for key in user_ids if as_uuid(key) not in user_id]
+    named = [key for key, role in roles.items() if role]
+    living = await store.living_users(tx, named, organization_id)
+    user_id = {user_id for user_id, member in living.items() if member or may(subject, "read", _user(user_id))}
+    return [key for key in named if as_uuid(key) not in user_id]
 
 
 async def _unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
     """Return the ids of `roles` that get a role and are no groups the caller may name."""
-    given = [key for key, role in roles.items() if role]
-    places = await store.organizations_of_groups(tx, given)
+    named = [key for key, role in roles.items() if role]
+    organizations = await store.organizations_of_groups(tx, named)
     known = {
-        found
-        for found, place in places.items()
-        if place == organization_id or may(subject, "read", Resource("group", id=str(found), organization_id=place))
+        group_id
+        for group_id, owner in organizations.items()
+        if owner == organization_id or may(subject, "read", Resource("group", id=str(group_id), organization_id=owner))
     }
-    return [key for key in given if as_uuid(key) not in known]
+    return [key for key in named if as_uuid(key) not in known]
 
 
 def _user(user_id: UUID) -> Resource:

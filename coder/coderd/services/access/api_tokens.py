@@ -13,7 +13,7 @@ from coder.base.duration import from_nanoseconds
 from coder.base.ids import random_name
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.keys import key_resource
-from coder.coderd.services.access.new_keys import ANY, give_made_key, new_key
+from coder.coderd.services.access.new_keys import ANY, give_derived_key, new_key
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
@@ -37,14 +37,14 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
-    await ctx.db.run(give_made_key, user, row, subject.key_id)
+    await ctx.db.run(give_derived_key, user, row, subject.key_id)
     return token
 
 
 async def _give_token(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -> None:
     """Insert a token within the user's limit. Raises Unauthenticated, Conflict."""
     async with object_limits.within_limit(tx, "tokens", user.id, row.created_at):
-        await give_made_key(tx, user, row, parent_id)
+        await give_derived_key(tx, user, row, parent_id)
 
 
 async def create_token(

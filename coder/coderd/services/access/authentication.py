@@ -81,10 +81,10 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
         raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
     key_id, secret = split_token(credentials.token)
     cache = ctx.part(AuthCache)
-    found = await cache.find(key_id)
-    if found is None:
+    key_and_user = await cache.find(key_id)
+    if key_and_user is None:
         raise refuse("API key is invalid.")
-    key, user = found
+    key, user = key_and_user
     if not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
         raise refuse("API key secret is invalid.")
     if key.expires_at <= ctx.clock.now():

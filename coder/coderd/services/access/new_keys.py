@@ -90,18 +90,18 @@ async def pass_on(tx: Tx, parent: KeyRow, row: KeyRow) -> None:
 
     Raises Unauthenticated when the key has ended meanwhile. Ending the key also ends the new session.
     """
-    async with _made_with(tx, parent.id, parent.user_id, row) as derived:
+    async with _derived_key(tx, parent.id, parent.user_id, row) as derived:
         await insert_session(tx, derived)
 
 
-async def give_made_key(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -> None:
+async def give_derived_key(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -> None:
     """Insert a key as `give_key` does, for the user of another key. Raises Unauthenticated."""
-    async with _made_with(tx, parent_id, user.id, row) as derived:
+    async with _derived_key(tx, parent_id, user.id, row) as derived:
         await give_key(tx, user, derived)
 
 
 @asynccontextmanager
-async def _made_with(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
+async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
     """Yield the key to insert for `user_id`, derived from the key `shown`. Raises Unauthenticated if that has ended.
 
     A key derived from a consent ends with the consent, however indirectly, and does not slide past its expiry.
@@ -131,4 +131,4 @@ async def insert_session(tx: Tx, row: KeyRow) -> None:
     """Insert the key of a login, which never fails for lack of room. The caller holds a lock on the user."""
     await lock_objects(tx, "sessions", row.user_id)  # of two concurrent logins, the second sees the key of the first
     await key_store.insert_key(tx, row)
-    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS, row.created_at)
+    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MAX_SESSIONS, row.created_at)

@@ -17,7 +17,7 @@ _limiter: trio.CapacityLimiter | None = None
 
 
 @functools.cache
-def _nobody() -> str:
+def _unknown_user_hash() -> str:
     """Return the hash that a login of an unknown user is compared with, so that it takes as long."""
     return _hasher.hash("no user has this password")
 
@@ -40,7 +40,7 @@ async def verify_password(hashed: str, password: str) -> bool:
 
 def _verify(hashed: str, password: str) -> bool:
     try:
-        _hasher.verify(hashed or _nobody(), password)
+        _hasher.verify(hashed or _unknown_user_hash(), password)
     except (VerificationError, InvalidHashError):
         return False
     return bool(hashed)

@@ -46,29 +46,29 @@ async def run_while_allowed(
     with single_failure(), trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
 
-            async def keep_asking() -> None:
+            async def recheck() -> None:
                 nonlocal is_allowed, changed
                 while True:
                     with trio.move_on_after(LOOK_EVERY):
                         await changed.wait()
-                    coming = changes.next_change()
-                    answer = await _answer(ask)
-                    if answer is False:
+                    next_change = changes.next_change()
+                    allowed = await _is_allowed(ask)
+                    if allowed is False:
                         is_allowed = False
                         scope.cancel()
                         return
-                    if answer:
-                        changed = coming  # otherwise the announced change has not been checked yet
+                    if allowed:
+                        changed = next_change  # otherwise the announced change has not been checked yet
                     await trio.sleep(PAUSE * random.uniform(0.8, 1.2))
 
-            nursery.start_soon(keep_asking)
+            nursery.start_soon(recheck)
             await follow(result)
             nursery.cancel_scope.cancel()
     return is_allowed
 
 
-async def _answer(ask: Callable[[], Awaitable[object]]) -> bool | None:
-    """Return the result of `ask`; None when the check failed: a database outage of a moment ends no stream."""
+async def _is_allowed(ask: Callable[[], Awaitable[object]]) -> bool | None:
+    """Return whether `ask` raises no refusal; None when it failed: a short database outage ends no stream."""
     try:
         await ask()
     except (NotFound, Forbidden):

@@ -46,14 +46,14 @@ class RightsChanges:
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(CHANNEL, ENDED, KEY_DELETED) as notices:
-            self._tell(keys=True)  # changes before the subscription started
+            self._notify(keys=True)  # changes before the subscription started
             async for channel, payload in notices:
                 if payload not in _NO_RIGHTS:
-                    self._tell(keys=channel == KEY_DELETED or payload == RESYNC)
+                    self._notify(keys=channel == KEY_DELETED or payload == RESYNC)
 
-    def _tell(self, *, keys: bool) -> None:
-        told, self._next = self._next, trio.Event()
-        told.set()
+    def _notify(self, *, keys: bool) -> None:
+        event, self._next = self._next, trio.Event()
+        event.set()
         if keys:
-            told, self._next_key = self._next_key, trio.Event()
-            told.set()
+            event, self._next_key = self._next_key, trio.Event()
+            event.set()

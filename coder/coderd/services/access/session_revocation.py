@@ -88,13 +88,13 @@ class SessionRegistry:
         self._ctx = ctx
         self._open: set[OpenSession] = set()
         self._listening = trio.Event()
-        self._told: set[OpenSession] = set()
+        self._pending: set[OpenSession] = set()
         "Sessions to check: a notice named them, or their last check failed."
-        self._are_told = trio.Event()
+        self._has_pending = trio.Event()
         ctx.nursery.start_soon(self._listen)
-        ctx.nursery.start_soon(self._look_at_told)
-        ctx.nursery.start_soon(self._keep_looking)
-        ctx.nursery.start_soon(self._keep_to_rights)
+        ctx.nursery.start_soon(self._check_pending)
+        ctx.nursery.start_soon(self._check_expired_regularly)
+        ctx.nursery.start_soon(self._check_rights_on_change)
 
     @contextmanager
     def opened(self, caller: Caller | None, *, by_rights: bool = False) -> Iterator[OpenSession]:
@@ -113,7 +113,7 @@ class SessionRegistry:
             yield session
         finally:
             self._open.discard(session)
-            self._told.discard(session)
+            self._pending.discard(session)
 
     async def confirm(self, session: OpenSession) -> None:
         """Check the key again: it may have ended between authentication and the first notice this session could get."""
@@ -132,18 +132,18 @@ class SessionRegistry:
         else:
             session.expires_at = caller[0].expires_at
 
-    async def look_at_expired(self) -> None:
+    async def check_expired(self) -> None:
         """Check keys that had expired when they were last read; most of them have slid."""
         now = self._ctx.clock.now()
-        for session in [one for one in self._open if one.expires_at <= now]:
-            await self._try_to_look(session)
+        for session in [session for session in self._open if session.expires_at <= now]:
+            await self._try_check(session)
 
-    async def _keep_looking(self) -> None:
+    async def _check_expired_regularly(self) -> None:
         while True:
             await trio.sleep(LOOK_EVERY)
-            await self.look_at_expired()
+            await self.check_expired()
 
-    async def look_at_rights(self) -> None:
+    async def check_rights(self) -> None:
         """Check the rights of all streams in one read."""
         streams = [session for session in self._open if session.rights is not None]
         if not streams:
@@ -153,12 +153,12 @@ class SessionRegistry:
             if rights.get(session.user_id) != session.rights:
                 session.end(RIGHTS_CHANGED)
 
-    async def _keep_to_rights(self) -> None:
+    async def _check_rights_on_change(self) -> None:
         changes = self._ctx.part(RightsChanges)
         while True:
             changed = changes.next_change()
             try:
-                await self.look_at_rights()
+                await self.check_rights()
             except Exception as error:
                 _log.warn("rights could not be read; retrying", error=error)
                 changed = trio.Event()
@@ -167,7 +167,7 @@ class SessionRegistry:
             with trio.move_on_after(LOOK_EVERY):
                 await changed.wait()
 
-    async def _try_to_look(self, session: OpenSession) -> bool:
+    async def _try_check(self, session: OpenSession) -> bool:
         try:
             await self.look(session)
         except Exception as error:
@@ -176,15 +176,15 @@ class SessionRegistry:
             return False
         return True
 
-    async def _look_at_told(self) -> None:
+    async def _check_pending(self) -> None:
         while True:
-            with trio.move_on_after(RETRY if self._told else float("inf")):
-                await self._are_told.wait()
-            self._are_told = trio.Event()
-            for session in list(self._told):
-                self._told.discard(session)  # before the check: a notice during the check counts
-                if session in self._open and not await self._try_to_look(session) and session in self._open:
-                    self._told.add(session)
+            with trio.move_on_after(RETRY if self._pending else float("inf")):
+                await self._has_pending.wait()
+            self._has_pending = trio.Event()
+            for session in list(self._pending):
+                self._pending.discard(session)  # before the check: a notice during the check counts
+                if session in self._open and not await self._try_check(session) and session in self._open:
+                    self._pending.add(session)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(ENDED) as notices:
@@ -192,7 +192,7 @@ class SessionRegistry:
             async for _channel, payload in notices:
                 kind, _, identity = payload.partition(" ")
                 for session in list(self._open):
-                    told = {"key": session.key_id, "user": str(session.user_id)}.get(kind)
-                    if payload == RESYNC or told == identity:
-                        self._told.add(session)
-                        self._are_told.set()
+                    own_identity = {"key": session.key_id, "user": str(session.user_id)}.get(kind)
+                    if payload == RESYNC or own_identity == identity:
+                        self._pending.add(session)
+                        self._has_pending.set()

@@ -36,9 +36,9 @@ def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Res
     return _resource(row.id, row, sleeps, is_shared=not row.deleted)
 
 
-def agent_resource(place: AgentPlace) -> Resource:
+def agent_resource(agent: AgentPlace) -> Resource:
     """Return the policy's resource of an agent, which is that of its workspace. A deleted workspace has no agents."""
-    return _resource(place.workspace_id, place, place.dormant_at is not None)
+    return _resource(agent.workspace_id, agent, agent.dormant_at is not None)
 
 
 def _resource(

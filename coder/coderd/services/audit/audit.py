@@ -18,7 +18,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot, EntryRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.audit import audit as laws
+from coder.domain.audit import audit as audit_rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -71,7 +71,7 @@ def entry_of(event: AuditEvent, now: datetime) -> EntryRow:
         additional.setdefault("workspace_owner", snapshot.owner)
     before = event.before.state if event.before else None
     after = event.after.state if event.after else None
-    changed = laws.diff(before, after, secret) if event.succeeded and (before or after) is not None else {}
+    changed = audit_rules.diff(before, after, secret) if event.succeeded and (before or after) is not None else {}
     return EntryRow(
         id=new_uuid(),
         time=now,
@@ -100,7 +100,7 @@ async def generate_test(ctx: Context, subject: Subject, origin: Origin, body: Cr
     if not may(subject, "create", Resource("audit_log")):  # permission on one organization's log is not enough
         raise Forbidden
     kind, action = body.resource_type or "user", body.action or "write"
-    if action not in laws.ACTIONS:
+    if action not in audit_rules.ACTIONS:
         raise Invalid("Invalid audit action.")
     if kind not in RESOURCE_TYPES:
         raise Invalid("Invalid resource type.")

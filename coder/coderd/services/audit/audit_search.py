@@ -22,7 +22,7 @@ from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter, EntryView
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.policy import Resource, Subject, allowed_organizations
-from coder.domain.audit import audit as laws
+from coder.domain.audit import audit as audit_rules
 from coder.domain.foundation.search import Terms, explain_time, parse_query
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def _load(
 def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> AuditLog:
     entry = view.entry
     is_deleted = entry.resource_id in missing
-    link = laws.resource_link(
+    link = audit_rules.resource_link(
         entry.resource_type, entry.resource_target, entry.additional_fields, str(entry.resource_id)
     )
     organization: MinimalOrganization | Any = UNSET
@@ -97,7 +97,7 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
         diff=entry.diff,
         status_code=entry.status_code,
         additional_fields=entry.additional_fields,
-        description=laws.description(entry.action, entry.resource_type, entry.status_code),
+        description=audit_rules.description(entry.action, entry.resource_type, entry.status_code),
         resource_link="" if is_deleted else link,
         is_deleted=is_deleted,
         organization_id=entry.organization_id or NIL,
@@ -118,7 +118,7 @@ async def _read_search(ctx: Context, subject: Subject, query: str) -> EntryFilte
         "date_from": _day(terms, "date_from"),
         "date_to": date_to + timedelta(hours=23, minutes=59, seconds=59) if date_to else None,
         "resource_type": terms.choice("resource_type", RESOURCE_TYPES),
-        "action": terms.choice("action", laws.ACTIONS),
+        "action": terms.choice("action", audit_rules.ACTIONS),
         "build_reason": terms.choice("build_reason", BUILD_REASONS),
         "organization_id": await find_organization(ctx, subject, terms),
     }

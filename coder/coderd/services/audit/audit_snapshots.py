@@ -64,8 +64,8 @@ async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "
     """Read an object by its own key. `name` is the name of an untracked object, or of a bulk operation."""
     if kind not in store.TRACKED or name:
         return AuditSnapshot(_uuid(str(key)), name, None, "", "", {})
-    found = await ctx.db.read(store.take_snapshot, kind, key)
-    return _belonging_to(found) if found is not None and kind == "api_key" else found
+    snapshot = await ctx.db.read(store.take_snapshot, kind, key)
+    return _belonging_to(snapshot) if snapshot is not None and kind == "api_key" else snapshot
 
 
 async def look_at_settings(
@@ -123,9 +123,9 @@ async def _key(ctx: Context, subject: Subject, reference: Seen) -> Any:
             return _uuid(text)
 
 
-def _belonging_to(found: AuditSnapshot) -> AuditSnapshot:
+def _belonging_to(snapshot: AuditSnapshot) -> AuditSnapshot:
     """Return the user of a key: keys have no UUID, so their entries have the user's."""
-    return AuditSnapshot(_uuid(found.state["user_id"]), found.target, None, "", "", found.state)
+    return AuditSnapshot(_uuid(snapshot.state["user_id"]), snapshot.target, None, "", "", snapshot.state)
 
 
 def _uuid(text: str) -> UUID | None:
@@ -142,9 +142,9 @@ async def _user_id(ctx: Context, subject: Subject, reference: str) -> UUID | Non
 
 
 async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -> UUID | None:
-    found, owner_id = as_id(reference), await _user_id(ctx, subject, owner)
-    if found is not None or owner_id is None:
-        return found
+    task_id, owner_id = as_id(reference), await _user_id(ctx, subject, owner)
+    if task_id is not None or owner_id is None:
+        return task_id
     view = await ctx.db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
     return view.task.id if view else None
 
@@ -160,9 +160,9 @@ async def _asset_id(ctx: Context, subject: Subject, reference: Seen, name: str) 
 
 
 async def _organization_id(ctx: Context, reference: str) -> UUID | None:
-    found = as_id(reference)
-    if found is not None:
-        return found
+    organization_id = as_id(reference)
+    if organization_id is not None:
+        return organization_id
     if reference == "default":
         return (await ctx.db.read(organization_store.get_default_organization)).id
     row = await ctx.db.read(organization_store.get_organization_by_name, reference)

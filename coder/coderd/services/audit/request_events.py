@@ -43,10 +43,10 @@ async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: 
     if event.kind == "task" and event.action == "create" and event.after is not None:
         workspace = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
         await _record_event(tx, replace(event, kind="workspace", after=workspace), site, now)
-    tell = _HANDLERS.get(event.kind)
-    if tell is None:
+    handler = _HANDLERS.get(event.kind)
+    if handler is None:
         return
-    for notice in await tell(tx, event):
+    for notice in await handler(tx, event):
         await notifications.enqueue(tx, site, notice, now)
 
 
@@ -64,21 +64,21 @@ async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:
     initiator = await _initiator(tx, event)
     admins = [admin for admin in await notification_store.list_admins(tx, _USER_ADMINS) if admin != snapshot.id]
 
-    def told(template: UUID, label: str, readers: Sequence[UUID]) -> list[Notification]:
+    def notify_each(template: UUID, label: str, readers: Sequence[UUID]) -> list[Notification]:
         labels = {label: name, f"{label}_user_name": str(snapshot.state.get("name", "")), "initiator": initiator}
         return [Notification(template, reader, labels, (snapshot.id,) if snapshot.id else ()) for reader in readers]
 
     if event.action == "create":
-        return told(notification_templates.USER_CREATED, "created_account_name", admins)
+        return notify_each(notification_templates.USER_CREATED, "created_account_name", admins)
     if event.action == "delete":
-        return told(notification_templates.USER_DELETED, "deleted_account_name", admins)
+        return notify_each(notification_templates.USER_DELETED, "deleted_account_name", admins)
     status = _changed(before, after, "status")
     if status == "suspended":
-        return told(notification_templates.USER_SUSPENDED, "suspended_account_name", admins) + told(
+        return notify_each(notification_templates.USER_SUSPENDED, "suspended_account_name", admins) + notify_each(
             notification_templates.YOUR_ACCOUNT_SUSPENDED, "suspended_account_name", [snapshot.id]
         )
     if status == "active" and before is not None and before.state["status"] == "suspended":
-        return told(notification_templates.USER_ACTIVATED, "activated_account_name", admins) + told(
+        return notify_each(notification_templates.USER_ACTIVATED, "activated_account_name", admins) + notify_each(
             notification_templates.YOUR_ACCOUNT_ACTIVATED, "activated_account_name", [snapshot.id]
         )
     return []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 Work = Callable[[], Awaitable[object]]
-MOST = 256
+MAX_ITEMS = 256
 """Items in the queue; a caller that adds one more waits. Hashing a password takes longer than recording a failed login,
 so only a hanging database fills the queue.
 """
@@ -28,38 +28,38 @@ class Afterwards:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._put, self._taken = trio.open_memory_channel[tuple[str, Work]](MOST)
+        self._send, self._receive = trio.open_memory_channel[tuple[str, Work]](MAX_ITEMS)
         self._awaited: list[trio.Event] = []
         ctx.nursery.start_soon(self._do_all)
 
     async def leave(self, what: str, work: Work) -> None:
         """Run `work` outside of the request, with all it needs bound to it. `what` names the work in the log."""
-        await self._put.send((what, work))
+        await self._send.send((what, work))
 
     async def done(self) -> None:
         """Wait until the items queued before have run, or will never run because the server was cancelled."""
-        over = trio.Event()
+        finished = trio.Event()
 
         async def tell() -> None:
-            over.set()
+            finished.set()
 
-        self._awaited.append(over)
+        self._awaited.append(finished)
         try:
             await self.leave("the end", tell)
-            await over.wait()
+            await finished.wait()
         except trio.BrokenResourceError:
             return
         finally:
-            self._awaited.remove(over)
+            self._awaited.remove(finished)
 
     async def _do_all(self) -> None:
         try:
-            async for what, work in self._taken:
+            async for what, work in self._receive:
                 await self._do(what, work)
         finally:
-            self._taken.close()
-            for over in self._awaited:
-                over.set()
+            self._receive.close()
+            for finished in self._awaited:
+                finished.set()
 
     async def _do(self, what: str, work: Work) -> None:
         try:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class ObjectLimit:
     """Limit of one user for one kind of object."""
 
-    most: int
-    most_bytes: int = 0
+    max_count: int
+    max_bytes: int = 0
     "Bytes of all objects together; 0 for no limit."
     remedy: str = "Delete some first."
 
@@ -44,7 +44,7 @@ LIMITS = {
 }
 
 
-MOST_SESSIONS = 1000
+MAX_SESSIONS = 1000
 """Sessions of a user. A further login never fails: it ends the session that was used longest ago."""
 
 
@@ -58,10 +58,10 @@ async def within_limit(tx: Tx, kind: str, user_id: UUID, now: datetime) -> Async
     count_before, total_before = await count_objects(tx, kind, user_id)
     yield
     count, total = await count_objects(tx, kind, user_id)
-    if count > max(limit.most, count_before) and await forget_expired(tx, kind, user_id, now):
+    if count > max(limit.max_count, count_before) and await forget_expired(tx, kind, user_id, now):
         count, total = await count_objects(tx, kind, user_id)
-    if count > max(limit.most, count_before):
-        raise Conflict(f"A user has at most {limit.most} {kind}.", limit.remedy)
-    if limit.most_bytes and total > max(limit.most_bytes, total_before):
-        message = f"The {kind} of a user have at most {limit.most_bytes >> 10} KiB together."
+    if count > max(limit.max_count, count_before):
+        raise Conflict(f"A user has at most {limit.max_count} {kind}.", limit.remedy)
+    if limit.max_bytes and total > max(limit.max_bytes, total_before):
+        message = f"The {kind} of a user have at most {limit.max_bytes >> 10} KiB together."
         raise Conflict(message, "Delete some first, or make them shorter.")

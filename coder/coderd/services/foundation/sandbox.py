@@ -44,11 +44,11 @@ WALL_SECONDS = 20.0
 """Elapsed time of one call, more than its CPU time: a busy machine delays the process."""
 MEMORY = 768 << 20
 """Address space of one process."""
-MOST_ANSWER = 1 << 20
+MAX_RESULT = 1 << 20
 """Bytes of a result, which the server's process reads in one piece."""
 WORKER_COMMAND = "sandbox-worker"
 _LENGTH = struct.Struct(">I")
-_MOMENT = 2.0
+_EXIT_TIMEOUT = 2.0
 """Seconds to wait for a process to exit after its output has ended."""
 _TIME_SIGNALS = frozenset(getattr(signal, name) for name in ("SIGXCPU", "SIGKILL") if hasattr(signal, name))
 _KEPT_VARIABLES = frozenset({"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT"})
@@ -82,7 +82,7 @@ class TooMuchWorkError(SandboxEvaluationError):
         super().__init__(
             "too_much_work",
             f"The evaluation takes more {what} than is allowed ({CPU_SECONDS} s of computing time, "
-            f"{MEMORY >> 20} MiB of memory, {MOST_ANSWER >> 20} MiB of results).",
+            f"{MEMORY >> 20} MiB of memory, {MAX_RESULT >> 20} MiB of results).",
             "Check for patterns, loops and references that multiply each other.",
         )
 
@@ -131,7 +131,7 @@ class _Call:
     name: str
     values: Mapping[str, object]
     documents: Documents | None
-    is_over: trio.Event = field(default_factory=trio.Event)
+    finished: trio.Event = field(default_factory=trio.Event)
     value: object = None
     error: Exception | None = None
 
@@ -145,7 +145,7 @@ class Sandbox:
         self._all: set[_Worker] = set()
         self._turns = trio.CapacityLimiter(WORKERS)
         self._callers: dict[str, trio.CapacityLimiter] = {}
-        ctx.nursery.start_soon(self._end_all_at_last)
+        ctx.nursery.start_soon(self._kill_all_at_shutdown)
 
     async def call(
         self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""
@@ -169,7 +169,7 @@ class Sandbox:
             self._forget(caller, limiter)
             raise
         self._ctx.nursery.start_soon(self._work, call, caller, limiter)
-        await call.is_over.wait()
+        await call.finished.wait()
         if call.error is not None:
             raise call.error
         return call.value
@@ -183,7 +183,7 @@ class Sandbox:
             self._turns.release_on_behalf_of(call)
             limiter.release_on_behalf_of(call)
             self._forget(caller, limiter)
-            call.is_over.set()
+            call.finished.set()
 
     def _forget(self, caller: str, limiter: trio.CapacityLimiter) -> None:
         if (
@@ -239,7 +239,7 @@ class Sandbox:
         self._all.add(worker)
         return worker
 
-    async def _end_all_at_last(self) -> None:
+    async def _kill_all_at_shutdown(self) -> None:
         try:
             await trio.sleep_forever()
         finally:
@@ -252,7 +252,7 @@ class _Worker:
         self._process = process
         self._sink = sink
         self._source = source
-        self._rest = b""
+        self._buffer = b""
 
     @classmethod
     async def start(cls) -> _Worker:
@@ -283,16 +283,16 @@ class _Worker:
             try:
                 await self._sink.send_all(_LENGTH.pack(len(text)) + text)
                 (size,) = _LENGTH.unpack(await self._read(_LENGTH.size))
-                if size > MOST_ANSWER:
+                if size > MAX_RESULT:
                     raise TooMuchWorkError("space for its results")
                 return msgspec.json.decode(await self._read(size))
             except (trio.BrokenResourceError, trio.ClosedResourceError, EOFError) as error:
-                raise await self._why_it_ended() from error
+                raise await self._exit_error() from error
         raise TooMuchWorkError("time")
 
-    async def _why_it_ended(self) -> SandboxEvaluationError:
+    async def _exit_error(self) -> SandboxEvaluationError:
         """Return the error for an exited worker: a limit kills it by a signal, a fault of the server does not."""
-        with trio.move_on_after(_MOMENT):
+        with trio.move_on_after(_EXIT_TIMEOUT):
             await self._process.wait()
         status = self._process.returncode
         _log.warn("an evaluation process exited during a call", status=status)
@@ -301,12 +301,12 @@ class _Worker:
         return TooMuchWorkError("computing time" if -status in _TIME_SIGNALS else "memory or depth")
 
     async def _read(self, size: int) -> bytes:
-        while len(self._rest) < size:
+        while len(self._buffer) < size:
             data = await self._source.receive_some(1 << 16)
             if not data:
                 raise EOFError
-            self._rest += data
-        content, self._rest = self._rest[:size], self._rest[size:]
+            self._buffer += data
+        content, self._buffer = self._buffer[:size], self._buffer[size:]
         return content
 
     async def close(self) -> None:

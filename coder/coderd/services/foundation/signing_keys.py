@@ -60,8 +60,8 @@ class SigningKeys:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._sets: dict[str, _KeySet] = {}
-        self._looks = trio.Lock()
-        self._looked_at: dict[str, float] = {}
+        self._read_lock = trio.Lock()
+        self._reread_at: dict[str, float] = {}
         "Time of the last read for a key that this process did not know, by feature."
 
     async def get(self, feature: str) -> SigningKey:
@@ -74,22 +74,22 @@ class SigningKeys:
     async def find(self, feature: str, key_id: str) -> SigningKey:
         """Return the key a token names while it verifies; otherwise the signing key, which will reject the token."""
         signing = await self.get(feature)
-        key = self._known(feature, key_id)
+        key = self._cached(feature, key_id)
         if key is None:
             # Another replica may have created the key after the last read.
-            async with self._looks:
-                if self._known(feature, key_id) is None:
-                    await self._look(feature)
-            key = self._known(feature, key_id)
+            async with self._read_lock:
+                if self._cached(feature, key_id) is None:
+                    await self._reread(feature)
+            key = self._cached(feature, key_id)
         return key or signing
 
-    def _known(self, feature: str, key_id: str) -> SigningKey | None:
+    def _cached(self, feature: str, key_id: str) -> SigningKey | None:
         return next((key for key in self._sets[feature].keys if key.id == key_id), None)
 
-    async def _look(self, feature: str) -> None:
+    async def _reread(self, feature: str) -> None:
         now = self._ctx.clock.monotonic()
-        if now - self._looked_at.get(feature, -PAUSE) >= PAUSE:
-            self._looked_at[feature] = now
+        if now - self._reread_at.get(feature, -PAUSE) >= PAUSE:
+            self._reread_at[feature] = now
             await self._read(feature)
 
     async def describe(self, feature: str) -> list[DescribedKey]:
@@ -111,17 +111,17 @@ class SigningKeys:
     async def _read(self, feature: str) -> _KeySet:
         now = self._ctx.clock.now()
         keys = await self._ctx.db.run(_ensure_keys, _PREFIX + feature, now, self._ctx.part(Sealer))
-        self._sets[feature] = found = _KeySet(keys, now)
-        return found
+        self._sets[feature] = key_set = _KeySet(keys, now)
+        return key_set
 
 
 async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tuple[SigningKey, ...]:
     stored = await site_settings.get_config(tx, name)
     if stored is None:
         stored = await site_settings.ensure_config(tx, name, json.dumps(_new_key(name, "1", now, sealer)))
-    elif _sealed_anew(sealer, stored) != stored:
+    elif _encrypted(sealer, stored) != stored:
         await site_settings.lock_keys(tx)  # another replica may be rotating the key
-        stored = _sealed_anew(sealer, await site_settings.get_config(tx, name) or stored)
+        stored = _encrypted(sealer, await site_settings.get_config(tx, name) or stored)
         await site_settings.put_config(tx, name, stored)
     value = json.loads(stored)
     previous, _ = _previous(value, now)
@@ -135,7 +135,7 @@ def _previous(value: Mapping[str, Any], now: datetime) -> tuple[Mapping[str, str
     return (previous, until) if until > now else ({}, now)
 
 
-def _sealed_anew(sealer: Sealer, stored: str) -> str:
+def _encrypted(sealer: Sealer, stored: str) -> str:
     """Return `stored` with secrets encrypted that were stored before the site had encryption keys."""
     value = json.loads(stored)
     plain = [key for key in (value, value.get("previous")) if key and sealer.is_plain(key["secret"])]

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from coder.coderd.services.foundation.context import Context
 
-_Found = TypeVar("_Found")
-_Said = TypeVar("_Said")
+_Result = TypeVar("_Result")
+_Document = TypeVar("_Document")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, Ex
         return False, None
     if not reply.fine:
         return False, None
-    return True, _told(reply, _github_user) if provider.kind == "github" else None
+    return True, _parsed(reply, _github_user) if provider.kind == "github" else None
 
 
 async def _installations(provider: ExternalProvider, token: Secret) -> list[ExternalAuthAppInstallation] | None:
@@ -181,10 +181,10 @@ async def _installations(provider: ExternalProvider, token: Secret) -> list[Exte
         reply = await fetch("GET", provider.app_installations_url, bearer=token)
     except NetError:
         return None
-    return _told(reply, _github_installations) if reply.fine else None
+    return _parsed(reply, _github_installations) if reply.fine else None
 
 
-def _told(reply: OutgoingReply, read: Callable[[_Said], _Found]) -> _Found | None:
+def _parsed(reply: OutgoingReply, read: Callable[[_Document], _Result]) -> _Result | None:
     """Parse an untrusted reply as if it had the type that `read` takes. Return None for any other reply."""
     try:
         return read(json.loads(reply.body))
@@ -255,11 +255,11 @@ async def list_mine(ctx: Context, user_id: UUID) -> ListUserExternalAuthResponse
             )
         )
     return ListUserExternalAuthResponse(
-        providers=[_shown(provider) for provider in ctx.config.external_auth_providers], links=links
+        providers=[_provider_view(provider) for provider in ctx.config.external_auth_providers], links=links
     )
 
 
-def _shown(provider: ExternalProvider) -> ExternalAuthLinkProvider:
+def _provider_view(provider: ExternalProvider) -> ExternalAuthLinkProvider:
     return ExternalAuthLinkProvider(
         id=provider.id,
         type=provider.kind,

@@ -83,12 +83,12 @@ async def _check_membership(ctx: Context, token: Secret, login: str) -> None:
     if config.oauth2_github_allow_everyone:
         return
     memberships = await _get(ctx, "/user/memberships/orgs?state=active&per_page=100", token)
-    mine = {
+    own_organizations = {
         str(item["organization"]["login"]).lower()
         for item in (memberships if isinstance(memberships, list) else [])
         if isinstance(item, dict) and isinstance(item.get("organization"), dict) and item.get("state") == "active"
     }
-    allowed = {name.lower() for name in config.oauth2_github_allowed_orgs} & mine
+    allowed = {name.lower() for name in config.oauth2_github_allowed_orgs} & own_organizations
     if not allowed:
         raise Unauthenticated("You aren't a member of the authorized Github organizations!")
     if not config.oauth2_github_allowed_teams:

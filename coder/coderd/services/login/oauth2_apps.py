@@ -57,10 +57,10 @@ async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None)
 
 async def get_app(ctx: Context, subject: Subject, app_id: UUID) -> OAuth2AppRow:
     require(subject, "read", _APP)
-    return _found(await ctx.db.read(store.get_app, app_id))
+    return _require_found(await ctx.db.read(store.get_app, app_id))
 
 
-def _found(row: OAuth2AppRow | None) -> OAuth2AppRow:
+def _require_found(row: OAuth2AppRow | None) -> OAuth2AppRow:
     if row is None:
         raise NotFound("OAuth2 application not found.")
     return row
@@ -95,7 +95,7 @@ async def update_app(
 
 
 async def _lock(tx: Tx, app_id: UUID) -> OAuth2AppRow:
-    return _found(await store.lock_app(tx, app_id))
+    return _require_found(await store.lock_app(tx, app_id))
 
 
 async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bool) -> OAuth2AppRow:

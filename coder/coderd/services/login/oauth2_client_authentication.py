@@ -88,7 +88,7 @@ def application_account(app_id: UUID) -> str:
     return f"application {app_id}"
 
 
-async def account_of(ctx: Context, client: Client, shown: str) -> str | None:
+async def account_of(ctx: Context, client: Client, credential: str) -> str | None:
     """Return the rate limit account of a client that sends a code or a refresh token; None if neither is known.
 
     A public client is not authenticated by its id, so its requests count for the user whose consent the token stands
@@ -97,7 +97,7 @@ async def account_of(ctx: Context, client: Client, shown: str) -> str | None:
     account = application_account(client.app.id)
     if client.secret_id is not None:
         return account
-    parts = split_secret(shown)
+    parts = split_secret(credential)
     if parts is None:
         return None
     user_id = await ctx.db.read(_consenting, client.app.id, parts[0], hash_secret(parts[1]))

@@ -53,7 +53,7 @@ async def exchange_code(
     if parts is None:
         raise _refused_code()
     exchange = _Exchange(parts[0], hash_secret(parts[1]), redirect_uri, verifier)
-    return _given(await ctx.db.run(_exchange, ctx, client, exchange, ip))
+    return _raise_refusal(await ctx.db.run(_exchange, ctx, client, exchange, ip))
 
 
 def _refused_code() -> GrantError:
@@ -93,7 +93,7 @@ async def refresh(ctx: Context, client: Client, token: str, ip: str) -> Tokens:
     parts = split_secret(token)
     if parts is None:
         raise _refused_token()
-    return _given(await ctx.db.run(_renew, ctx, client, parts[0], hash_secret(parts[1]), ip))
+    return _raise_refusal(await ctx.db.run(_renew, ctx, client, parts[0], hash_secret(parts[1]), ip))
 
 
 def _refused_token() -> GrantError:
@@ -136,7 +136,7 @@ async def _hold_person(tx: Tx, app_id: UUID, user_id: UUID) -> None:
     await store.lock_consents(tx, app_id, user_id)
 
 
-def _given(result: Tokens | GrantError) -> Tokens:
+def _raise_refusal(result: Tokens | GrantError) -> Tokens:
     """Raise a refusal after the commit, so that the code or token stays used up."""
     if isinstance(result, GrantError):
         raise result

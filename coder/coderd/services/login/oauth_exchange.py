@@ -129,7 +129,7 @@ def granted_of(ctx: Context, reply: OutgoingReply) -> Granted:
         raise ExchangeRefused(REFUSED, f"status {reply.status}: {error}") from error
     access = document.get("access_token")
     if not reply.fine or not isinstance(access, str) or not access:
-        raise ExchangeRefused(REFUSED, _said(document, reply.status), error=str(document.get("error", "")))
+        raise ExchangeRefused(REFUSED, _error_text(document, reply.status), error=str(document.get("error", "")))
     refresh = document.get("refresh_token")
     return Granted(
         Secret(access),
@@ -139,7 +139,7 @@ def granted_of(ctx: Context, reply: OutgoingReply) -> Granted:
     )
 
 
-def _said(document: Mapping[str, Any], status: int) -> str:
+def _error_text(document: Mapping[str, Any], status: int) -> str:
     error, description = document.get("error"), document.get("error_description")
     if not error:
         return f"the provider answered status {status} without an access token"

@@ -77,8 +77,8 @@ class OidcProvider:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._lock = trio.Lock()
-        self._found: dict[str, Any] = {}
-        self._found_at: datetime | None = None
+        self._discovery: dict[str, Any] = {}
+        self._discovered_at: datetime | None = None
         self._keys: Any = None
         self._keys_at: datetime | None = None
 
@@ -165,7 +165,7 @@ class OidcProvider:
     async def _discover(self) -> dict[str, Any]:
         async with self._lock:
             now = self._ctx.clock.now()
-            if self._found_at is None or now - self._found_at > _KEEP:
+            if self._discovered_at is None or now - self._discovered_at > _KEEP:
                 issuer = self._ctx.config.oidc_issuer_url
                 document = await self._document(issuer.rstrip("/") + "/.well-known/openid-configuration")
                 claimed = document.get("issuer")
@@ -174,8 +174,8 @@ class OidcProvider:
                         "The OIDC provider is not set up correctly.",
                         f"it calls itself {claimed!r}, --oidc-issuer-url says {issuer!r}",
                     )
-                self._found, self._found_at = document, now
-            return self._found
+                self._discovery, self._discovered_at = document, now
+            return self._discovery
 
     async def _document(self, url: str, granted: Granted | None = None) -> dict[str, Any]:
         try:

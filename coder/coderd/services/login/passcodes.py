@@ -46,7 +46,7 @@ async def _send(tx: Tx, user_id: UUID, passcode: str, site: NotificationSite, no
     _, last = await user_store.get_passcode(tx, user_id)
     if last is not None and last > now + PASSCODE_LIFETIME - PASSCODE_PAUSE:
         return  # repeated requests must not fill a user's mailbox, nor invalidate the last mail
-    hashed, until = hash_secret(passcode), now + PASSCODE_LIFETIME
-    await user_store.update_user(tx, user_id, one_time_passcode_hash=hashed, one_time_passcode_expires_at=until)
+    hashed, expires_at = hash_secret(passcode), now + PASSCODE_LIFETIME
+    await user_store.update_user(tx, user_id, one_time_passcode_hash=hashed, one_time_passcode_expires_at=expires_at)
     labels = {"one_time_passcode": passcode}
     await enqueue(tx, site, Notification(ONE_TIME_PASSCODE, user_id, labels, (user_id,)), now)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 LISTEN_EVERY = 15.0
 "Seconds between two checks for a link that a user is creating in a browser. Its notice usually comes first."
-LISTEN_LONGEST = 15 * 60.0
+MAX_WAIT = 15 * 60.0
 "Seconds. A client that wants to wait longer sends another request and authenticates again."
-MOST_WAITING = 8
+MAX_WAITING = 8
 "Concurrent waiting calls of one agent."
 
 
@@ -66,8 +66,8 @@ class LinkWaits:
     @contextmanager
     def counted(self, agent_id: UUID) -> Iterator[None]:
         """Count a waiting call of the agent. Raises Conflict above the limit."""
-        if self._waiting.get(agent_id, 0) >= MOST_WAITING:
-            raise Conflict(f"At most {MOST_WAITING} calls of one agent can wait for an account.")
+        if self._waiting.get(agent_id, 0) >= MAX_WAITING:
+            raise Conflict(f"At most {MAX_WAITING} calls of one agent can wait for an account.")
         self._waiting[agent_id] = self._waiting.get(agent_id, 0) + 1
         try:
             yield
@@ -76,14 +76,14 @@ class LinkWaits:
             if not self._waiting[agent_id]:
                 del self._waiting[agent_id]
 
-    def _tell(self, owner: str) -> None:
-        told = self._next.pop(owner, None)
-        if told is not None:
-            told.set()
+    def _notify(self, owner: str) -> None:
+        event = self._next.pop(owner, None)
+        if event is not None:
+            event.set()
 
     def _tell_all(self) -> None:
         for owner in list(self._next):
-            self._tell(owner)
+            self._notify(owner)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(store.LINKED) as notices:
@@ -92,7 +92,7 @@ class LinkWaits:
                 if owner == RESYNC:
                     self._tell_all()
                 else:
-                    self._tell(owner)
+                    self._notify(owner)
 
     async def _end(self) -> None:
         await self._ctx.stopping.wait()
@@ -134,7 +134,7 @@ async def _awaited(
 ) -> tuple[Secret, datetime | None] | None:
     """Wait for a token. Return None when the server stops."""
     waits = ctx.part(LinkWaits)
-    ends, tried = trio.current_time() + LISTEN_LONGEST, None
+    ends, tried = trio.current_time() + MAX_WAIT, None
     with waits.counted(waiter.agent_id):
         while trio.current_time() < ends:
             linked = waits.next_link(owner_id)

@@ -60,9 +60,9 @@ async def login(ctx: Context, email: str, password: str, ip: str, user_agent: st
     """Log in by password and return a session token. Raises Unauthenticated with the same text for every wrong
     guess.
     """
-    user_and_hash = await ctx.db.read(user_store.get_user_by_email, email)
-    right = await verify_password(user_and_hash.hashed_password if user_and_hash else "", password)
-    user = _admitted(ctx, user_and_hash if right else None)
+    account = await ctx.db.read(user_store.get_user_by_email, email)
+    right = await verify_password(account.hashed_password if account else "", password)
+    user = _admitted(ctx, account if right else None)
     now = ctx.clock.now()
     row, token = new_keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
 

@@ -78,7 +78,7 @@ async def mark_read(
     row = await ctx.db.run(store.set_read, user_id, notification_id, ctx.clock.now() if is_read else None)
     if row is None:
         raise Failed("Failed to update inbox notification read status.")
-    return await _answer(ctx, user_id, row)
+    return await _response(ctx, user_id, row)
 
 
 async def tell_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None:
@@ -103,7 +103,7 @@ async def follow_inbox(
                 continue
             row = await ctx.db.read(store.get_inbox, user_id, UUID(which))
             if row is not None and selection.takes(row):
-                await show(await _answer(ctx, user_id, row))
+                await show(await _response(ctx, user_id, row))
 
 
 def in_plain_text(response: GetInboxNotificationResponse) -> GetInboxNotificationResponse:
@@ -115,7 +115,7 @@ def in_plain_text(response: GetInboxNotificationResponse) -> GetInboxNotificatio
     return msgspec.structs.replace(response, notification=notification)
 
 
-async def _answer(ctx: Context, user_id: UUID, row: InboxRow) -> GetInboxNotificationResponse:
+async def _response(ctx: Context, user_id: UUID, row: InboxRow) -> GetInboxNotificationResponse:
     unread = await ctx.db.read(store.count_unread, user_id)
     return GetInboxNotificationResponse(notification=_present(row), unread_count=unread)
 

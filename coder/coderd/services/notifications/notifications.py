@@ -82,7 +82,7 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
         "labels": dict(notice.labels),
     }
     targets = [str(target) for target in notice.targets]
-    for method in await _ways(tx, template, site):
+    for method in await _methods(tx, template, site):
         content = _without_secrets(template, payload) if method == "inbox" else payload
         await store.insert_message(tx, MessageRow(new_uuid(), template.id, reader.id, method, content, targets, 0, now))
     await notify(tx, store.CHANNEL)
@@ -93,14 +93,14 @@ def _without_secrets(template: MessageTemplate, payload: dict[str, Any]) -> dict
     return {**payload, "actions": [], "labels": {}} if template.id == ONE_TIME_PASSCODE else payload
 
 
-async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> list[str]:
+async def _methods(tx: Tx, template: MessageTemplate, site: NotificationSite) -> list[str]:
     chosen = (await store.list_methods(tx)).get(template.id) or site.default_method
     return (["inbox"] if site.inbox else []) + ([chosen] if chosen in site.methods else [])
 
 
 async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
     """Whether notifications of the template reach a user who cannot log in: the inbox alone does not."""
-    methods = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
+    methods = await ctx.db.read(_methods, BY_ID[template_id], site_of(ctx))
     return any(method != "inbox" for method in methods)
 
 

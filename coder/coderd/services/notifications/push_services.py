@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
-MOST_AT_ONCE = 32
+MAX_CONNECTIONS = 32
 """Connections to push services. Ours: a message to all users must not use up the server's sockets."""
 
 
@@ -45,11 +45,11 @@ class PushServices:
         self.permits: Callable[[str], bool] = is_public
         "Whether an address may be dialled. Tests replace it, because their push service is on loopback."
         self.ca_file = ""
-        self._together = trio.Semaphore(MOST_AT_ONCE)
+        self._connections = trio.Semaphore(MAX_CONNECTIONS)
 
     async def post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:
         """Send a message and return the status of the push service. Raises PushRefused."""
-        async with self._together:
+        async with self._connections:
             return await self._post(endpoint, headers, body)
 
     async def _post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:

@@ -19,7 +19,7 @@ from coder.coderd.services.notifications.push_services import PushRefused, PushS
 from coder.coderd.services.notifications.vapid_keys import site_keys
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.notifications.web_push import SubscriptionRow
-from coder.domain.notifications import web_push as law
+from coder.domain.notifications import web_push as web_push_rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -43,7 +43,7 @@ async def push(ctx: Context, user_id: UUID, message: WebpushMessage) -> tuple[in
     rows = await ctx.db.read(store.list_subscriptions, user_id)
     delivered, refused = [], []
 
-    async def one(row: SubscriptionRow) -> None:
+    async def push_to(row: SubscriptionRow) -> None:
         try:
             await push_to_browser(ctx, row, message)
         except PushRefused as error:
@@ -56,7 +56,7 @@ async def push(ctx: Context, user_id: UUID, message: WebpushMessage) -> tuple[in
 
     async with trio.open_nursery() as nursery:
         for row in rows:
-            nursery.start_soon(one, row)
+            nursery.start_soon(push_to, row)
     return len(delivered), refused
 
 
@@ -64,16 +64,16 @@ async def push_to_browser(ctx: Context, row: SubscriptionRow, message: WebpushMe
     from cryptography.hazmat.primitives.asymmetric import ec
 
     _, key = await site_keys(ctx)
-    body = law.encrypt(
+    body = web_push_rules.encrypt(
         encode(message),
-        law.decode_key_untrusted(row.p256dh_key, law.POINT_BYTES),
-        law.decode_key_untrusted(row.auth_key, law.AUTH_BYTES),
+        web_push_rules.decode_key_untrusted(row.p256dh_key, web_push_rules.POINT_BYTES),
+        web_push_rules.decode_key_untrusted(row.auth_key, web_push_rules.AUTH_BYTES),
         ec.generate_private_key(ec.SECP256R1()),
-        os.urandom(law.SALT_BYTES),
+        os.urandom(web_push_rules.SALT_BYTES),
     )
     contact = ctx.access_url if ctx.access_url.startswith("https:") else "mailto:noreply@coder.invalid"
     headers = [
-        ("Authorization", law.authorization(row.endpoint, contact, key, int(ctx.clock.now().timestamp()))),
+        ("Authorization", web_push_rules.authorization(row.endpoint, contact, key, int(ctx.clock.now().timestamp()))),
         ("Content-Encoding", "aes128gcm"),
         ("Content-Type", "application/octet-stream"),
         ("TTL", str(_TTL)),
@@ -87,7 +87,7 @@ def encode(message: WebpushMessage) -> bytes:
     """Encode a message as JSON within the size limit, by shortening its text."""
     encoded = codec.encode(message)
     text = message.body
-    while len(encoded) > law.MAX_PAYLOAD and text:
+    while len(encoded) > web_push_rules.MAX_PAYLOAD and text:
         text = text[: len(text) // 2]
         actions = message.actions if text else []
         encoded = codec.encode(WebpushMessage(message.icon, message.title[:200], f"{text}…", actions))

@@ -16,7 +16,7 @@ from coder.coderd.services.notifications.web_push import TEST_MESSAGE, push, pus
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.notifications.web_push import SubscriptionRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.notifications import web_push as law
+from coder.domain.notifications import web_push as web_push_rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -62,13 +62,13 @@ def _check(subscription: WebpushSubscription) -> None:
     if not good:
         faults.append(("endpoint", "must be the https URL of a push service"))
     for name, text, length in (
-        ("auth_key", subscription.auth_key, law.AUTH_BYTES),
-        ("p256dh_key", subscription.p256dh_key, law.POINT_BYTES),
+        ("auth_key", subscription.auth_key, web_push_rules.AUTH_BYTES),
+        ("p256dh_key", subscription.p256dh_key, web_push_rules.POINT_BYTES),
     ):
         try:
-            data = law.decode_key_untrusted(text, length)
+            data = web_push_rules.decode_key_untrusted(text, length)
             if name == "p256dh_key":
-                law.check_point_untrusted(data)
+                web_push_rules.check_point_untrusted(data)
         except ValueError as error:
             faults.append((name, f"cannot be used: {error}"))
     if faults:

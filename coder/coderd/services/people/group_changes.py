@@ -46,7 +46,7 @@ async def create_group(
         await hold_organization(tx, organization.id)
         await store.insert_group(tx, values)
 
-    with told_as({_NAME_INDEX: _taken(request.name)}):
+    with told_as({_NAME_INDEX: _name_conflict(request.name)}):
         await ctx.db.run(insert)
     return await show(ctx, subject, await load_group(ctx, subject, cast("UUID", values["id"])))
 
@@ -67,7 +67,7 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: 
     added, removed = _user_ids(request.add_users), _user_ids(request.remove_users)
     if row.is_everyone:
         _refuse_everyone(values, added, removed)
-    with told_as({_NAME_INDEX: _taken(request.name)}):
+    with told_as({_NAME_INDEX: _name_conflict(request.name)}):
         await ctx.db.run(_update, row, values, added, removed)
     return await show(ctx, subject, await load_group(ctx, subject, group_id))
 
@@ -130,7 +130,7 @@ def _user_ids(texts: Sequence[str]) -> list[UUID]:
 _NAME_INDEX = "uq_groups_organization_id_name"
 
 
-def _taken(name: str) -> Conflict:
+def _name_conflict(name: str) -> Conflict:
     return Conflict(
         f'A group named "{name}" already exists.',
         validations=[("name", "This value is already in use and should be unique.")],

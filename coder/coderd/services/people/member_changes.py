@@ -83,7 +83,7 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
         denying = await denying_roles(tx, organization.id, member.roles)
         try:
             if denying:
-                require_assign(subject, organization.id, taken=denying)
+                require_assign(subject, organization.id, unassigned=denying)
         except (Forbidden, Invalid) as refusal:
             raise Forbidden(
                 f'"{user.username}" has a role that denies permissions: {", ".join(denying)}.',

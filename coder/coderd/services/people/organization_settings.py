@@ -143,7 +143,7 @@ async def change_group_sync(
         _check_filter(changed.regex_filter)
         _check_ids(changed.mapping)
         # as with roles, sync must not do what the caller may not do directly
-        for action in _done_to_groups(stored, changed):
+        for action in _actions_on_groups(stored, changed):
             require(subject, action, Resource("group", organization_id=organization.id), hidden=False)
         await site_settings.put_config(tx, group_sync_key(organization.id), codec.encode(changed).decode())
         return changed
@@ -151,7 +151,7 @@ async def change_group_sync(
     return await ctx.db.run(write)
 
 
-def _done_to_groups(before: GroupSyncSettings, after: GroupSyncSettings) -> list[str]:
+def _actions_on_groups(before: GroupSyncSettings, after: GroupSyncSettings) -> list[str]:
     """Return the actions on groups that a login performs by one of the settings only. Without a field it performs
     none.
     """
@@ -175,16 +175,16 @@ async def change_role_sync(
         await site_settings.lock_config(tx, role_sync_key(organization.id))
         stored = await load_role_sync(tx, organization.id)
         changed = change(stored)
-        given = _given_otherwise(stored, changed)
-        if given:  # a caller who may not assign a role must not have sync assign it
-            require_assign(subject, organization.id, given)
+        changed_roles = _affected_roles(stored, changed)
+        if changed_roles:  # a caller who may not assign a role must not have sync assign it
+            require_assign(subject, organization.id, changed_roles)
         await site_settings.put_config(tx, role_sync_key(organization.id), codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
 
 
-def _given_otherwise(before: RoleSyncSettings, after: RoleSyncSettings) -> set[str]:
+def _affected_roles(before: RoleSyncSettings, after: RoleSyncSettings) -> set[str]:
     """Return the roles that a login assigns or unassigns by one of the settings only.
 
     A claim value without a mapping is itself the name of a role, so another field may assign every role.
@@ -211,7 +211,7 @@ async def change_organization_sync(
         stored = await load_organization_sync(tx)
         changed = change(stored)
         _check_ids(changed.mapping)
-        for organization in await _joined_otherwise(tx, stored, changed):
+        for organization in await _joined_organizations(tx, stored, changed):
             # as with roles, sync must not do what the caller may not do directly
             require_default_roles(subject, organization)
         await site_settings.put_config(tx, _ORGANIZATION_SYNC, codec.encode(changed).decode())
@@ -220,7 +220,7 @@ async def change_organization_sync(
     return await ctx.db.run(write)
 
 
-async def _joined_otherwise(
+async def _joined_organizations(
     tx: Tx, before: OrganizationSyncSettings, after: OrganizationSyncSettings
 ) -> list[OrganizationRow]:
     """Return the organizations that a login adds users to by the new settings only, ordered by id.
@@ -246,20 +246,20 @@ async def _joined_otherwise(
 
 def clean_mapping(mapping: Mapping[str, Sequence[str] | None] | None) -> dict[str, list[str]]:
     """Return the mapping with empty lists in place of nulls."""
-    return {given: list(gets or ()) for given, gets in (mapping or {}).items()}
+    return {value: list(names or ()) for value, names in (mapping or {}).items()}
 
 
 def changed_mapping(mapping: Mapping[str, Sequence[str]], change: MappingChange) -> dict[str, list[str]]:
     """Return `mapping` after adding and removing pairs, without names that map to nothing."""
-    result = {given: list(gets) for given, gets in mapping.items()}
+    result = {value: list(names) for value, names in mapping.items()}
     for pair in change.remove:
         if pair.Gets in result.get(pair.Given, ()):
             result[pair.Given].remove(pair.Gets)
     for pair in change.add:
-        rows = result.setdefault(pair.Given, [])
-        if pair.Gets not in rows:
-            rows.append(pair.Gets)
-    return {given: gets for given, gets in result.items() if gets}
+        mapped = result.setdefault(pair.Given, [])
+        if pair.Gets not in mapped:
+            mapped.append(pair.Gets)
+    return {value: names for value, names in result.items() if names}
 
 
 def _check_filter(expression: str | None) -> None:

@@ -81,7 +81,7 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
         "updated_at": now,
     }
     maker = subject.user_id if subject.kind == "user" else None
-    with told_as({_NAME_INDEX: _taken()}):
+    with told_as({_NAME_INDEX: _name_conflict()}):
         return await ctx.db.run(_insert, values, maker)
 
 
@@ -105,7 +105,7 @@ async def update_organization(
     check_request(request, {"name": organization.name, "display_name": organization.display_name})
     require(subject, "update", organization_resource(organization.id))
     now = ctx.clock.now()
-    with told_as({_NAME_INDEX: _taken()}):
+    with told_as({_NAME_INDEX: _name_conflict()}):
         await ctx.db.run(_update, subject, organization.id, request, now)
     return await resolve_organization(ctx, subject, str(organization.id))
 
@@ -134,17 +134,17 @@ async def _update(
 
 async def lock_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
     """Read an organization and lock it until the transaction ends. Raises NotFound after a concurrent deletion."""
-    return _there(await store.get_organization(tx, organization_id, lock=True))
+    return _require_found(await store.get_organization(tx, organization_id, lock=True))
 
 
 async def hold_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
     """Read an organization and prevent its deletion until the transaction ends, to add something to it. Raises
     NotFound.
     """
-    return _there(await store.get_organization(tx, organization_id, hold=True))
+    return _require_found(await store.get_organization(tx, organization_id, hold=True))
 
 
-def _there(row: OrganizationRow | None) -> OrganizationRow:
+def _require_found(row: OrganizationRow | None) -> OrganizationRow:
     if row is None:
         raise NotFound
     return row
@@ -182,7 +182,7 @@ def _check_reserved(name: str) -> None:
         raise Invalid(f'Organization name "{name}" is reserved.')
 
 
-def _taken() -> Conflict:
+def _name_conflict() -> Conflict:
     return Conflict(
         "Organization already exists with that name.",
         validations=[("name", "This value is already in use and should be unique.")],

@@ -48,7 +48,7 @@ async def quota_of(ctx: Context, subject: Subject, organization: str, user: str)
     if organization_id is None:
         raise NotFound
     row = await users.resolve_user(ctx, subject, user)
-    return _shown(await ctx.db.read(_quota, organization_id, row.id))
+    return _visible_quota(await ctx.db.read(_quota, organization_id, row.id))
 
 
 async def _quota(tx: Tx, organization_id: UUID, owner_id: UUID) -> Quota:
@@ -77,7 +77,7 @@ async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
     if quota.budget != UNLIMITED and dearer and daily_cost > 0 and consumed > quota.budget:
         return Quota(quota.consumed, quota.budget, granted=False)
     await build_store.update_build(tx, build.id, daily_cost=max(build.daily_cost, daily_cost), granted_cost=daily_cost)
-    return _shown(Quota(consumed, quota.budget))
+    return _visible_quota(Quota(consumed, quota.budget))
 
 
 async def affords(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
@@ -89,6 +89,6 @@ async def affords(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
     return quota.budget == UNLIMITED or cost == 0 or quota.consumed + cost <= quota.budget
 
 
-def _shown(quota: Quota) -> Quota:
+def _visible_quota(quota: Quota) -> Quota:
     """Return the quota to show. Without allowances nothing counts (recorded), but costs are stored for later."""
     return Quota(0, UNLIMITED) if quota.budget == UNLIMITED else quota

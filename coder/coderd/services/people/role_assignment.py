@@ -24,15 +24,15 @@ _HARMLESS = frozenset({"organization-workspace-access", "agents-access", IMPLICI
 
 
 def require_assign(
-    subject: Subject, organization_id: UUID, given: Iterable[str] = (), taken: Iterable[str] = ()
+    subject: Subject, organization_id: UUID, assigned: Iterable[str] = (), unassigned: Iterable[str] = ()
 ) -> None:
-    """Require that the caller may assign each role of `given` and unassign each of `taken`. Raises Forbidden,
+    """Require that the caller may assign each role of `given` and unassign each of `unassigned`. Raises Forbidden,
     Invalid.
     """
     roles = Resource("assign_org_role", organization_id=organization_id)
-    if not may(subject, "assign", roles) or (taken and not may(subject, "unassign", roles)):
+    if not may(subject, "assign", roles) or (unassigned and not may(subject, "unassign", roles)):
         raise Forbidden
-    for name in sorted({*given, *taken}):
+    for name in sorted({*assigned, *unassigned}):
         if not may_assign(subject, organization_id, name):
             raise Invalid(f'not authorized to assign role "{name}:{organization_id}"')
 
@@ -43,9 +43,9 @@ def require_default_roles(subject: Subject, organization: OrganizationRow) -> No
     Harmless roles come with every membership. Any other default role requires the right to assign it. Raises Forbidden,
     Invalid.
     """
-    given = set(organization.default_member_roles) - _HARMLESS
-    if given:
-        require_assign(subject, organization.id, given)
+    required = set(organization.default_member_roles) - _HARMLESS
+    if required:
+        require_assign(subject, organization.id, required)
 
 
 def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:

@@ -54,11 +54,11 @@ def patched(document: Mapping[str, object]) -> dict[str, object]:
 def describe(document: Mapping[str, Any]) -> Described:
     """Read a canonical SCIM user."""
     name = document.get("name")
-    given = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
+    name = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
     return Described(
         username=str(document.get("userName") or ""),
         email=_primary(document.get("emails")),
-        name=" ".join(part for part in given if part)[:128].strip(),
+        name=" ".join(part for part in name if part)[:128].strip(),
         active=document.get("active"),
     )
 

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserProfileRequest) -> UserRow:
+async def update_profile(ctx: Context, subject: Subject, user: UserRow, request: UpdateUserProfileRequest) -> UserRow:
     """Change a profile. Members may change their full name, but not their username."""
-    check_request(wanted, {"username": user.username, "name": user.name})
+    check_request(request, {"username": user.username, "name": user.name})
     require(subject, "update_personal", user_resource(user.id))
-    username, name = wanted.username, wanted.name
+    username, name = request.username, request.name
     if username != user.username:
         if not may(subject, "update", user_resource(user.id)):
             raise NotFound
         existing = await ctx.db.read(user_store.get_user_by_name, username)
         if existing is not None and existing.id != user.id:
-            raise _name_taken()
+            raise _name_conflict()
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> UserRow:
@@ -44,11 +44,11 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: 
             raise NotFound
         return await _change(tx, user.id, username=username, name=name, updated_at=now)
 
-    with told_as({NAME_INDEX: _name_taken()}):  # taken concurrently
+    with told_as({NAME_INDEX: _name_conflict()}):  # taken concurrently
         return await ctx.db.run(write)
 
 
-def _name_taken() -> Conflict:
+def _name_conflict() -> Conflict:
     return Conflict(
         "A user with this username already exists.",
         validations=[("username", "This username is already in use.")],
@@ -93,8 +93,8 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
     require(subject, "read", user_resource(user.id))
     if not may(subject, "assign", Resource("assign_role")):
         raise Forbidden
-    wanted = sorted(set(roles))
-    for name in wanted:
+    names = sorted(set(roles))
+    for name in names:
         if name not in SITE_ROLES:
             raise Invalid(f'"{name}" is not a supported role')
 
@@ -103,12 +103,12 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
         before = (
             await lock_user(tx, user.id)
         ).rbac_roles  # the current roles: the caller must be allowed to undo a concurrent change
-        for name in sorted(set(wanted).symmetric_difference(before)):
+        for name in sorted(set(names).symmetric_difference(before)):
             if not may_assign(subject, name):
                 raise Invalid(f'not authorized to assign role "{name}"')
-        if "owner" not in wanted:
+        if "owner" not in names:
             await _keep_an_owner(tx, user.id)
-        return await _change(tx, user.id, rbac_roles=wanted)  # roles are no part of the profile, so `updated_at` stays
+        return await _change(tx, user.id, rbac_roles=names)  # roles are no part of the profile, so `updated_at` stays
 
     return await ctx.db.run(write)
 

@@ -74,7 +74,7 @@ async def create_secret(ctx: Context, subject: Subject, user: UserRow, request: 
     """Create a secret. Raises Forbidden, InvalidFields, Conflict."""
     _require(subject, "create", user)
     row = _new_row(ctx, user, request.name, request.value, request)
-    with told_as(_taken()):
+    with told_as(_conflicts()):
         await ctx.db.run(_insert, user, [row])
     return secret_view(row)
 
@@ -134,7 +134,7 @@ async def update_secret(
         async with within_limit(tx, "secrets", user.id, now):
             await store.update_secret(tx, row.id, values)
 
-    with told_as(_taken()):
+    with told_as(_conflicts()):
         await ctx.db.run(write)
     return await get_secret(ctx, subject, user, name)
 
@@ -160,7 +160,7 @@ async def import_secrets(
     for name, value in pairs.items():
         spec.env_name = name
         rows.append(_new_row(ctx, user, name, value, spec))
-    with told_as(_taken()):
+    with told_as(_conflicts()):
         await ctx.db.run(_insert, user, rows)
     return [secret_view(row) for row in rows]
 
@@ -190,7 +190,7 @@ _TAKEN = {
 }
 
 
-def _taken() -> dict[str, Refusal]:
+def _conflicts() -> dict[str, Refusal]:
     return {index: Conflict("Validation failed.", validations=[fault]) for index, fault in _TAKEN.items()}
 
 

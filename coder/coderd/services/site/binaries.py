@@ -96,7 +96,7 @@ class Binaries:
         full, file_name = name.startswith("coder-full-"), name.replace("coder-full-", "coder-", 1)
         if file_name not in (*names(), *packages()):
             return None
-        for path, packed, stat in self._there(file_name):
+        for path, packed, stat in self._existing_files(file_name):
             if full and packed.is_slim:
                 continue
             if packed.slim is not None and not full:
@@ -111,7 +111,7 @@ class Binaries:
         programs = []
         for system, arch in PLATFORMS:
             name = name_of(system, arch)
-            is_available = any(True for _ in self._there(name))
+            is_available = any(True for _ in self._existing_files(name))
             remedy = "" if is_available else self._remedy(name)
             programs.append(Program(name=name, os=system, architecture=arch, available=is_available, remedy=remedy))
         return programs
@@ -132,7 +132,7 @@ class Binaries:
                 return path.read_bytes()
         return None
 
-    def _there(self, name: str) -> Iterator[tuple[Path, Packed, os.stat_result]]:
+    def _existing_files(self, name: str) -> Iterator[tuple[Path, Packed, os.stat_result]]:
         """Return the readable files of that name, in order of precedence."""
         paths = [folder / name for folder in self._folders]
         own = own_binary()

@@ -21,13 +21,13 @@ from coder.base.log import get_logger
 SMALLEST = 1 << 20
 """Bytes. Sending a smaller file takes less time than compressing it."""
 LARGEST = 1 << 29
-KEPT = 16
+MAX_FILES = 16
 """Files in the folder: two for every platform. The one used longest ago is deleted first."""
-WORTH = 0.9
+MAX_RATIO = 0.9
 """Ratio to the program's size above which a compressed form is not kept."""
-LEFT = 3600.0
+STALE_AFTER = 3600.0
 """Seconds after which an unfinished file belongs to a killed process."""
-AGAIN = 300.0
+RETRY_AFTER = 300.0
 """Seconds until a failed write is retried: disks and permissions may get repaired."""
 _LEVEL = 6
 _PIECE = 1 << 20
@@ -49,7 +49,7 @@ class CompressedPrograms:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._one_at_a_time = trio.Lock()
+        self._compressing = trio.Lock()
         self._not_worth: set[str] = set()
         "SHA-1 of programs that compression does not shrink."
         self._failed: dict[str, float] = {}
@@ -67,19 +67,19 @@ class CompressedPrograms:
         form = _ready(target)
         if form is not None:
             return form
-        async with self._one_at_a_time:
+        async with self._compressing:
             form = _ready(target)
             if form is not None or sha1 in self._not_worth or self._failed.get(sha1, 0.0) > trio.current_time():
                 return form
-            return await self._make(program, target, int(size * WORTH), sha1)
+            return await self._make(program, target, int(size * MAX_RATIO), sha1)
 
     async def _make(self, program: Path, target: Path, largest: int, sha1: str) -> Form | None:
         stop = threading.Event()
         try:
-            form = await trio.to_thread.run_sync(_made, program, target, largest, stop, abandon_on_cancel=True)
+            form = await trio.to_thread.run_sync(_write_form, program, target, largest, stop, abandon_on_cancel=True)
         except OSError as error:
             _log.warn("a program cannot be compressed", program=program.name, error=error)
-            self._failed[sha1] = trio.current_time() + AGAIN
+            self._failed[sha1] = trio.current_time() + RETRY_AFTER
             return None
         except trio.Cancelled:
             stop.set()  # within one chunk, so that the thread neither delays the caller nor keeps running
@@ -100,7 +100,7 @@ def _ready(target: Path) -> Form | None:
     return Form(target, size)
 
 
-def _made(program: Path, target: Path, largest: int, stop: threading.Event) -> Form | None:
+def _write_form(program: Path, target: Path, largest: int, stop: threading.Event) -> Form | None:
     """Return the form if it is small enough. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     # A stopped process may still be writing.
@@ -126,11 +126,11 @@ def _tidy(folder: Path, now: float) -> None:
     """Delete old files. Another process may do so in the same folder."""
     for path in folder.glob("*.half"):
         with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_mtime < now - LEFT:
+            if path.stat().st_mtime < now - STALE_AFTER:
                 path.unlink()
     by_use = []
     for path in folder.glob("*.gz"):
         with contextlib.suppress(FileNotFoundError):
             by_use.append((path.stat().st_mtime, path))
-    for _, path in sorted(by_use)[:-KEPT]:
+    for _, path in sorted(by_use)[:-MAX_FILES]:
         path.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ _SORTED = sorted(OPTIONS, key=lambda option: option.title)
 def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
     """Return the options with values and sources, and the tree, without secrets. Raises Forbidden."""
     require(subject, "read", Resource("deployment_config"), hidden=False)
-    return {"config": tree(ctx), "options": [_shown(ctx, option, top=True) for option in _SORTED]}
+    return {"config": tree(ctx), "options": [_option_view(ctx, option, top=True) for option in _SORTED]}
 
 
 def tree(ctx: Context) -> dict[str, Any]:
@@ -38,13 +38,13 @@ def tree(ctx: Context) -> dict[str, Any]:
         if option.path:
             value = _leaf(ctx, option)
             if value or not option.path.endswith("?"):
-                _place(result, option.path.removesuffix("?"), value)
-    _place(result, "telemetry.trace", False)
-    _place(result, "external_auth", _providers(ctx))
+                _set_value(result, option.path.removesuffix("?"), value)
+    _set_value(result, "telemetry.trace", False)
+    _set_value(result, "external_auth", _providers(ctx))
     return result
 
 
-def _place(result: dict[str, Any], path: str, value: Any) -> None:
+def _set_value(result: dict[str, Any], path: str, value: Any) -> None:
     *parents, name = path.split(".")
     for parent in parents:
         result = result.setdefault(parent, {})
@@ -78,29 +78,29 @@ def _json_value(option: ServerOption, value: Any) -> Any:
     return to_builtins(value, enc_hook=str)
 
 
-def _shown(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, Any]:
+def _option_view(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, Any]:
     """Return an option as the API has it: empty fields are left out, except the value."""
-    shown: dict[str, Any] = {"name": option.title, "description": option.help, "flag": option.flag}
+    view: dict[str, Any] = {"name": option.title, "description": option.help, "flag": option.flag}
     optional = {
         "flag_shorthand": option.short,
         "env": option.env,
         "yaml": option.yaml.rsplit(".", 1)[-1],
         "default": option.shown_default,
     }
-    shown |= {name: text for name, text in optional.items() if text}
+    view |= {name: text for name, text in optional.items() if text}
     if not option.secret:
-        shown["value"] = _option_value(ctx, option)
+        view["value"] = _option_value(ctx, option)
     if option.annotations:
-        shown["annotations"] = dict(option.annotations)
+        view["annotations"] = dict(option.annotations)
     if option.group_of is not None:
-        shown["group"] = _group(option.group_of)
+        view["group"] = _group(option.group_of)
     if option.hidden:
-        shown["hidden"] = True
+        view["hidden"] = True
     if top and option.instead:
-        shown["use_instead"] = [_shown(ctx, _BY_FLAG[flag], top=False) for flag in option.instead]
+        view["use_instead"] = [_option_view(ctx, _BY_FLAG[flag], top=False) for flag in option.instead]
     if top and (source := _source(ctx, option)):
-        shown["value_source"] = source
-    return shown
+        view["value_source"] = source
+    return view
 
 
 def _option_value(ctx: Context, option: ServerOption) -> Any:

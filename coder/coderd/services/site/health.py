@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 _log = get_logger("health")
 _TIMEOUT = 30.0
 """Seconds a section may take."""
-AWAY_TOO_LONG = 10.0
+MAX_OUTAGE = 10.0
 """Seconds of a database outage after which load balancers are notified: a restart must not empty their lists."""
 _ORDER = ("ok", "warning", "error")
 
 
 def is_database_away(ctx: Context) -> bool:
     """Whether the outage is too long, judged by the statements of other work: this check runs none."""
-    return ctx.db.availability.away_for() > AWAY_TOO_LONG
+    return ctx.db.availability.away_for() > MAX_OUTAGE
 
 
 class HealthReports:
@@ -70,7 +70,7 @@ class HealthReports:
                 self._last = await make_report(self._ctx, token)
                 self._begun = begun
             report = self._last
-        return judged(report, await self._dismissed())
+        return with_dismissed(report, await self._dismissed())
 
     def _is_old(self, report: HealthcheckReport) -> bool:
         return self._ctx.clock.now() - report.time >= self._ctx.config.health_check_refresh
@@ -95,7 +95,7 @@ _FIELDS = {
 """Fields of a report by section."""
 
 
-def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
+def with_dismissed(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
     """Return the report with dismissed sections marked, and the severity of the others: ok without any."""
     sections = {field: replace(getattr(report, field), dismissed=name in ignored) for name, field in _FIELDS.items()}
     counting = [_severity(section) for section in sections.values() if not section.dismissed]
@@ -132,7 +132,7 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
     whole = HealthcheckReport(
         time=ctx.clock.now(), healthy=True, severity="ok", coder_version=BUILD_VERSION, **sections
     )
-    return judged(whole, ())
+    return with_dismissed(whole, ())
 
 
 def _severity(report: Any) -> HealthSeverity:

@@ -44,7 +44,7 @@ _RELAY_ERRORS = (CoderError, RelayError, WireError, trio.BrokenResourceError, OS
 
 
 @dataclass
-class _Look:
+class _RegionResult:
     """Results of one region."""
 
     report: DERPRegionReport
@@ -56,32 +56,32 @@ async def check_relays(ctx: Context) -> DERPHealthReport:
     relays: DerpMap = derp_map.current_map(ctx)
     described = derpmap.to_json(relays).get("Regions", {})
     dialer = RelayDialer(DialPolicy(url=ctx.access_url))
-    results: dict[str, _Look] = {}
+    results: dict[str, _RegionResult] = {}
 
-    async def look(region: DerpRegion) -> None:
+    async def check_region(region: DerpRegion) -> None:
         key = str(region.region_id)
         results[key] = await _check_region(dialer, region, described[key])
 
     async with trio.open_nursery() as nursery:
         for region in relays.regions.values():
-            nursery.start_soon(look, region)
+            nursery.start_soon(check_region, region)
     results = dict(sorted(results.items()))
     latency = {key: int(min(result.latencies) * _NANO) for key, result in results.items() if result.latencies}
     return relays_report({key: result.report for key, result in results.items()}, latency, _remarks(relays, latency))
 
 
-async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict[str, Any]) -> _Look:
-    result = _Look(
+async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict[str, Any]) -> _RegionResult:
+    result = _RegionResult(
         DERPRegionReport(healthy=True, severity="ok", warnings=[], region=cast("Any", described), node_reports=[])
     )
     reports: dict[int, DERPNodeReport] = {}
 
-    async def look(index: int, node: DerpNode, description: dict[str, object]) -> None:
+    async def check_node(index: int, node: DerpNode, description: dict[str, object]) -> None:
         reports[index] = await _check_node(dialer, region, node, description, result.latencies)
 
     async with trio.open_nursery() as nursery:
         for index, (node, description) in enumerate(zip(region.nodes, described.get("Nodes") or (), strict=True)):
-            nursery.start_soon(look, index, node, description)
+            nursery.start_soon(check_node, index, node, description)
     nodes = result.report.node_reports = [reports[index] for index in sorted(reports)]
     warnings = [warning for node in nodes for warning in node.warnings]
     broken = sum(not node.healthy for node in nodes)

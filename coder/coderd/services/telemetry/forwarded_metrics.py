@@ -22,7 +22,7 @@ from coder.domain.agents.forwarded_families import KNOWN
 
 PLACE = ("agent_name", "template_name", "username", "workspace_name")
 """Labels that the server adds to every series."""
-KEPT_FOR = timedelta(minutes=2)
+EXPIRES_AFTER = timedelta(minutes=2)
 """Agents report every half minute; metrics of a silent agent expire."""
 MAX_SERIES = 512
 """Series of one agent (ours); the longest known report has a fifth of it."""
@@ -98,7 +98,7 @@ class ForwardedMetrics:
         "Names agents may not use: those of every line of the server's own families."
         self._reports: dict[UUID, _Report] = {}
         "Reports, oldest first."
-        self._held: Counter[str] = Counter()
+        self._bytes_by_user: Counter[str] = Counter()
         "Bytes of unknown families by user."
 
     def take(
@@ -108,7 +108,7 @@ class ForwardedMetrics:
         self._forget(now)
         self._drop(agent_id)
         report = _Report(place, now)
-        room = min(MAX_BYTES, MAX_BYTES_OF_USER - self._held[report.user])
+        room = min(MAX_BYTES, MAX_BYTES_OF_USER - self._bytes_by_user[report.user])
         unknown: set[str] = set()
         for sample in samples:
             if len(report.samples) == MAX_SERIES:
@@ -125,14 +125,14 @@ class ForwardedMetrics:
                 unknown.add(sample.name)
                 report.add(ordered)
         self._reports[agent_id] = report
-        self._held[report.user] += report.unknown_size
+        self._bytes_by_user[report.user] += report.unknown_size
 
     def _drop(self, agent_id: UUID) -> None:
         report = self._reports.pop(agent_id, None)
         if report is not None:
-            self._held[report.user] -= report.unknown_size
-            if not self._held[report.user]:
-                del self._held[report.user]
+            self._bytes_by_user[report.user] -= report.unknown_size
+            if not self._bytes_by_user[report.user]:
+                del self._bytes_by_user[report.user]
 
     def families(self, now: datetime) -> list[Family]:
         """Return the families to serve. A name has one kind and one set of labels."""
@@ -174,7 +174,7 @@ class ForwardedMetrics:
     def _forget(self, now: datetime) -> None:
         while self._reports:
             oldest = next(iter(self._reports))
-            if now - self._reports[oldest].at < KEPT_FOR:
+            if now - self._reports[oldest].at < EXPIRES_AFTER:
                 break
             self._drop(oldest)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _HONEYCOMB = "https://api.honeycomb.io/v1/traces"
-_NO_WORDS: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+_EXCEPTIONS_WITHOUT_MESSAGES: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
 "An exception's message may contain the values of a statement, so only its type is exported."
 _FLUSH_TIME = 5.0
 "Seconds for exporting the last spans when the server stops."
@@ -63,13 +63,15 @@ class Tracing:
 
         context = self._propagator.extract(headers)
         attributes = {"http.request.method": method}
-        with self._tracer.start_as_current_span(method, context, SpanKind.SERVER, attributes, **_NO_WORDS) as span:
+        with self._tracer.start_as_current_span(
+            method, context, SpanKind.SERVER, attributes, **_EXCEPTIONS_WITHOUT_MESSAGES
+        ) as span:
             yield span
 
     @contextlib.contextmanager
     def work(self, name: str, **attributes: str) -> Iterator[None]:
         """Return a span inside the current one."""
-        with self._tracer.start_as_current_span(name, attributes=attributes, **_NO_WORDS) as span:
+        with self._tracer.start_as_current_span(name, attributes=attributes, **_EXCEPTIONS_WITHOUT_MESSAGES) as span:
             try:
                 yield
             except Exception as error:
@@ -91,10 +93,10 @@ def log_line(level: log.Level, at: datetime, name: str, message: str, fields: di
 
     span = get_current_span()
     if span.is_recording():
-        shown = {
+        attributes = {
             key: value if isinstance(value, str | int | float | bool) else str(value) for key, value in fields.items()
         }
-        span.add_event(message, {**shown, "level": level, "logger": name}, int(at.timestamp() * 1e9))
+        span.add_event(message, {**attributes, "level": level, "logger": name}, int(at.timestamp() * 1e9))
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -204,7 +204,7 @@ async def test_rights_are_read_once_for_all_streams_and_again_when_they_could_no
             await _stays(other)
             assert not broken and reads >= 1
             reads = 0
-            await world.ctx.part(SessionRegistry).look_at_rights()
+            await world.ctx.part(SessionRegistry).check_rights()
             assert reads == 1
 
 
@@ -247,7 +247,7 @@ async def test_time_ends_a_session_unless_it_slid_on() -> None:
             clock.advance(timedelta(hours=20).total_seconds())
             assert (await world.get("/api/v2/users/me")).status_code == 200, "used, so it slides"
             clock.advance(timedelta(hours=10).total_seconds())
-            await sessions.look_at_expired()
+            await sessions.check_expired()
             assert await _ended(brief) == 1008
             await _stays(sliding)
 
@@ -275,10 +275,10 @@ async def test_a_read_that_fails_ends_neither_the_server_nor_the_watch(monkeypat
             assert failures == 2
             failures = 0
             clock.advance(timedelta(days=40).total_seconds())
-            await sessions.look_at_expired()
-            await sessions.look_at_expired()
+            await sessions.check_expired()
+            await sessions.check_expired()
             assert failures == 2, "the look at those whose time is up outlives it, too"
-            await sessions.look_at_expired()
+            await sessions.check_expired()
             assert await _ended(other) == 1008
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from coder.coderd.services.foundation.afterwards import LONGEST, MOST, Afterwards
+from coder.coderd.services.foundation.afterwards import LONGEST, MAX_ITEMS, Afterwards
 
 
 class _Log:
@@ -51,16 +51,16 @@ async def test_there_is_an_end_to_what_may_be_left() -> None:
 
         async def leave_all() -> None:
             nonlocal left
-            for _ in range(MOST * 2):
+            for _ in range(MAX_ITEMS * 2):
                 await afterwards.leave("something", goes_on.wait)
                 left += 1
 
         nursery.start_soon(leave_all)
         await wait_all_tasks_blocked()
-        assert left == MOST + 1, "and one is being done"
+        assert left == MAX_ITEMS + 1, "and one is being done"
         goes_on.set()
         await wait_all_tasks_blocked()
-        assert left == MOST * 2
+        assert left == MAX_ITEMS * 2
         nursery.cancel_scope.cancel()
 
 

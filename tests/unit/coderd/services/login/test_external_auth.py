@@ -266,7 +266,7 @@ async def test_who_waits_hears_nothing_of_the_links_of_others(monkeypatch: pytes
 async def test_an_agent_waits_by_right_and_not_for_ever(how: str, heard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 0.01)
     if how == "time":
-        monkeypatch.setattr(provider_tokens, "LISTEN_LONGEST", 0.1)
+        monkeypatch.setattr(provider_tokens, "MAX_WAIT", 0.1)
     async with deployment() as (world, _idp):
         agent = Waiting(world)
         with trio.fail_after(60):
@@ -280,7 +280,7 @@ async def test_an_agent_waits_by_right_and_not_for_ever(how: str, heard: str, mo
 
 
 async def test_so_many_calls_of_one_agent_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_tokens, "MOST_WAITING", 2)
+    monkeypatch.setattr(provider_tokens, "MAX_WAITING", 2)
     monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 3600.0)
     async with deployment() as (world, _idp):
         agent = Waiting(world)

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from coder.coderd.services.site import compressed_programs
-from coder.coderd.services.site.compressed_programs import AGAIN, LEFT, SMALLEST, CompressedPrograms, Form
+from coder.coderd.services.site.compressed_programs import RETRY_AFTER, SMALLEST, STALE_AFTER, CompressedPrograms, Form
 
 CODE = b"much the same " * (SMALLEST // 10)
 
@@ -72,14 +72,14 @@ async def test_a_folder_that_cannot_be_written_costs_nobody_the_program(program:
 async def test_the_form_used_longest_ago_goes_first(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "forms"
     folder.mkdir()
-    for number in range(compressed_programs.KEPT):
+    for number in range(compressed_programs.MAX_FILES):
         (folder / f"{number}.gz").write_bytes(b"")
         os.utime(folder / f"{number}.gz", (number, number))
     forms = CompressedPrograms(folder)
     assert await forms.gzipped(program, len(CODE), "0") is not None  # in use again
     assert await forms.gzipped(program, len(CODE), "new") is not None
     names = {path.stem for path in folder.iterdir()}
-    assert len(names) == compressed_programs.KEPT
+    assert len(names) == compressed_programs.MAX_FILES
     assert {"0", "new"} <= names and "1" not in names
 
 
@@ -146,7 +146,7 @@ async def test_a_form_that_could_not_be_written_is_tried_again(
     assert await forms.gzipped(program, len(CODE), "aa") is None
     (tmp_path / "forms").unlink()
     assert await forms.gzipped(program, len(CODE), "aa") is None, "not with every request"
-    await trio.sleep(AGAIN + 1)
+    await trio.sleep(RETRY_AFTER + 1)
     assert await forms.gzipped(program, len(CODE), "aa") is not None
 
 
@@ -156,6 +156,6 @@ async def test_what_killed_servers_left_goes(program: Path, tmp_path: Path) -> N
     (folder / "old.1-0.half").write_bytes(b"x")
     (folder / "new.1-0.half").write_bytes(b"x")
     now = (folder / "new.1-0.half").stat().st_mtime
-    os.utime(folder / "old.1-0.half", (0, now - LEFT - 60))
+    os.utime(folder / "old.1-0.half", (0, now - STALE_AFTER - 60))
     assert await CompressedPrograms(folder).gzipped(program, len(CODE), "aa") is not None
     assert {path.name for path in folder.iterdir()} == {"aa.gz", "new.1-0.half"}, "one may be another's at work"

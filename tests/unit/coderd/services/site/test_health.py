@@ -100,7 +100,7 @@ async def test_many_who_force_a_report_share_it(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(health, "make_report", make)
     monkeypatch.setattr(health, "dismissed", nothing)
-    monkeypatch.setattr(health, "judged", lambda report, ignored: (report, ignored))
+    monkeypatch.setattr(health, "with_dismissed", lambda report, ignored: (report, ignored))
     config = SimpleNamespace(health_check_refresh=timedelta(minutes=10))
     clock = SimpleNamespace(now=lambda: datetime(2026, 1, 6, tzinfo=UTC))
     reports = HealthReports(cast("Context", SimpleNamespace(config=config, clock=clock)))

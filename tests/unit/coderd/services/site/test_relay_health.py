@@ -38,7 +38,7 @@ class Dialer:
         return DerpTransport(self.opened[0], b"")
 
 
-async def look(*names: str) -> tuple[Dialer, relay_health._Look]:
+async def look(*names: str) -> tuple[Dialer, relay_health._RegionResult]:
     nodes = tuple(DerpNode(name=name, region_id=7, host_name=f"{name}.test") for name in names)
     region = DerpRegion(7, "seven", "Seven", nodes=nodes)
     described = derpmap.to_json(DerpMap({7: region}))["Regions"]["7"]

@@ -12,7 +12,7 @@ import pytest
 from coder.appproxy.metrics.metric_families import exposition
 from coder.coderd.services.telemetry import forwarded_metrics
 from coder.coderd.services.telemetry.forwarded_metrics import (
-    KEPT_FOR,
+    EXPIRES_AFTER,
     MAX_BYTES,
     MAX_BYTES_OF_USER,
     MAX_FAMILIES,
@@ -49,8 +49,8 @@ def test_a_number_is_shown_with_its_place_until_it_is_old() -> None:
     assert "agent_scripts_executed_total" not in shown(found), "a report replaces the one before"
     found.take(uuid4(), ("main", "docker", "bob", "dev"), [sample("other_total", 6)], NOW + timedelta(seconds=30))
     assert shown(found).count("\nother_total{") == 2
-    assert shown(found, NOW + KEPT_FOR).count("\nother_total{") == 1
-    assert "other_total" not in shown(found, NOW + 2 * KEPT_FOR)
+    assert shown(found, NOW + EXPIRES_AFTER).count("\nother_total{") == 1
+    assert "other_total" not in shown(found, NOW + 2 * EXPIRES_AFTER)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_agents_of_one_user_have_so_many_bytes() -> None:
     assert MAX_BYTES_OF_USER < _kept(found) < MAX_BYTES_OF_USER + 2 * MAX_BYTES
     assert shown(found).count(f"\n{known}{{") == len(agents) + 1
     assert shown(found).count('username="ada"') == len(large) + 1
-    assert found.families(NOW + KEPT_FOR) == [] and not found._held
+    assert found.families(NOW + EXPIRES_AFTER) == [] and not found._bytes_by_user
 
 
 def test_nobody_has_to_look_for_what_is_old_to_be_forgotten() -> None:
@@ -167,9 +167,9 @@ def test_nobody_has_to_look_for_what_is_old_to_be_forgotten() -> None:
     found.take(late, PLACE, [sample("x_total")], NOW)
     for number in range(50):
         found.take(uuid4(), PLACE, [sample("x_total")], NOW + timedelta(seconds=number))
-    found.take(late, PLACE, [sample("x_total")], NOW + KEPT_FOR)
+    found.take(late, PLACE, [sample("x_total")], NOW + EXPIRES_AFTER)
     assert len(found._reports) == 50, "49 came after the first second"
-    found.take(late, PLACE, [sample("x_total")], NOW + 2 * KEPT_FOR)
+    found.take(late, PLACE, [sample("x_total")], NOW + 2 * EXPIRES_AFTER)
     assert list(found._reports) == [late]
 
 
