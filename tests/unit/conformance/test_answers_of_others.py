@@ -115,9 +115,7 @@ async def test_dialling_raises_the_status(refusal: bytes, server: OddServer) -> 
     assert explain_error(error).startswith(f"unexpected status {error.status}")
 
 
-async def test_an_agent_retries_with_a_line_each(
-    refusal: bytes, server: OddServer, delays: list[float], tmp_path: Path
-) -> None:
+async def test_agent_retries_and_logs(refusal: bytes, server: OddServer, delays: list[float], tmp_path: Path) -> None:
     server.answer = always(refusal)
     lines: list[str] = []
     policy = DialPolicy(server.url, token=Secret("x"))
@@ -131,7 +129,7 @@ async def test_an_agent_retries_with_a_line_each(
     assert grows(delays)
 
 
-async def test_a_link_retries_or_ends_with_words(refusal: bytes, server: OddServer, delays: list[float]) -> None:
+async def test_link_retries_or_explains(refusal: bytes, server: OddServer, delays: list[float]) -> None:
     """As `coder ssh` opens one. The API answers, the coordinator does not: so do proxies that forbid WebSockets."""
     whole = flawed("whole", 0)
     server.answer = lambda method, path: refusal if "/coordinate" in path else whole(method, path)
@@ -151,7 +149,7 @@ async def test_a_link_retries_or_ends_with_words(refusal: bytes, server: OddServ
     assert all(f"status {status_of(refusal)}" in error_text(one, is_terminal=False) for one in errors)
 
 
-async def test_ssh_through_a_proxy_that_forbids_websockets_ends(server: OddServer, tmp_path: Path) -> None:
+async def test_ssh_without_websockets_fails(server: OddServer, tmp_path: Path) -> None:
     whole = flawed("whole", 0)
     forbidden = reply("<html>forbidden</html>", status="403 Forbidden", kind="text/html")
     server.answer = lambda method, path: forbidden if "/coordinate" in path else whole(method, path)
@@ -160,7 +158,7 @@ async def test_ssh_through_a_proxy_that_forbids_websockets_ends(server: OddServe
     assert result.code == 1 and "unexpected status 403: <html>forbidden</html>" in result.stderr
 
 
-async def test_a_provisioner_daemon_retries_or_ends_with_words(
+async def test_provisioner_retries_or_explains(
     refusal: bytes, server: OddServer, delays: list[float], tmp_path: Path
 ) -> None:
     server.answer = always(refusal)
@@ -181,7 +179,7 @@ async def test_a_provisioner_daemon_retries_or_ends_with_words(
 
 
 @pytest.mark.parametrize("cell", ["502 page", "403 JSON"])
-def test_the_agent_program_retries_and_ends_on_sigterm(cell: str, server: OddServer, tmp_path: Path) -> None:
+def test_agent_program_stops_on_sigterm(cell: str, server: OddServer, tmp_path: Path) -> None:
     status, body, kind = REFUSALS[cell]
     server.answer = always(reply(body, status=status, kind=kind))
     env = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}

@@ -62,7 +62,7 @@ _HEADERS = {
 _HOMES: dict[str, Unscoped] = {"agent": AGENT, "provisioner": PROVISIONER, "proxy": PROXY}
 
 
-async def test_keys_of_programs_open_no_door_of_people() -> None:
+async def test_machine_keys_are_refused() -> None:
     """Every route that asks for a session, with every other kind of key in every header."""
     wrong, asked = [], 0
     async with foreign_world() as found:
@@ -79,7 +79,7 @@ async def test_keys_of_programs_open_no_door_of_people() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_sessions_open_no_door_of_programs() -> None:
+async def test_sessions_on_machine_routes() -> None:
     """Every route for agents, proxies, daemons and clients, with an owner's session and the others' keys."""
     wrong, asked = [], 0
     async with foreign_world() as found:
@@ -101,7 +101,7 @@ async def test_sessions_open_no_door_of_programs() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_another_site_cannot_make_a_browser_change_anything() -> None:
+async def test_cross_site_changes_are_refused() -> None:
     """Every change, with the owner's cookie alone, as a foreign page's form would send it."""
     wrong, asked = [], 0
     async with foreign_world() as found:
@@ -338,7 +338,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
 ]
 
 
-async def test_what_is_written_down_is_refused() -> None:
+async def test_listed_attacks_are_refused() -> None:
     wrong = []
     async with foreign_world() as found:
         world = found.world
@@ -444,7 +444,7 @@ ODD_PATHS = (
 )
 
 
-async def test_odd_paths_lead_past_no_door() -> None:
+async def test_odd_paths_bypass_no_check() -> None:
     async with running_coderd(first_user=True) as world:
         sender = Sender(world.url, {"X-Original-URL": "/api/v2/users/me", "X-Rewrite-URL": "/api/v2/users"})
         for path in ODD_PATHS:

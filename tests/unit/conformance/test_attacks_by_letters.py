@@ -52,7 +52,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def test_a_body_is_refused_or_made_of_texts_that_can_be_written_down() -> None:
+def test_stored_texts_are_valid() -> None:
     """Every text of every type of request."""
     asked = taken = 0
     wrong = []
@@ -85,7 +85,7 @@ def _is_writable(text: str) -> bool:
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)])
-async def test_no_letter_is_an_error_of_the_server(whole: bool) -> None:
+async def test_odd_letters_cause_no_error(whole: bool) -> None:
     """By whoever may ask, with a good request around it; the same with a plain text is no error either. Quickly: one
     place of each name and kind."""
     streams = {rule for rule, said in _routes() if said.answers is EVENTS} | _NOT_ASKED
@@ -220,7 +220,7 @@ async def _lines(world: World, heads: list[bytes]) -> list[bytes]:
     return lines
 
 
-async def test_no_letter_of_a_head_is_an_error_of_the_server() -> None:
+async def test_odd_header_letters() -> None:
     wrong = []
     async with running_coderd(first_user=True) as world:
         host, key = urlsplit(world.url).netloc.encode(), world.token.encode()

@@ -69,7 +69,7 @@ OTHERS = {"unfinished dry runs", "unfinished imports", "provisioners"}
 """What is made otherwise, or ends by itself: each has a test of its own below."""
 
 
-def test_every_kind_is_tried() -> None:
+def test_every_kind_has_case() -> None:
     assert {kind for kind, *_ in KINDS} | OTHERS == set(LIMITS) == set(object_counts._KINDS)
 
 
@@ -85,7 +85,7 @@ async def _flood(count: int, ask: Callable[[int], Any]) -> list[httpx.Response]:
     return answers
 
 
-async def test_nobody_keeps_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_object_limits_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     async with running_coderd(first_user=True) as world:
         for kind, path, body, one in KINDS:
@@ -111,7 +111,7 @@ async def test_nobody_keeps_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> 
             assert (await world.post(url, body(98), token=token)).is_success, f"{kind}: after one was deleted"
 
 
-async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_existing_excess_may_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
     skill = "---\nname: {}\ndescription: d\n---\n"
     things: dict[str, tuple[str, Callable[[str], Any], dict[str, Any], dict[str, Any]]] = {
         "secrets": (
@@ -140,7 +140,7 @@ async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(m
                     assert (await world.post(path, body("d"))).status_code == 409
 
 
-async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_login_ends_oldest_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each way of signing in ends what was used longest ago, also of many at once; tokens and other people's stay."""
     monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
@@ -174,7 +174,7 @@ async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.Monk
         assert (await world.get("/api/v2/users/me", token=other)).status_code == 200
 
 
-async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expired_sessions_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are kept for a week: what lives longer, a command line's, is not ended for them."""
     monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
@@ -197,7 +197,7 @@ async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.Monk
         assert len((await world.get("/api/v2/users/me/sessions", token=command_line)).json()) == FEW
 
 
-async def test_a_signing_in_ends_so_many_sessions_and_tells_it_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_login_ends_sessions_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be thousands from before there was a most: they go by and by, and each time one notice says so."""
     monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     monkeypatch.setattr(key_store, "ENDED_AT_ONCE", 40)
@@ -231,7 +231,7 @@ async def test_a_signing_in_ends_so_many_sessions_and_tells_it_in_a_word(monkeyp
     assert len(heard) == 2 + min(24 - FEW, key_store.MOST_NOTICES)
 
 
-async def test_tokens_that_are_over_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expired_tokens_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that makes one for each of its runs has many that ended, which are shown for a week."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     path = "/api/v2/users/me/keys/tokens"
@@ -247,7 +247,7 @@ async def test_tokens_that_are_over_make_room(monkeypatch: pytest.MonkeyPatch) -
         assert len(shown) == 2 and made[0] in {one["id"] for one in shown}
 
 
-async def test_nobody_fills_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queue_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what one asks for and no daemon takes: the refusal says what makes room, and it does."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     async with running_coderd(first_user=True) as world:
@@ -279,11 +279,11 @@ async def test_nobody_fills_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unfinished dry runs", "unfinished imports"])
-def test_who_is_refused_by_the_queue_is_told_what_helps(kind: str) -> None:
+def test_full_queue_names_remedy(kind: str) -> None:
     assert "Wait" in LIMITS[kind].remedy and "cancel" in LIMITS[kind].remedy
 
 
-async def test_nobody_brings_a_crowd_of_provisioners(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_provisioners_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is looked at for every job of the organization. Those that left make room; keys are not counted."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(2)))
     async with running_coderd(first_user=True) as world, AsyncExitStack() as open_ones:
@@ -311,7 +311,7 @@ async def _all_gone(world: World) -> None:
 
 
 @pytest.mark.parametrize("forget", ["another that comes", "a week"])
-async def test_a_provisioner_with_a_job_is_not_forgotten(monkeypatch: pytest.MonkeyPatch, forget: str) -> None:
+async def test_provisioner_with_job_is_kept(monkeypatch: pytest.MonkeyPatch, forget: str) -> None:
     """However long nobody saw it: it comes back by its name, and what it did counts."""
     monkeypatch.setattr(object_limits, "LIMITS", {**LIMITS, "provisioners": ObjectLimit(1)})
     async with running_coderd(first_user=True) as world:
@@ -335,7 +335,7 @@ async def test_a_provisioner_with_a_job_is_not_forgotten(monkeypatch: pytest.Mon
             pass
 
 
-async def test_names_no_index_can_hold_are_refused() -> None:
+async def test_oversized_names_are_refused() -> None:
     """What is random is not made shorter by the database."""
     async with running_coderd(first_user=True) as world:
         name = secrets.token_hex(8000)
@@ -349,7 +349,7 @@ async def test_names_no_index_can_hold_are_refused() -> None:
             assert answer.status_code == 400, (path, answer.text)
 
 
-async def test_what_somebody_keeps_is_not_large(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_object_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither made so nor changed to it."""
     limits = {kind: ObjectLimit(100, 5000 if one.max_bytes else 0) for kind, one in LIMITS.items()}
     monkeypatch.setattr(object_limits, "LIMITS", limits)
@@ -385,9 +385,7 @@ async def _upload(world: World, name: str, token: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize(("most", "size"), [(FEW, 1 << 30), (1000, FEW * 10_240 + 1)])
-async def test_uploads_that_nothing_was_made_of_make_room(
-    monkeypatch: pytest.MonkeyPatch, most: int, size: int
-) -> None:
+async def test_unused_uploads_are_replaced(monkeypatch: pytest.MonkeyPatch, most: int, size: int) -> None:
     monkeypatch.setattr(files, "MOST_UNUSED", most)
     monkeypatch.setattr(files, "MOST_UNUSED_BYTES", size)
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
@@ -417,7 +415,7 @@ async def _two_hours_later(world: World, user_id: UUID) -> None:
     await world.ctx.db.run(write)
 
 
-async def test_an_inbox_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_inbox_drops_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MOST_IN_INBOX", FEW)
     async with running_coderd(first_user=True) as world:
         user_id, token = await world.member()
@@ -449,14 +447,14 @@ async def _send(world: World, token: str, title: str, count: int) -> None:
         assert sent.status_code == 204, sent.text
 
 
-async def test_messages_to_oneself_are_few_a_minute() -> None:
+async def test_own_messages_are_rate_limited() -> None:
     async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
         body = {"content": {"title": "a", "message": "b"}}
         statuses = [(await world.post("/api/v2/notifications/custom", body)).status_code for _ in range(40)]
         assert 0 < statuses.count(429) < 20, statuses
 
 
-async def test_a_workspace_shares_few_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shared_ports_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workspace_settings, "MOST_SHARED_PORTS", FEW)
     async with workspace_world() as it:
         path = f"/api/v2/workspaces/{it.workspace['id']}/port-share"

@@ -60,7 +60,7 @@ HARMLESS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-async def test_no_provider_gives_what_one_may_not_give() -> None:
+async def test_sync_assigns_no_forbidden_role() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}"
@@ -111,7 +111,7 @@ GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-async def test_no_provider_puts_people_into_groups_for_who_may_not() -> None:
+async def test_sync_requires_group_update() -> None:
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}"
         group = (await world.post(f"{base}/groups", {"name": "few"})).json()["id"]
@@ -133,7 +133,7 @@ async def test_no_provider_puts_people_into_groups_for_who_may_not() -> None:
         assert turned_off.status_code == 200, turned_off.text
 
 
-async def test_no_provider_makes_groups_for_who_may_not() -> None:
+async def test_sync_requires_group_create() -> None:
     """Another field, or another filter, makes others than an owner has allowed."""
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}"
@@ -240,7 +240,7 @@ TOO_MUCH: tuple[dict[str, Any], ...] = (
 """None of which a maker may make, nor an own role become."""
 
 
-async def test_a_role_gives_no_more_than_its_maker_has() -> None:
+async def test_custom_role_within_own_permissions() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}/members"
@@ -334,7 +334,7 @@ KEYS: tuple[tuple[dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
 )
 
 
-async def test_a_limited_key_makes_nothing_wider() -> None:
+async def test_limited_key_widens_nothing() -> None:
     """Neither keys, nor sessions, nor roles, nor applications' consents, nor WireGuard clients for all workspaces."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
@@ -370,7 +370,7 @@ async def test_a_limited_key_makes_nothing_wider() -> None:
 # ---- the system user
 
 
-async def test_nobody_is_given_a_key_of_the_system_user() -> None:
+async def test_system_user_gets_no_key() -> None:
     """A template may show its program the owner's session token, and keep it where the next owner reads it."""
     async with world_with_preset() as (world, answers, preset):
         await reconcile(world.ctx)
@@ -390,7 +390,7 @@ async def test_nobody_is_given_a_key_of_the_system_user() -> None:
 
 
 @pytest.mark.parametrize("scope", ["coder:all", "coder:application_connect"])
-async def test_a_key_of_the_system_user_opens_nothing(scope: str) -> None:
+async def test_system_user_key_is_refused(scope: str) -> None:
     """Should there be one, of an earlier release."""
     async with running_coderd(first_user=True) as world:
         await new_template(world)
@@ -428,7 +428,7 @@ REMOVERS: tuple[tuple[str, str], ...] = (
 )
 
 
-async def test_nobody_leaves_a_denial_behind_by_leaving() -> None:
+async def test_removal_keeps_denials() -> None:
     """Removed and added anew somebody has no roles: who may not take a role that denies may not remove its holder."""
     wrong = []
     async with running_coderd(first_user=True) as world:
@@ -469,7 +469,7 @@ async def test_nobody_leaves_a_denial_behind_by_leaving() -> None:
 # ---- who may make no workspaces
 
 
-async def test_who_is_banned_from_making_workspaces_makes_none() -> None:
+async def test_workspace_creation_ban() -> None:
     async with world_with_preset() as (world, _, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))

@@ -176,7 +176,7 @@ AS_AGENT: tuple[tuple[str, str], ...] = (
 )
 
 
-async def test_messages_of_agents_harm_nobody() -> None:
+async def test_agent_messages_affect_own_agent() -> None:
     apps = [provisioner_pb2.App(slug="web", url="http://localhost:1")]
     metadata = [provisioner_pb2.Agent.Metadata(key="load", display_name="Load", script="x", interval=1, timeout=1)]
     wrong = []
@@ -249,7 +249,7 @@ def _strange_nodes() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def test_nodes_that_claim_too_much_are_refused() -> None:
+async def test_foreign_node_claims_are_refused() -> None:
     """By agents and by clients; the address of somebody else's agent among them."""
     async with workspace_world() as it:
         theirs = str(agent_address(it.agent_id)) + "/128"
@@ -334,7 +334,7 @@ AS_DAEMON: tuple[tuple[str, str], ...] = (
 
 
 @pytest.mark.parametrize("number", range(0, len(AS_DAEMON), 10))
-async def test_messages_of_daemons_harm_only_their_job(number: int) -> None:
+async def test_daemon_messages_affect_own_job(number: int) -> None:
     wrong = []
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         for method, text in AS_DAEMON[number : number + 10]:
@@ -361,7 +361,7 @@ async def test_messages_of_daemons_harm_only_their_job(number: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_strange_results_of_builds_end_them() -> None:
+async def test_invalid_build_result_fails_build() -> None:
     """A build whose report cannot be stored fails with a sentence; none runs on for ever."""
     at = f"seconds: {HUGE}"
     reports = [

@@ -19,7 +19,7 @@ from tests.unit.conformance.test_attacks_on_workspaces import at_once
 
 
 @pytest.mark.parametrize("undo", ["roles", "removed"])
-async def test_two_organization_admins_do_not_undo_each_other(undo: str) -> None:
+async def test_concurrent_organization_admins(undo: str) -> None:
     """Who is undone first undoes nobody: what an organization's admin may do, it may at the moment of the change."""
     async with running_coderd(first_user=True) as world:
         organization = f"/api/v2/organizations/{world.organization_id}/members"
@@ -43,7 +43,7 @@ async def test_two_organization_admins_do_not_undo_each_other(undo: str) -> None
             assert len(admins) == 1, f"{undo} {number}: {admins}"
 
 
-async def test_two_who_administer_users_do_not_suspend_each_other() -> None:
+async def test_concurrent_suspensions() -> None:
     async with running_coderd(first_user=True) as world:
         for number in range(4):
             people = [await world.member(f"{name}{number}", ["user-admin"]) for name in ("ann", "ben", "control")]
@@ -60,7 +60,7 @@ async def test_two_who_administer_users_do_not_suspend_each_other() -> None:
 
 
 @pytest.mark.parametrize("undo", ["roles", "deleted"])
-async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
+async def test_concurrent_owners(undo: str) -> None:
     """Where a third stays, so that it is not the last owner's place that saves one of them."""
     async with running_coderd(first_user=True) as world:
         for number in range(3):
@@ -83,7 +83,7 @@ async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
 # ---- one resume token, twice at once
 
 
-async def test_a_resume_token_shown_twice_at_once_is_one_peer() -> None:
+async def test_concurrent_resume_is_one_peer() -> None:
     """By its own session one of the two stays; by another session or another user nobody comes in beside it."""
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world, path = view_context.world, "/api/v2/tailnet?version=2.0"

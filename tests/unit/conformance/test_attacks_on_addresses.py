@@ -68,7 +68,7 @@ async def _canary() -> AsyncIterator[Canary]:
         nursery.cancel_scope.cancel()
 
 
-async def test_nobody_else_makes_the_server_ask_inside() -> None:
+async def test_no_request_to_internal_addresses() -> None:
     asked = accepted = 0
     async with foreign_world(experiments=("oauth2", "web-push")) as found, _canary() as canary:
         world = found.world

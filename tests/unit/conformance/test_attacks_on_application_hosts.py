@@ -110,7 +110,7 @@ LENIENT = {"open--dev--admin.apps.test.", f"{OPEN}:99999"}
 """The root's dot makes no other name of it, and no port does."""
 
 
-async def test_hosts_of_applications_written_in_every_way(tmp_path: Path) -> None:
+async def test_application_host_spellings(tmp_path: Path) -> None:
     wrong = []
     async with view_context(tmp_path) as s:
 

@@ -112,7 +112,7 @@ async def _opened(s: Scene, host: str, path: str, **rest: Any) -> str:
     return answer.text if answer.status_code == 200 and answer.text.startswith('{"method"') else ""
 
 
-async def test_applications_open_to_nobody_else(tmp_path: Path) -> None:
+async def test_applications_refuse_other_users(tmp_path: Path) -> None:
     wrong, asked = [], 0
     async with view_context(tmp_path) as s:
         world, workspace = s.world, s.agent.workspace
@@ -330,7 +330,7 @@ async def _raw(s: Scene, sent: bytes) -> bytes:
         return received
 
 
-async def test_pages_of_others_use_no_cookie(tmp_path: Path) -> None:
+async def test_cross_application_cookies_are_refused(tmp_path: Path) -> None:
     """Requests that another person's application makes a visitor's browser send."""
     async with view_context(tmp_path) as s:
         ticket = (await s.get(MINE)).headers["set-cookie"].partition(";")[0]

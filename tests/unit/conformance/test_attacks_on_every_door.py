@@ -29,7 +29,7 @@ EVERYBODYS = re.compile(r"^/(latency-check|\.well-known/|derp)")
 "What tells nobody anything of anybody, and is read by pages of other hosts of ours."
 
 
-async def test_no_page_of_another_site_reads_an_answer() -> None:
+async def test_cross_site_reads_are_refused() -> None:
     """Every route, asked as a browser asks for a page that is not ours: before the request, and with it."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
@@ -73,7 +73,7 @@ LISTS = (
 )
 
 
-async def test_what_is_searched_for_is_no_pattern() -> None:
+async def test_search_terms_are_literal() -> None:
     """Signs of LIKE and of regular expressions are letters like others; what is there is found by its name."""
     wrong = []
     async with foreign_world() as found:
@@ -119,7 +119,7 @@ TARGETS = ("etc/passwd", "pyproject.toml", "coder/__init__.py", "server.py", "pr
 _BETRAYED = re.compile(r"root:x:0|\[project\]|__future__|PATH=")
 
 
-async def test_no_name_of_a_file_leads_out_of_its_folder() -> None:
+async def test_file_names_stay_in_folder() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True, swagger_enable=True) as world:
         parts = urlsplit(world.url)
@@ -162,7 +162,7 @@ FORGED = (
 )
 
 
-async def test_nobody_writes_a_line_of_the_log() -> None:
+async def test_log_lines_cannot_be_forged() -> None:
     """What people and programs send of themselves, and the server may write down: one line stays one."""
     out = io.StringIO()
     async with running_coderd(first_user=True) as world:
@@ -191,7 +191,7 @@ async def test_nobody_writes_a_line_of_the_log() -> None:
     assert not forged, forged
 
 
-async def test_a_cookie_that_is_shown_twice_opens_no_more() -> None:
+async def test_repeated_cookies_grant_nothing() -> None:
     """Cookies of near names, and a good one among bad ones: who asks is who holds a key, or nobody."""
     async with running_coderd(first_user=True) as world:
         me, token = await world.member("mary")
@@ -232,7 +232,7 @@ DEVICE_CODES = (
 )
 
 
-async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
+async def test_device_code_links_its_user() -> None:
     """Of no code that is not one, of no one without the right, and not twice the other's account."""
     async with deployment() as (world, _idp):
         _, other = await world.member("other")
@@ -251,7 +251,7 @@ async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1", '"x"', "null", "[]", "{}", "true", "1e18", "1" + "0" * 400])
-async def test_a_provider_that_answers_strangely_is_told_of(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its numbers are no errors of ours."""
     body = f'{{"device_code":"c","user_code":"u","verification_uri":"https://p.test","expires_in":{number}}}'
 

@@ -58,7 +58,7 @@ REDIRECTS = (
 """What is not the one address the client registered, however near it is."""
 
 
-async def test_codes_go_to_no_other_address() -> None:
+async def test_code_requires_registered_redirect() -> None:
     wrong = []
     async with client() as it:
         for uri in REDIRECTS:
@@ -96,7 +96,7 @@ async def test_codes_go_to_no_other_address() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_client_uses_nothing_of_another() -> None:
+async def test_client_cannot_use_foreign_tokens() -> None:
     """Codes, refresh and access tokens of one application at the token endpoint by another, and without its secret."""
     async with client() as it:
         made = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
@@ -151,7 +151,7 @@ async def test_a_client_uses_nothing_of_another() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_registrations_promise_nothing_dangerous() -> None:
+async def test_dangerous_registrations_are_refused() -> None:
     bad: list[dict[str, Any]] = [
         *[
             {"redirect_uris": [uri]}
@@ -204,7 +204,7 @@ async def test_registrations_promise_nothing_dangerous() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_logins_lead_to_no_other_site() -> None:
+async def test_login_redirects_stay_local() -> None:
     """Where a sign-in, a page of the API or an application sends a browser, with addresses of somebody's choice."""
     elsewhere = (
         "https://evil.test",
@@ -320,7 +320,7 @@ async def test_scim_serves_its_provider_alone() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_proxy_opens_only_what_its_visitor_may() -> None:
+async def test_proxy_has_visitors_rights() -> None:
     """A workspace proxy asks for tickets with its visitor's token: it gets what the visitor would get, no more."""
     async with workspace_world(wildcard_access_url="*.apps.test") as it:
         world, agent = it.world, str(it.agent_id)
@@ -470,7 +470,7 @@ SAME: tuple[tuple[str, str, str, dict[str, str], dict[str, str]], ...] = (
 """What is answered alike whether there is such a one or not, to whoever is nobody."""
 
 
-async def test_nobody_learns_who_or_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_existence_is_not_revealed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by what is answered, nor by how much is done for it."""
     wrong = []
     settings: dict[str, Any] = {"experiments": ("oauth2",), "scim_auth_header": Secret("scim")}
@@ -559,7 +559,7 @@ _INSIDE = (
 """Addresses that a server must not be made to ask for somebody."""
 
 
-async def test_a_push_service_is_on_the_public_internet() -> None:
+async def test_push_service_must_be_public() -> None:
     keys = {"auth_key": "AAAAAAAAAAAAAAAAAAAAAA", "p256dh_key": _point()}
     wrong = []
     async with running_coderd(first_user=True, experiments=("web-push",)) as world:

@@ -128,7 +128,7 @@ def about_a_workspace() -> list[str]:
     return [rule for rule in rules() if re.search(r"\{(workspace|build|agent)\}", rule)]
 
 
-async def test_streams_end_with_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
@@ -151,7 +151,7 @@ async def test_streams_end_with_what_is_shared(monkeypatch: pytest.MonkeyPatch) 
     assert not wrong, "\n".join(wrong)
 
 
-async def test_streams_end_with_sharing_in_the_organization(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
     """All lists are emptied at once, while the owner looks on: what is read for all who look says so, too, and whoever
     comes now is judged by that."""
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
@@ -212,7 +212,7 @@ async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_newer_build_keeps_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is followed of an agent goes on while the workspace is ordered to stop; logs end by themselves."""
     answers: list[bool | None] = []
     is_ordered, put = False, recheck_rights._is_allowed
@@ -320,7 +320,7 @@ async def _lines_end(lines: AsyncIterator[str]) -> bool:
     return not scope.cancelled_caught
 
 
-async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of a guest's at once, while those of the owner go on; what is opened anew is refused like to a stranger."""
     for module in (recheck_rights, session_revocation):
         monkeypatch.setattr(module, "PAUSE", 0.0)
@@ -384,7 +384,7 @@ async def _asked(stream: WebSocketStream, number: int, **body: Any) -> Any:
     return said
 
 
-async def test_two_people_fill_in_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_users_of_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with their own rights: what ends one's form ends no other's, and nobody is told of people elsewhere."""
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
@@ -429,7 +429,7 @@ FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
 }
 
 
-async def test_a_form_whose_template_changes_under_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_form_follows_template_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is open is worth what is opened anew: sharing ends with the template, whose versions stay."""
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):

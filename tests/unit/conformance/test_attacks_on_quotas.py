@@ -182,7 +182,7 @@ async def _with_first(m: Member, name: str) -> None:
     await m.end(job)
 
 
-async def test_what_may_still_run_counts() -> None:
+async def test_unfinished_builds_count() -> None:
     wrong = []
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         m = await _member(world, daemon)
@@ -198,7 +198,7 @@ async def test_what_may_still_run_counts() -> None:
     assert not wrong, wrong
 
 
-async def test_what_ended_well_counts_no_more() -> None:
+async def test_successful_build_lowers_cost() -> None:
     """A second is granted when the first was stopped, or deleted, or had become cheaper."""
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         m = await _member(world, daemon)
@@ -211,7 +211,7 @@ async def test_what_ended_well_counts_no_more() -> None:
             await m.end(job)
 
 
-async def test_two_at_once_are_not_granted_both() -> None:
+async def test_concurrent_builds_share_budget() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         m = await _member(world, daemon)
         _, m.token = await world.member("quick")
@@ -230,7 +230,7 @@ async def test_two_at_once_are_not_granted_both() -> None:
 
 
 @pytest.mark.parametrize("allowed", [ALLOWED, ALLOWED - 1])
-async def test_a_prebuilt_workspace_is_given_to_who_can_afford_it(allowed: int) -> None:
+async def test_claim_requires_budget(allowed: int) -> None:
     async with world_with_preset() as (world, _, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))

@@ -56,7 +56,7 @@ async def _raw(world: World, head: str) -> bytes:
     return received.partition(b"\r\n")[0]
 
 
-async def test_no_page_of_another_site_opens_a_websocket() -> None:
+async def test_cross_site_websockets_are_refused() -> None:
     """Every WebSocket, with an owner's cookie as a browser would add it."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True) as world:
@@ -94,7 +94,7 @@ _HIDDEN = ("same-site", "cross-site", "")
 
 
 @pytest.mark.parametrize("place", ["header", "form"])
-async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None:
+async def test_foreign_cookie_proves_nothing(place: str) -> None:
     """An application below the dashboard's own domain is the same site to a browser: the session's cookie comes
     along, and the token against forgery is what that page set and says."""
     wrong = []
@@ -139,7 +139,7 @@ async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None
         ("http://coder.test:80", "coder.test"),
     ],
 )
-async def test_the_dashboards_own_page_is_known_however_its_address_is_spelled(access_url: str, host: str) -> None:
+async def test_own_origin_spellings(access_url: str, host: str) -> None:
     """Browsers leave a scheme's own port out, settings and proxies may not; another port is another page."""
     scheme = access_url.partition(":")[0]
     async with running_coderd(first_user=True, access_url=access_url) as world:
@@ -183,7 +183,7 @@ _REGISTER = {
 }
 
 
-async def test_addresses_nobody_can_read_are_refused() -> None:
+async def test_malformed_addresses_are_refused() -> None:
     """Wherever an address comes from outside: never an error of ours, and nothing that breaks for others later."""
     wrong = []
     async with running_coderd(first_user=True, wildcard_access_url="*.apps.test", experiments=("oauth2",)) as world:
@@ -273,7 +273,7 @@ _PAGES = (
 
 
 @pytest.mark.parametrize("redirects", [False, True])
-async def test_nobody_else_says_where_this_server_is(redirects: bool) -> None:
+async def test_host_header_is_not_trusted(redirects: bool) -> None:
     """Addresses in pages, scripts and redirects are the configured one, whatever host was asked for."""
     wrong = []
     more: dict[str, Any] = {"access_url": "http://coder.test", "redirect_to_access_url": True} if redirects else {}
@@ -312,7 +312,7 @@ WHO: tuple[tuple[dict[str, str], str], ...] = (
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-async def test_whose_address_a_request_has(trusted: bool) -> None:
+async def test_client_address(trusted: bool) -> None:
     """As the audit log keeps it: what is said in headers counts from trusted proxies alone."""
     more: dict[str, Any] = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
     wrong = []
@@ -334,7 +334,7 @@ async def test_whose_address_a_request_has(trusted: bool) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_answers_to_one_are_kept_for_no_other() -> None:
+async def test_responses_are_not_shared() -> None:
     """What says who asked differs by cookie, whatever conditions and ranges a request names."""
     wrong = []
     async with running_coderd(first_user=True) as world:
@@ -375,7 +375,7 @@ async def test_answers_to_one_are_kept_for_no_other() -> None:
 HEADS = [(400, "\r\n", b"200"), (600, "\r\n", b"431"), (8000, "\r\n", b"431"), (600, "\n", b"431"), (400, "\n", b"200")]
 
 
-async def test_a_head_has_so_many_lines() -> None:
+async def test_header_lines_are_limited() -> None:
     """However they end and however they come; what follows the head is not counted."""
     async with running_coderd() as world:
         for lines, end, status in HEADS:
@@ -388,7 +388,7 @@ async def test_a_head_has_so_many_lines() -> None:
 TRAILERS = [(0, b"200"), (400, b"200"), (600, b"431"), (10_000, b"431")]
 
 
-async def test_trailers_have_so_many_lines() -> None:
+async def test_trailer_lines_are_limited() -> None:
     """They come before anybody is known, too."""
     async with running_coderd() as world:
         head = "POST /api/v2/csp/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -412,7 +412,7 @@ NAMES = (
 """What no file is called; all but the first few are longer than a name, or a path, may be."""
 
 
-async def test_files_nobody_has_are_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreadable_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody may ask for any name below any folder of files: never an error of ours, and never work without an end."""
     looks, lstat = 0, os.lstat
 
@@ -477,7 +477,7 @@ async def _spoken(world: World, sent: bytes) -> bytes:
     return received
 
 
-async def test_http2_is_not_spoken() -> None:
+async def test_http2_is_refused() -> None:
     """Not by those who know before, however much they send, nor by upgrade: one line of HTTP/1.1 or none, and no frame;
     everybody else is served meanwhile, on the same budgets and by the same rules for signing in."""
     wrong = []

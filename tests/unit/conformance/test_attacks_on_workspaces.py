@@ -39,7 +39,7 @@ async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -
 # ---- prebuilt workspaces
 
 
-async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> None:
+async def test_claim_resets_prebuilt_workspace() -> None:
     """Whoever administers may prepare one for themselves before somebody is given it: shares, ports, schedules."""
     async with world_with_preset() as (world, _, preset):
         _, claimer = await world.member("claimer")
@@ -89,7 +89,7 @@ async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> No
         assert (await world.get(path, token=lurks)).status_code == 404
 
 
-async def test_a_prebuilt_workspace_is_given_to_one() -> None:
+async def test_prebuilt_workspace_is_claimed_once() -> None:
     async with world_with_preset() as (world, _, preset):
         people = [await world.member(f"claimer{number}") for number in range(4)]
         elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
@@ -162,7 +162,7 @@ _SYSTEM_USER: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-async def test_nobody_becomes_the_system() -> None:
+async def test_system_user_cannot_log_in() -> None:
     """Not even an owner gets a key, a password or a role for the user whose workspaces are given away."""
     wrong = []
     async with running_coderd(first_user=True) as world:
@@ -206,7 +206,7 @@ PEOPLE: tuple[tuple[str, str, str], ...] = (
 """Who cannot be named in a list of access, and roles there are none of."""
 
 
-async def test_sharing_reaches_no_further_than_it_may() -> None:
+async def test_sharing_stays_within_rights() -> None:
     wrong = []
     async with foreign_world() as found:
         world, token = found.world, found.stranger_token
@@ -284,7 +284,7 @@ async def _as_a_guest(found: ForeignWorld, path: str) -> list[str]:
 # ---- two at once
 
 
-async def test_what_there_may_be_one_of_is_made_once() -> None:
+async def test_unique_objects_are_created_once() -> None:
     """Six at the same time: one is made, the others hear why not."""
     wrong = []
     async with running_coderd() as world:
@@ -365,7 +365,7 @@ async def test_the_last_owner_stays() -> None:
             assert sum(any(role["name"] == "owner" for role in roles) for roles in left) >= 1, undo
 
 
-async def test_what_somebody_became_meanwhile_counts() -> None:
+async def test_concurrent_owner_is_protected() -> None:
     """Who became an owner after the request had looked: not suspended, no password set, no role taken by others."""
     async with running_coderd(first_user=True) as world:
         _, admin = await world.member("admin2", ["user-admin"])
@@ -394,7 +394,7 @@ async def test_what_somebody_became_meanwhile_counts() -> None:
         assert not wrong, "\n".join(wrong)
 
 
-async def test_who_was_suspended_meanwhile_does_not_wake() -> None:
+async def test_suspended_user_is_not_activated() -> None:
     """By signing in, or by a key that was used at that moment."""
     async with running_coderd(first_user=True) as world:
         sleeper, token = await world.member("sleeper")

@@ -68,14 +68,14 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("asked", "who"), STEPS)
-async def test_what_is_greedy_is_answered_within_bounds(asked: list[CostlyRequest], who: str) -> None:
+async def test_greedy_requests_are_bounded(asked: list[CostlyRequest], who: str) -> None:
     assert len(asked) > 60
     async with running_coderd(first_user=True) as world:
         _judge(*await _try(world, asked, world.token if who else ""))
         assert (await world.get("/api/v2/users/me")).status_code == 200
 
 
-async def test_what_was_refused_is_given_back_with_its_answer() -> None:
+async def test_refused_body_frees_memory() -> None:
     """Not when cycles are collected next, which may be a hundred bodies later."""
     asked = [one for one in OF_STRANGERS + OF_MEMBERS if one.body][::3]
     async with running_coderd(first_user=True) as world:
@@ -98,7 +98,7 @@ async def test_what_was_refused_is_given_back_with_its_answer() -> None:
     assert max(large, default=0) < 32_000
 
 
-async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_requests_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a head, and half a body at every public route that takes one: two hundred at once."""
     monkeypatch.setattr(body_reading, "BODY_PATIENCE", 1.0)
     monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 1.0)
@@ -125,7 +125,7 @@ async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPa
         _judge(spent, [])
 
 
-async def test_an_upload_is_not_held_in_memory() -> None:
+async def test_upload_is_streamed() -> None:
     """Neither while it comes, nor while it is put away; nor is what a zip unpacks to."""
     size = 90 << 20
     tar = b"".join((tar_of({"main.tf": b""}), bytes(size)))
@@ -159,7 +159,7 @@ def _large_archive(number: int) -> bytes:
 _PARAMETER = 'data "coder_parameter" "x" {\n  name = "x"\n  type = "string"\n  default = "%d"\n}\n'
 
 
-async def test_archives_are_evaluated_without_being_held() -> None:
+async def test_archives_are_streamed() -> None:
     """Two at once: neither while they go to the sandbox, nor while they go to their reader, as they are and as zip."""
     async with running_coderd(first_user=True) as world:
         ids = []

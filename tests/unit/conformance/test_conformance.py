@@ -25,14 +25,14 @@ async def test_the_routes_are_there() -> None:
     assert implemented >= wanted, f"{implemented} of {wanted} routes are left. Missing:\n{missing}"
 
 
-def test_the_scope_leaves_out_what_the_product_leaves_out() -> None:
+def test_scope_matches_product() -> None:
     names = {operation.name for operation in in_scope()}
     assert "GET /api/v2/users/{user}" in names
     assert not [name for name in names if "/chats" in name or "/ai-gateway" in name or "/licenses" in name]
     assert len(permission_rows()) == 300
 
 
-def test_only_what_is_worse_is_a_regression() -> None:
+def test_only_worse_is_regression() -> None:
     before = json.loads(BASELINE.read_text())
     assert regressions(before) == []
     assert regressions({**before, "implemented": before["implemented"] - 1})
@@ -47,7 +47,7 @@ def judged(name: str, answer: httpx.Response) -> Outcome:
     return outcome
 
 
-def test_a_stream_that_opened_is_no_compared_body() -> None:
+def test_opened_stream_has_no_body() -> None:
     """Unless a recorded exchange has its messages, which the replay compares."""
     silent = judged("GET /api/v2/workspaceagents/{workspaceagent}/coordinate", httpx.Response(101))
     assert (silent.opened, silent.checked, silent.valid) == (True, False, True)
@@ -55,7 +55,7 @@ def test_a_stream_that_opened_is_no_compared_body() -> None:
     assert (told.opened, told.checked, told.valid) == (False, True, True)
 
 
-def test_an_accepted_body_is_compared_too() -> None:
+def test_accepted_body_is_compared() -> None:
     name = "POST /api/experimental/tasks/{user}/{task}/pause"
     assert judged(name, httpx.Response(202, json={"workspace_build": None})).valid
     wrong = judged(name, httpx.Response(202, json={"workspace_build": {"id": "x"}}))

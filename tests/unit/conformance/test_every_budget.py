@@ -120,12 +120,12 @@ def doors() -> Iterator[Door]:
 DOORS = list(doors())
 
 
-def test_what_is_unlimited_is_known_by_name() -> None:
+def test_unlimited_routes_are_listed() -> None:
     assert {door.rule for door in DOORS if any(one.unlimited_because for one in door.budgets)} == UNLIMITED
     assert all(len(door.budgets) == 1 for door in DOORS if door.rule in UNLIMITED)
 
 
-def test_a_route_outside_of_the_api_has_to_say_its_budget() -> None:
+def test_route_must_declare_budget() -> None:
     assert budgets_of("/api/v2/users", ()) == (API,)
     with pytest.raises(LookupError):
         budgets_of("/scim/v2/Users", ())
@@ -133,7 +133,7 @@ def test_a_route_outside_of_the_api_has_to_say_its_budget() -> None:
         EndpointTable().add("/raw", ENDPOINTS[0].serve_provisioner, scope=Unscoped.PUBLIC)
 
 
-def test_paths_that_hold_a_secret_are_counted_together() -> None:
+def test_secret_paths_share_budget() -> None:
     named = {door.rule for door in DOORS if re.search("<(secret|ident|token|code|key)>", door.rule) and door.public}
     assert named - {"/scim/v2/Users/<ident>"} == SECRETS_IN_PATHS
     for door in DOORS:
@@ -183,7 +183,7 @@ async def _guesses(world: World, asked: list[Door]) -> list[str]:
 
 
 @pytest.mark.usefixtures("few")
-async def test_guessing_is_bounded_at_every_door() -> None:
+async def test_guessing_is_bounded() -> None:
     """What asks for a session is one function: some of it here, all of it in the long form."""
     public = [door for door in DOORS if door.public]
     assert len(public) > 80
@@ -195,14 +195,14 @@ async def test_guessing_is_bounded_at_every_door() -> None:
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("few")
-async def test_guessing_is_bounded_at_every_door_of_people() -> None:
+async def test_guessing_sessions_is_bounded() -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
         wrong = await _guesses(world, [door for door in DOORS if not door.public])
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.usefixtures("few")
-async def test_the_right_key_is_not_counted_until_somebody_guesses() -> None:
+async def test_valid_key_is_not_counted() -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
 
         async def users(key: str) -> httpx.Response:
@@ -213,7 +213,7 @@ async def test_the_right_key_is_not_counted_until_somebody_guesses() -> None:
         assert (await users("right")).status_code == 429  # or a guess would be told from its being right
 
 
-async def test_wrong_secrets_shut_out_nobody_whose_own_cannot_be_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who stands behind the same address, at every door where a random secret is shown."""
     doors, wrong = [door for door in DOORS if door.shows_secret], []
     assert {door.scope for door in doors} > BY_SECRET
@@ -274,7 +274,7 @@ def _shown_by(client: dict[str, str], *, by_secret: bool) -> str:
 
 
 @pytest.mark.usefixtures("few")
-async def test_who_has_the_secret_may_wait_with_many_others() -> None:
+async def test_waiting_polls_are_not_guesses() -> None:
     """An id of a carried stream is the right to it: polls that wait are no guesses, however many there are."""
     async with running_coderd(first_user=True, **SETTINGS) as world:
         streams: CarriedStreams = world.ctx.part(CarriedStreams)
@@ -292,7 +292,7 @@ async def test_who_has_the_secret_may_wait_with_many_others() -> None:
 
 
 @pytest.mark.usefixtures("few")
-async def test_who_leaves_before_an_answer_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_request_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, left = trio.open_memory_channel[None](99), trio.open_memory_channel[None](99)
 
     async def slowly(*_arguments: Any) -> None:
@@ -319,7 +319,7 @@ async def test_who_leaves_before_an_answer_is_not_counted(monkeypatch: pytest.Mo
         assert statuses == [401] * LIMIT + [429]
 
 
-async def test_a_link_that_ends_without_an_answer_is_not_counted() -> None:
+async def test_unanswered_link_is_not_counted() -> None:
     """However its handler ends."""
     ctx: Any = SimpleNamespace(config=ServerConfig(), clock=FakeClock())
     limits, ends = RateLimits(ctx), (trio.BrokenResourceError, trio.ClosedResourceError, None)
@@ -348,7 +348,7 @@ async def test_a_link_that_ends_without_an_answer_is_not_counted() -> None:
             await ask(how)
 
 
-async def test_without_limits_nobody_is_counted() -> None:
+async def test_disabled_limits_count_nothing() -> None:
     settings = SETTINGS | {"dangerous_disable_rate_limits": True}
     async with running_coderd(first_user=True, clock=FakeClock(), **settings) as world:
         for _ in range(80):

@@ -104,7 +104,7 @@ def changes() -> Iterator[tuple[str, Route]]:
                 yield f"{method} {rule.rule}", said
 
 
-def test_every_change_declares_its_entry_or_why_it_has_none() -> None:
+def test_every_change_declares_audit() -> None:
     silent = {name for name, said in changes() if said.audit is None}
     assert silent == set(UNAUDITED)
 
@@ -148,7 +148,7 @@ async def _list(tx: Any) -> Sequence[Any]:
     return await store.list_entries(tx, EntryFilter(), limit=0, offset=0)
 
 
-async def test_good_calls_leave_entries() -> None:
+async def test_successful_calls_are_audited() -> None:
     """One call of each operation, as far as the reference's own bodies go."""
     heard = Heard()
     async with populated(**SETTINGS) as world:
@@ -179,7 +179,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.soak
-async def test_every_good_call_leaves_an_entry() -> None:
+async def test_successful_call_writes_entry() -> None:
     heard = Heard()
     async with equipped(experiments=("oauth2",)) as world:
         world.world.client.event_hooks["response"] = [heard.note]

@@ -133,7 +133,7 @@ def test_no_pattern_is_quadratic(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_they_are_found() -> None:
+def test_patterns_are_found() -> None:
     assert sum(len(patterns(room)) for room in ROOMS) > 100
     named = {(module, name) for room in ROOMS for module, name, _, _ in patterns(room)}
     assert set(BEHIND) <= named
@@ -157,7 +157,7 @@ def test_they_are_found() -> None:
         (r"([a-z]+)-\1", "fullmatch", False),
     ],
 )
-def test_what_is_and_what_is_not(pattern: str, use: str, is_bad: bool) -> None:
+def test_pattern_matches(pattern: str, use: str, is_bad: bool) -> None:
     assert bool(_too_many(re.compile(pattern), use)) is is_bad
 
 
@@ -165,7 +165,7 @@ def test_what_is_and_what_is_not(pattern: str, use: str, is_bad: bool) -> None:
     "pattern", ["a+b", "(a|b)*c", "x{2,3}?y", r"\bab\b", r"(?i)K[^=&]*=", "(a)?b", "^a$", "(?=ab)a"]
 )
 @pytest.mark.parametrize("text", ["", "aab", "ababc", "xxxy", "ab ab", "key=", "b", "a", "KEY=k=&"])
-def test_the_counter_goes_the_way_of_the_library(pattern: str, text: str) -> None:
+def test_counter_follows_library(pattern: str, text: str) -> None:
     """Its ends are the library's."""
     compiled = re.compile(pattern)
     steps, ends = Steps(compiled), []

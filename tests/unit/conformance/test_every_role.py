@@ -19,14 +19,14 @@ async def test_every_operation_as_every_role() -> None:
     assert matrix.cells == len([*recorded_cells(), *predicted_cells()])
 
 
-def test_the_short_form_has_every_role_and_every_operation() -> None:
+def test_short_form_covers_everything() -> None:
     cells = [*recorded_cells(), *predicted_cells()]
     assert {caller for _, caller, _ in cells} == set(callers(permission_rows()[0]))
     asked = {(row["method"], row["path"].split(" ")[0]) for row, _, _ in cells}
     assert [item.name for item in in_scope() if (item.method, item.path) not in asked] == []
 
 
-def test_the_policy_refuses_nobody_who_was_recorded_to_be_let_in() -> None:
+def test_policy_allows_recorded_access() -> None:
     """What predicts the cells that were not recorded is itself held against those that were."""
     scopes = scopes_by_operation()
     operations = {(item.method, item.path): item for item in in_scope()}

@@ -67,7 +67,7 @@ async def _ask(world: Populated, item: Described, token: str) -> str:
 
 
 @pytest.mark.soak
-async def test_ids_of_other_organizations_open_nothing() -> None:
+async def test_foreign_organization_ids_refused() -> None:
     names = {
         f"{method} {path}"
         for method, path, _ in operations()

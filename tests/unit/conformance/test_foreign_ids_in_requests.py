@@ -165,7 +165,7 @@ async def _differences(asker: Asker, objects: dict[str, str], *, every_kind: boo
 
 
 @pytest.mark.parametrize("every_kind", [False, pytest.param(True, marks=pytest.mark.soak)])
-async def test_ids_one_may_not_know_are_unknown_ones(every_kind: bool) -> None:
+async def test_hidden_ids_look_unknown(every_kind: bool) -> None:
     async with foreign_world() as found:
         wrong = []
         for who, asker, objects in _askers(found):
@@ -270,7 +270,7 @@ _LISTS = (
 )
 
 
-async def test_lists_and_logs_name_nothing_of_another_organization() -> None:
+async def test_lists_hide_other_organizations() -> None:
     async with foreign_world() as found:
         wrong = await _told(found)
     assert not wrong, "\n".join(wrong)

@@ -93,7 +93,7 @@ def _places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
     ]
 
 
-def test_every_id_of_every_message_is_placed() -> None:
+def test_every_message_id_is_covered() -> None:
     found = {_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
     known = {one for one in found if one in PLACED or one in NO_OBJECT or one.startswith(_TELEMETRY)}
     assert not found - known, "say what these ids are about, in PLACED or NO_OBJECT"
@@ -207,7 +207,7 @@ class _Askers:
             yield session
 
 
-async def test_foreign_ids_are_unknown_ones() -> None:
+async def test_foreign_ids_look_unknown() -> None:
     async with foreign_world() as found, _more(found) as foreign:
         askers, wrong = _Askers(found), []
         before = await _state(found, foreign)
@@ -326,7 +326,7 @@ def _lasting(value: Any) -> Any:
 # ---- what a build, an import or a dry run reports
 
 
-async def test_foreign_ids_in_results_are_unknown_ones() -> None:
+async def test_foreign_ids_in_results() -> None:
     """The daemon that may report names objects of others in its report: they stay whose they are."""
     async with foreign_world() as found, _more(found) as foreign:
         wrong = []

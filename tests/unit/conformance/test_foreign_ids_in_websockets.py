@@ -87,7 +87,7 @@ def streams() -> Iterator[Stream]:
         yield Stream(endpoint.pattern, ())
 
 
-def test_every_id_of_every_stream_is_placed() -> None:
+def test_every_stream_id_is_covered() -> None:
     names = {name for one in streams() for name in (*one.parameters, *one.query)}
     assert not names - PARAMETERS.keys() - NO_OBJECT, "say what these are about"
     assert sum(bool(one.parameters) for one in streams()) > 12
@@ -127,7 +127,7 @@ class _Asker:
             return _UUID.sub("<uuid>", " | ".join(heard))
 
 
-async def test_foreign_ids_of_streams_are_unknown_ones() -> None:
+async def test_foreign_stream_ids() -> None:
     async with foreign_world() as found:
         wrong = []
         foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
@@ -149,7 +149,7 @@ async def test_foreign_ids_of_streams_are_unknown_ones() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_foreign_ids_in_messages_and_headers_are_unknown_ones() -> None:
+async def test_foreign_ids_in_messages() -> None:
     async with foreign_world() as found:
         world = found.world
         form = f"/api/v2/templateversions/{found.mine['version']}/dynamic-parameters"

@@ -76,7 +76,7 @@ def _fill(path: str, values: dict[str, str]) -> str:
     return re.sub(r"\{([^}]*)\}", lambda found: values.get(found[1], UNKNOWN), path)
 
 
-def test_the_description_says_which_parameters_are_ids() -> None:
+def test_description_marks_ids() -> None:
     """What the tests below are made of is there."""
     with_ids = [path for _, path, operation in _described() if _ids(path, operation)]
     with_pages = [path for method, path, operation in _described() if method == "GET" and _takes(operation, "limit")]
@@ -87,7 +87,7 @@ def _takes(operation: dict[str, Any], name: str) -> bool:
     return any(one["in"] == "query" and one["name"] == name for one in operation.get("parameters", []))
 
 
-async def test_every_list_reads_its_page_alike() -> None:
+async def test_lists_parse_pages_alike() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
         group = workspace["organization_id"]  # the group of everybody has its organization's id
@@ -106,7 +106,7 @@ async def test_every_list_reads_its_page_alike() -> None:
                 assert (answer.status_code, answer.json()) == (400, wanted), (path, name, value)
 
 
-async def test_every_id_is_read_alike_and_looked_up_before_the_body_is_read() -> None:
+async def test_ids_are_checked_before_body() -> None:
     wrong = []
     async with workspace_world(experiments=("oauth2",)) as (world, _):
 
@@ -129,7 +129,7 @@ async def test_every_id_is_read_alike_and_looked_up_before_the_body_is_read() ->
     assert not wrong, "\n".join(map(str, wrong))
 
 
-async def test_every_body_is_read_alike() -> None:
+async def test_bodies_are_parsed_alike() -> None:
     wrong = []
     async with workspace_world(experiments=("oauth2",)) as (world, _):
         for method, path, operation in _described():
@@ -146,7 +146,7 @@ async def test_every_body_is_read_alike() -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-async def test_what_a_path_does_not_do_it_refuses_alike() -> None:
+async def test_wrong_methods_are_refused() -> None:
     """405, and nothing said, unless the path is another route's, too, whose parameter it then is."""
     does: dict[str, set[str]] = {}
     for method, path, _ in operations():

@@ -27,7 +27,7 @@ def _rows(names: dict[str, str]) -> list[dict[str, str]]:
     return rows
 
 
-async def test_what_is_wrong_is_said_as_recorded_of_its_kin() -> None:
+async def test_refusals_match_recordings() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
         latest = workspace["latest_build"]
@@ -48,7 +48,7 @@ async def test_what_is_wrong_is_said_as_recorded_of_its_kin() -> None:
         assert (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]["id"] == latest["id"]
 
 
-async def test_an_archived_version_makes_no_workspace() -> None:
+async def test_archived_version_is_refused() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
         old = workspace["latest_build"]["template_version_id"]

@@ -162,7 +162,7 @@ async def _in_tables(world: World, secrets: dict[str, str]) -> list[str]:
     return await world.ctx.db.read(search)
 
 
-async def test_what_changes_what_a_person_keeps_is_recorded() -> None:
+async def test_changes_of_secrets_are_audited() -> None:
     """Secrets, skills and the provider's settings: by whom and which, never what a secret is."""
     skill = "---\nname: tidy\ndescription: {}\n---\nText.\n"
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:

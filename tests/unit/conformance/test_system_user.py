@@ -40,7 +40,7 @@ async def _state(world: Populated) -> dict[str, Any]:
     return await world.world.ctx.db.read(read)
 
 
-async def test_nobody_changes_the_system_user() -> None:
+async def test_system_user_is_immutable() -> None:
     names = {
         f"{method} {path}"
         for method, path, _ in operations()

@@ -1,4 +1,4 @@
-"""Who may own a workspace in an organization, and which workspaces get their owner's token, key and secrets."""
+"""Owners of workspaces in an organization, and the workspaces that get their owner's token, key and secrets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Elsewhere:
     ids: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
     agent_tokens: dict[str, str] = field(default_factory=dict)
-    "By workspace id, of its last start."
+    "Tokens of the last start, by workspace id."
 
     async def add(self, name: str, *organizations: str, role: str = "") -> None:
         self.ids[name], self.tokens[name] = await self.world.member(name, organizations=list(organizations))
@@ -45,14 +45,14 @@ class Elsewhere:
             assert (await self.world.put(path, {"roles": [role]})).status_code == 200
 
     async def create(self, owner: str) -> Any:
-        """The owner's workspace, made by an owner of the site, once it is built."""
+        """Create a workspace for the owner as a site owner, and wait for its build."""
         body = {"template_id": self.template["id"], "name": f"w{uuid4().hex[:12]}"}
         made = await self.world.post(f"/api/v2/users/{self.ids[owner]}/workspaces", body)
         assert made.status_code == 201, made.text
         return await settled(self.world, made.json()["id"])
 
     async def link(self, owner: str) -> None:
-        """Links the owner's account at the provider."""
+        """Link the owner's account at the provider."""
         path, token = f"/api/v2/external-auth/{PROVIDER}/device", self.tokens[owner]
         begun = (await self.world.get(path, token=token)).json()
         linked = await self.world.post(path, {"device_code": begun["device_code"]}, token=token)
@@ -63,7 +63,7 @@ class Elsewhere:
         return AgentWorld(self.world, workspace, UUID(shown["id"]), self.agent_tokens[workspace["id"]])
 
     def delivered(self) -> tuple[bool, bool, list[str]]:
-        """What the last build got: a session token, a private key, tokens of which providers."""
+        """Return the identity of the last build: a session token, a private key, providers with tokens."""
         work = self.answers.seen[-1].workspace_build
         key, token = work.metadata.workspace_owner_ssh_private_key, work.metadata.workspace_owner_session_token
         return bool(token), bool(key), [one.id for one in work.external_auth_providers]
@@ -118,7 +118,9 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
 
 
 def _maker() -> dict[str, Any]:
-    """A role that makes workspaces and tasks for others in its organization, and reads nobody outside it."""
+    """Create a role that creates workspaces and tasks for other members, and reads no users outside of the
+    organization.
+    """
     grants = ("workspace:create", "workspace:read", "task:create", "task:read", "template:read", "template:use")
     pairs = [grant.split(":") for grant in grants]
     permissions = [{"negate": False, "resource_type": kind, "action": action} for kind, action in pairs]
@@ -135,7 +137,7 @@ OWNERS: dict[str, dict[str, int]] = {
 }
 
 
-async def test_only_active_members_own_new_workspaces() -> None:
+async def test_owner_must_be_active_member() -> None:
     wrong = []
     async with elsewhere() as found:
         world = found.world
@@ -177,8 +179,8 @@ async def test_only_active_members_own_new_workspaces() -> None:
     assert refused.json()["message"] == "The workspace's owner must be an active member of the template's organization."
 
 
-async def test_builds_of_active_members_get_identity() -> None:
-    """Also where an owner of the site makes a workspace for somebody who is none."""
+async def test_build_gets_active_members_identity() -> None:
+    """Also when a site owner who is no member creates a workspace for a member."""
     async with elsewhere() as found:
         for owner in ("insider", "outsider"):
             await found.link(owner)
@@ -202,7 +204,7 @@ async def _secrets(link: Any) -> list[str]:
 
 
 async def test_identity_ends_with_the_membership() -> None:
-    """Of the agent that runs, on links old and new, and of the next build; it comes back with the membership."""
+    """For the running agent, on old and new connections, and for the next build. Rejoining restores it."""
     async with elsewhere() as found:
         world, boss = found.world, found.tokens["boss"]
         await found.link("insider")
@@ -236,8 +238,8 @@ async def test_identity_ends_with_the_membership() -> None:
         assert found.delivered() == EVERYTHING
 
 
-async def test_waiting_agents_lose_the_account() -> None:
-    """An agent that waits for its owner's account gets none once the owner has left."""
+async def test_waiting_agents_lose_account() -> None:
+    """An agent that waits for its owner's account gets none after the owner has left."""
     async with elsewhere() as found:
         world, heard = found.world, []
         workspace = await found.create("insider")
@@ -259,8 +261,8 @@ async def test_waiting_agents_lose_the_account() -> None:
         assert heard == [403]
 
 
-async def test_prebuilt_workspaces_are_claimed_for_members() -> None:
-    """The system user is exempt; the claimer is not."""
+async def test_claim_requires_member() -> None:
+    """The system user is exempt; the user who claims is not."""
     async with world_with_preset() as (world, answers, preset):
         home = (await world.post("/api/v2/organizations", {"name": "home"})).json()["id"]
         await world.member("outsider", organizations=[home])

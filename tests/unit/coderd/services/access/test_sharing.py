@@ -1,4 +1,4 @@
-"""Shared workspaces: who sees them after leaving, with sharing turned off, and what access lists may hold."""
+"""Shared workspaces: access after leaving, with sharing disabled, and valid entries of access lists."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _acl(world: World, workspace_id: str) -> tuple[Any, Any]:
     return row.user_acl, row.group_acl
 
 
-async def test_who_leaves_loses_what_was_shared() -> None:
+async def test_leaving_member_loses_shares() -> None:
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         workspace = await new_workspace(world, "w")
@@ -48,7 +48,7 @@ async def test_who_leaves_loses_what_was_shared() -> None:
         assert (await world.delete(f"{DEFAULT}/members/{bob}")).status_code == 204
         assert await _acl(world, workspace["id"]) == ({}, {group: "use"})
         assert (await world.get(f"{template}/acl")).json()["users"] == []
-        # Somebody outside stands in a list again: a list alone lets nobody in.
+        # A user outside of the organization is in a list again: a list alone grants no access.
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 204
         assert await _seen(world, token) == 0
         assert (await world.get(path, token=token)).status_code == 404
@@ -56,8 +56,8 @@ async def test_who_leaves_loses_what_was_shared() -> None:
         assert await _seen(world, token) == 1
 
 
-async def test_a_list_shows_what_can_be_opened() -> None:
-    """A role may deny what is one's own, or shared; and who left an organization has left behind what is there."""
+async def test_list_shows_readable_workspaces() -> None:
+    """A role may deny the caller's own or shared workspaces, and a former member has lost all in the organization."""
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         admin, world.token = world.token, token
@@ -85,8 +85,8 @@ async def test_a_list_shows_what_can_be_opened() -> None:
         assert (await opened(), await _seen(world, token)) == (0, 0)
 
 
-async def test_of_those_that_sleep_a_list_shows_what_can_be_opened() -> None:
-    """A workspace that sleeps is a kind of its own, which a role may give or deny by itself."""
+async def test_list_shows_readable_dormant_workspaces() -> None:
+    """A dormant workspace is a resource of its own, which a role grants or denies separately."""
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         carl, other = await world.member("carl")
@@ -112,7 +112,7 @@ async def test_of_those_that_sleep_a_list_shows_what_can_be_opened() -> None:
             assert (await world.get("/api/v2/workspaces", params=query)).json()["count"] == 1
 
 
-async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
+async def test_disabled_sharing_revokes_shares() -> None:
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         workspace = await new_workspace(world, "w")
@@ -123,19 +123,19 @@ async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
             ctx.config = replace(ctx.config, disable_workspace_sharing=off)
             assert await _seen(world, token) == (0 if off else 1)
             assert (await world.get(path, token=token)).status_code == (404 if off else 200)
-            # What a WireGuard client of theirs may reach.
+            # Workspaces that a WireGuard client of the user may reach.
             subject = await user_subject(ctx, UUID(bob))
             assert subject is not None
             places = await ctx.db.read(search_store.list_readable_agents, readers(subject))
             assert len(places) == (0 if off else 1)
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 403
         ctx.config = replace(ctx.config, disable_workspace_sharing=False)
-        # An organization that turns it off takes everything back, and nothing can be shared any more.
+        # Disabling sharing in an organization removes all shares and refuses new ones.
         setting = f"{DEFAULT}/settings/workspace-sharing"
         assert (await world.patch(setting, {"sharing_disabled": True})).status_code == 200
         assert await _seen(world, token) == 0
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 403
-        # Only those of service accounts, from here on.
+        # From here on, only workspaces of service accounts.
         await world.patch(setting, {"shareable_workspace_owners": "service_accounts"})
         refused = await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})
         assert refused.status_code == 403 and "service accounts" in refused.json()["message"]
@@ -145,7 +145,7 @@ async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
         assert await _seen(world, token) == 1
 
 
-async def test_ids_in_access_lists_are_kept_in_one_spelling() -> None:
+async def test_access_list_ids_are_normalized() -> None:
     async with workspace_world() as (world, _):
         bob, _ = await world.member("bob")
         workspace = await new_workspace(world, "w")
@@ -178,8 +178,8 @@ async def test_ids_in_access_lists_are_kept_in_one_spelling() -> None:
         assert (await load_workspace(world.ctx, subject, UUID(workspace["id"]))).shared_with
 
 
-async def test_of_two_who_share_at_once_both_are_heard() -> None:
-    """And of sharing and switching it off, whichever comes second wins."""
+async def test_concurrent_shares_both_apply() -> None:
+    """Sharing and disabling sharing concurrently: the second one wins."""
     async with workspace_world() as (world, _):
         bob, _ = await world.member("bob")
         group = (await world.post(f"{DEFAULT}/groups", {"name": "ops"})).json()["id"]
@@ -214,7 +214,7 @@ _OF_A_WORKSPACE = re.compile(r"<id:(?:workspace|build|agent)>|/workspace/<name>"
 
 
 def _doors() -> Iterator[tuple[str, str]]:
-    """(method, rule) of everything that names a workspace, a build or an agent; WebSockets by a plain GET."""
+    """Return (method, rule) of each route that names a workspace, a build or an agent; WebSockets as plain GET."""
     for rule in application().url_map.iter_rules():
         said = route_of(application().view_functions[rule.endpoint])
         if said is not None and not said.websocket and _OF_A_WORKSPACE.search(rule.rule):
@@ -229,7 +229,7 @@ async def _status(world: World, token: str, method: str, rule: str, places: dict
 
 
 async def test_sharing_ends_with_the_workspace() -> None:
-    """Every door a guest could pass is shut once the workspace is deleted; its owner goes on seeing what was there."""
+    """After deletion, every route that a guest could use is refused. The owner keeps read access."""
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
         owner = (await world.get("/api/v2/users/me")).json()["username"]
@@ -255,12 +255,12 @@ async def test_sharing_ends_with_the_workspace() -> None:
         assert len(let_in) > 15, let_in
         owned = [door for door in let_in if "agent" not in door[1]]
         await build(world, workspace["id"], "delete")
-        # What names no version of it at all (an empty body, a query too few) may be said before anybody is asked.
+        # A request without a version (an empty body, a missing query) may be refused before the permission check.
         found = {(method, rule): await _status(world, token, method, rule, where) for method, rule, where in doors}
         opened = {door: status for door, status in found.items() if status not in {400, 404}}
         told = {rule: found["GET", rule] for _, rule, _ in let_in if found["GET", rule] != 404}
         assert (opened, told) == ({}, {})
         kept = {rule: await _status(world, world.token, method, rule, where) for method, rule, where in owned}
         assert kept["/api/v2/workspaces/<id:workspace>"] == kept["/api/v2/workspacebuilds/<id:build>/logs"] == 200
-        by_name = "/api/v2/users/<user>/workspace/<name>/builds/<number>"  # the name is free for another one
+        by_name = "/api/v2/users/<user>/workspace/<name>/builds/<number>"  # the name may be used again
         assert {rule for rule, status in kept.items() if status == 404} == {by_name}

@@ -1,4 +1,4 @@
-"""The audit log and the connection log: what is written, what is hidden, who may read."""
+"""The audit log and the connection log: entries, hidden values, read permission."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ async def entries(world: World, query: str = "", **rest: Any) -> list[dict[str, 
 
 
 _BY_VIEW = {"convert_login"}
-"Kinds whose name only the view knows; it says so by `about`."
+"Kinds whose name only the view knows; it sets the name by `about`."
 
 
-def test_every_kind_that_is_audited_has_a_name() -> None:
-    """A line that says only that something was deleted helps nobody: each kind's name has a place it is read from."""
+def test_every_audited_kind_has_name() -> None:
+    """An entry of a deletion needs a name: every kind has a source for it."""
     nameless = []
     for path, said in routes():
         how = said.audit
         if how is None or how is LOGIN or how.settings is not None or how.action in {"logout", "login"}:
-            continue  # settings are one of a kind; whoever signs in or out is named as the one who did
+            continue  # settings have no name; the name of a login is its user
         named = how.kind in TRACKED or how.kind in NAMED or how.kind == "notification_template"
         if not (named or (how.kind in _BY_VIEW and how.key == "view")) or how.key == "me":
             nameless.append((path, how))
     assert nameless == []
 
 
-async def test_what_was_deleted_is_named() -> None:
-    """Its name is in no answer, and nowhere else afterwards."""
+async def test_deletion_entry_has_name() -> None:
+    """The response to a deletion has no name, and the name is gone afterwards."""
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
         token = made.json()["key"].partition("-")[0]
@@ -80,7 +80,7 @@ async def test_what_was_deleted_is_named() -> None:
         assert entry["resource_target"] == "Workspace Created"
 
 
-async def test_people_and_their_secrets() -> None:
+async def test_password_change_hides_secrets() -> None:
     async with running_coderd(first_user=True) as world:
         user_id, token = await world.member("maria")
         assert (await world.put(f"/api/v2/users/{user_id}/roles", {"roles": ["auditor"]})).status_code == 200
@@ -112,7 +112,7 @@ async def test_people_and_their_secrets() -> None:
         assert made["user"]["username"] == "admin" and made["ip"] == "127.0.0.1"
         text = json.dumps(log)
         assert "AnotherSecure1!" not in text and "$" not in text, "no password, no hash"
-        # who may read, and what queries find
+        # read permission, and results of queries
         token = await world.login("maria@b.c", "AnotherSecure1!")
         assert len(await entries(world, "action:create", token=token)) == 1
         assert len(await entries(world, "username:maria action:login", token=token)) == 3
@@ -126,7 +126,7 @@ async def test_people_and_their_secrets() -> None:
         assert (gone["is_deleted"] and gone["diff"]["username"] == {"old": "maria", "new": "", "secret": False}) or gone
 
 
-async def test_a_file_of_secrets_is_an_entry_for_each() -> None:
+async def test_secret_import_writes_entries() -> None:
     async with running_coderd(first_user=True) as world:
         path = "/api/v2/users/me/secrets/batch"
         made = await world.post(path, {"format": "env", "content": "ONE=1st-value\nTWO=2nd-value\n"})
@@ -143,7 +143,7 @@ async def test_a_file_of_secrets_is_an_entry_for_each() -> None:
         assert len(await entries(world, "resource_type:user_secret")) == 2, "what was refused made nothing"
 
 
-async def test_settings_are_compared_as_their_service_has_them() -> None:
+async def test_settings_diff() -> None:
     async with running_coderd(first_user=True) as world:
         _, member = await world.member()
         groups = "/api/v2/organizations/default/settings/idpsync/groups"

@@ -1,4 +1,4 @@
-"""One that fails keeps nobody behind it waiting."""
+"""A failing item does not block the items after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coder.coderd.services.workspaces import autostop_reminders
 
 
 class Said:
-    """A log that keeps what it is told."""
+    """A log that keeps its lines."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, dict[str, object]]] = []
@@ -31,12 +31,12 @@ async def _step(one: int) -> int | None:
     if one == 1:
         raise Conflict("It is being built.")
     if one == 2:
-        raise ValueError("a row that nobody foresaw")
+        raise ValueError("an unforeseen row")
     return one * 10 if one % 2 else None
 
 
 @pytest.mark.parametrize(("most", "done"), [(None, [30, 50, 70]), (2, [30, 50]), (0, [])])
-async def test_what_fails_is_logged_and_passed_over(most: int | None, done: list[int]) -> None:
+async def test_failing_item_is_logged(most: int | None, done: list[int]) -> None:
     said = Said()
     found = await one_by_one(cast("Any", said), "not done", range(1, 8), _step, lambda one: {"item": one}, most=most)
     assert found == done
@@ -47,10 +47,10 @@ async def test_what_fails_is_logged_and_passed_over(most: int | None, done: list
         assert isinstance(failed[2]["error"], ValueError)
 
 
-async def test_somebody_who_cannot_be_told_of_a_stop_keeps_nobody_else_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failing_notice_blocks_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     async def remind(_tx: object, one: Any, *_: object) -> int:
         if one.workspace_id == "first":
-            raise ValueError("a row that nobody foresaw")
+            raise ValueError("an unforeseen row")
         return 1
 
     async def read(*_: object) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A refusal of the database is told by the constraint that refused, in every service."""
+"""The refusal of a violated constraint depends on the constraint, in every service."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.kit.server.server_in_process import running_coderd
 
 SERVICES = Path(coder.__file__).parent / "coderd" / "services"
 LOOK_AGAIN = {"foundation/uniqueness.py", "login/provider_login.py"}
-"""What catches the error itself, to try anew, and asks for the constraint."""
+"""Files that catch the error to retry, and check the constraint."""
 _NAME = re.compile(r"(?:ix|uq|pk)_[a-z0-9_]+")
 
 
@@ -39,7 +39,7 @@ def _names() -> set[str]:
 
 
 def _catchers() -> dict[str, str]:
-    """Files of the services that catch the error, with their text."""
+    """Return the services' files that catch the error, with their text."""
     found = {}
     for path in sorted(SERVICES.rglob("*.py")):
         code = path.read_text()
@@ -49,13 +49,13 @@ def _catchers() -> dict[str, str]:
     return found
 
 
-def test_nobody_takes_one_refusal_for_another() -> None:
+def test_services_name_constraints() -> None:
     found = _catchers()
     assert set(found) == LOOK_AGAIN
     assert all("constraint_of(error)" in code for code in found.values())
 
 
-def test_every_constraint_that_is_named_exists() -> None:
+def test_named_constraints_exist() -> None:
     known, named = _names(), set()
     for path in SERVICES.rglob("*.py"):
         code = path.read_text()
@@ -67,8 +67,8 @@ def test_every_constraint_that_is_named_exists() -> None:
 
 
 @pytest.mark.parametrize("name", ["taken", "ix_organizations_name_living"])
-async def test_only_what_was_named_is_a_refusal(name: str) -> None:
-    """What somebody writes is part of the error's text, and no constraint."""
+async def test_only_named_constraints_refuse(name: str) -> None:
+    """The error's text contains values from the request, which must not be taken for a constraint."""
     async with running_coderd(first_user=True) as world:
         statement = insert(users).from_select(
             [column.name for column in users.c], select(*(literal(name) if c.name == "name" else c for c in users.c))

@@ -1,4 +1,4 @@
-"""Clients of the OAuth2 provider that ask for more than they were given: addresses, scopes, others' registrations."""
+"""Clients of the OAuth2 provider that exceed their grant: redirect URIs, scopes, registrations of others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, clie
 from tests.unit.conformance.test_attacks_on_logins import REDIRECTS
 
 
-async def test_a_code_is_exchanged_with_the_address_it_was_asked_for_with() -> None:
-    """At the token endpoint, too, and in those very letters; who named none names none, or the one there is."""
+async def test_code_requires_same_redirect_uri() -> None:
+    """The token endpoint compares the exact text. A request without a redirect URI uses the only registered one."""
     async with client() as it:
         wrong = []
         for named in (CALLBACK, ""):
@@ -18,8 +18,8 @@ async def test_a_code_is_exchanged_with_the_address_it_was_asked_for_with() -> N
         assert not wrong, "\n".join(wrong)
 
 
-async def test_what_is_renewed_reaches_no_further() -> None:
-    """Whatever scope is asked for beside the refresh token (RFC 6749 section 6)."""
+async def test_refresh_keeps_scope() -> None:
+    """The scope of a refresh request is ignored (RFC 6749 section 6)."""
     async with client() as it:
         tokens = (await it.exchange(await it.code(scope="workspace:read"))).json()
         for scope in ("coder:all", "", "workspace:read coder:all", "api_key:create", "user:read", "*", "x" * 3000):
@@ -34,7 +34,7 @@ async def test_what_is_renewed_reaches_no_further() -> None:
             assert wider.status_code >= 400 and "code=" not in wider.headers.get("location", ""), scope
 
 
-async def test_a_registration_token_is_for_its_registration_alone() -> None:
+async def test_registration_token_is_bound() -> None:
     async with client() as it:
         await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
         made = (await it.world.post("/oauth2/register", {"redirect_uris": [CALLBACK]}, token="")).json()

@@ -1,4 +1,4 @@
-"""How tokens of OAuth2 applications end: what was opened with one ends with it, and the database forgets the rest."""
+"""Revocation and expiry of OAuth2 tokens: connections and derived keys end, and rows are deleted."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ ENDS: tuple[Callable[[Client, Tokens], Awaitable[None]], ...] = (
 
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
-async def test_what_an_application_holds_open_ends_with_its_token(end: Callable[..., Awaitable[None]]) -> None:
+async def test_connections_end_with_access_token(end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         code = await it.code()
         first = (await it.exchange(code)).json()
@@ -142,7 +142,7 @@ OVERTAKEN = (
 
 
 @pytest.mark.parametrize("end", OVERTAKEN, ids=lambda end: end.__name__)
-async def test_an_end_that_meets_a_renewal_ends_what_the_renewal_gives(end: Callable[..., Awaitable[None]]) -> None:
+async def test_revocation_during_refresh(end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         code, given = await it.code(), []
         first = (await it.exchange(code)).json()
@@ -197,7 +197,7 @@ MEETS = [
 
 
 @pytest.mark.parametrize(("giver", "end"), MEETS)
-async def test_what_meets_an_end_gives_nothing(giver: str, end: Callable[..., Awaitable[None]]) -> None:
+async def test_exchange_during_revocation_is_refused(giver: str, end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
         tokens = (await it.exchange(await it.code())).json()
@@ -246,8 +246,8 @@ async def _suspend(it: Client) -> None:
     (_sign_out, _delete_the_session, _expire_the_session, _new_password, _suspend),
     ids=lambda end: end.__name__,
 )
-async def test_a_code_ends_with_what_agreed_to_it(end: Callable[[Client], Awaitable[None]]) -> None:
-    """It lives ten minutes: somebody who closes what another opened must not find an application let in afterwards."""
+async def test_code_ends_with_consenting_session(end: Callable[[Client], Awaitable[None]]) -> None:
+    """A code lives ten minutes. After a user has ended a foreign session, its code must not admit an application."""
     async with client() as it:
         code = await it.code()
         await end(it)
@@ -264,7 +264,7 @@ RENEWALS = (_renew, _let_in_anew)
 
 
 @pytest.mark.parametrize("end", RENEWALS, ids=lambda end: end.__name__)
-async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., Awaitable[None]]) -> None:
+async def test_code_survives_other_refreshes(end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         other = await _another(it)
         tokens = (await other.exchange(await other.code())).json()
@@ -273,8 +273,8 @@ async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., 
         assert (await it.exchange(code)).status_code == 200
 
 
-async def test_an_application_agrees_to_nothing_for_its_user() -> None:
-    """Nor do the keys it made. What the other one got would outlive the consent to this one."""
+async def test_application_cannot_consent() -> None:
+    """Neither can derived keys. The other application's tokens would outlive the consent."""
     async with client() as it:
         other = await _another(it)
         access = (await other.exchange(await other.code())).json()["access_token"]
@@ -287,7 +287,7 @@ async def test_an_application_agrees_to_nothing_for_its_user() -> None:
 
 
 async def _keys_made(it: Client, access: str, other: str) -> dict[str, str]:
-    """By every way there is to make a key with one, for oneself and, of an owner, for another user."""
+    """Return keys derived in every way, for the user and, by an owner, for another user."""
     made: dict[str, str] = {}
     for name, by, path, body in (
         ("a token", access, "/api/v2/users/me/keys/tokens", {}),
@@ -312,7 +312,7 @@ async def _keys_made(it: Client, access: str, other: str) -> dict[str, str]:
 
 
 async def _person(it: Client, name: str) -> Client:
-    """An owner with an application of their own."""
+    """Return an owner with an application of their own."""
     app = await it.world.post("/api/v2/oauth2-provider/apps", {"name": name, "callback_url": CALLBACK})
     secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{app.json()['id']}/secrets")
     _, token = await it.world.member(name, ["owner"])
@@ -332,8 +332,8 @@ async def _delete_the_access_token(it: Client, tokens: Tokens) -> None:
     assert gone.status_code == 204, gone.text
 
 
-async def test_what_an_application_made_ends_with_its_users_consent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing else does: not what a person made, nor anything when tokens are only renewed."""
+async def test_derived_keys_end_with_consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys created by a user stay, and refreshing tokens ends nothing."""
     wrong = []
     monkeypatch.setattr(key_store, "_MOST_NAMED", 1)
     async with client(wildcard_access_url="*.apps.test") as root:
@@ -357,8 +357,8 @@ async def test_what_an_application_made_ends_with_its_users_consent(monkeypatch:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_what_an_application_made_ends_when_its_user_may_get_no_tokens_any_more() -> None:
-    """The refresh token is used up by the refusal, and what was made with its access token was found by that alone."""
+async def test_derived_keys_end_with_refusal() -> None:
+    """The refusal uses up the refresh token. Derived keys are found only by its access token."""
     async with client() as it:
         tokens = (await it.exchange(await it.code())).json()
         made = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
@@ -370,7 +370,7 @@ async def test_what_an_application_made_ends_when_its_user_may_get_no_tokens_any
         assert (await it.me(it.user_token), await it.me(made)) == (200, 401)
 
 
-async def test_a_made_key_whose_consent_is_nowhere_may_do_nothing_new() -> None:
+async def test_key_without_consent_is_limited() -> None:
     async with client() as it:
         tokens = (await it.exchange(await it.code())).json()
         made = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
@@ -386,7 +386,7 @@ async def test_a_made_key_whose_consent_is_nowhere_may_do_nothing_new() -> None:
         assert (gone.status_code, await it.me(made)) == (204, 401)
 
 
-async def test_a_key_an_application_made_does_not_slide_past_the_end_of_its_consent() -> None:
+async def test_derived_key_expires_with_consent() -> None:
     clock, day = FakeClock(), timedelta(days=1).total_seconds()
     async with client(clock=clock, default_oauth_refresh_lifetime=timedelta(days=30)) as it:
         access = (await it.exchange(await it.code())).json()["access_token"]
@@ -403,11 +403,11 @@ async def test_a_key_an_application_made_does_not_slide_past_the_end_of_its_cons
         clock.advance(day / 2)
         assert [await it.me(key) for key in (access, *keys)] == [200, 401, 200]
         late = await it.world.post("/api/v2/users/me/keys/tokens", wanted, token=access)
-        assert late.status_code == 401, "rather than a key that is over at once"
+        assert late.status_code == 401, "instead of an expired key"
 
 
 @pytest.mark.parametrize("end", (_app_gone, _locked_out, _no_keys, "the key"), ids=lambda end: str(end)[:20])
-async def test_no_key_is_made_with_one_that_is_being_ended(end: Any) -> None:
+async def test_ending_key_creates_no_key(end: Any) -> None:
     async with client() as it:
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
         access = (await it.exchange(await it.code())).json()["access_token"]
@@ -438,7 +438,7 @@ async def _expire_another_session(it: Client, key: str) -> None:
 
 
 async def _start_a_workspace(it: Client, _key: str) -> None:
-    """Its last session token ends with each build."""
+    """Start a workspace, whose session token ends with each build."""
     user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
     await it.world.ctx.db.run(key_store.replace_token, user_id, "ws_session")
 
@@ -447,10 +447,8 @@ async def _start_a_workspace(it: Client, _key: str) -> None:
 @pytest.mark.parametrize(
     "end", (_end_another_session, _expire_another_session, _start_a_workspace), ids=lambda end: end.__name__
 )
-async def test_a_code_outlives_other_keys_of_whoever_agreed(
-    end: Callable[[Client, str], Awaitable[None]], names_its_key: bool
-) -> None:
-    """A code of before 0032 names no key: any may be the one."""
+async def test_code_survives_other_keys(end: Callable[[Client, str], Awaitable[None]], names_its_key: bool) -> None:
+    """A code from before migration 0032 names no key, so any key may be the consenting one."""
     async with client() as it:
         body = {"token_name": "ws_session"}
         other = await it.world.post("/api/v2/users/me/keys/tokens", body, token=it.user_token)
@@ -470,7 +468,7 @@ async def _forget_keys(tx: Any) -> None:
 
 
 @pytest.mark.parametrize("end", (_no_keys, _user_gone, "the key"), ids=lambda end: getattr(end, "__name__", end))
-async def test_no_code_is_given_for_a_key_that_is_being_deleted(end: Any) -> None:
+async def test_ending_key_gets_no_code(end: Any) -> None:
     async with client() as it:
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
 
@@ -487,7 +485,7 @@ async def test_no_code_is_given_for_a_key_that_is_being_deleted(end: Any) -> Non
         assert (answer.status_code, answer.headers.get("location")) == (401, None), answer.text
 
 
-async def test_no_code_is_given_for_an_application_that_is_being_deleted() -> None:
+async def test_deleted_application_gets_no_code() -> None:
     async with client() as it:
 
         async def deletion(tx: Any) -> None:
@@ -499,7 +497,7 @@ async def test_no_code_is_given_for_an_application_that_is_being_deleted() -> No
         assert refusal(await overtaken(it.world, deletion, consent)) == (401, "invalid_client")
 
 
-async def test_tokens_that_name_no_secret_end_with_any_of_a_client_that_has_some() -> None:
+async def test_unattributed_tokens_end_with_secret() -> None:
     async with client() as it:
         path = f"/api/v2/oauth2-provider/apps/{it.app_id}/secrets"
         assert (await it.world.post(path)).status_code == 201
@@ -516,7 +514,7 @@ async def test_tokens_that_name_no_secret_end_with_any_of_a_client_that_has_some
             assert await it.me(tokens["access_token"]) == (200 if public else 401)
 
 
-async def test_a_secret_that_is_taken_away_ends_what_was_given_for_it_alone() -> None:
+async def test_deleted_secret_ends_its_tokens() -> None:
     async with client() as it:
         path = f"/api/v2/oauth2-provider/apps/{it.app_id}/secrets"
         (leaked,) = (await it.world.get(path)).json()
@@ -534,8 +532,8 @@ async def test_a_secret_that_is_taken_away_ends_what_was_given_for_it_alone() ->
         assert (await it.world.delete(f"{path}/{leaked['id']}")).status_code == 404
 
 
-async def test_a_refresh_token_lives_as_long_as_the_setting_says_and_is_forgotten_then() -> None:
-    """However long its access token is over: keys that ended are purged after days, refresh tokens live a month."""
+async def test_refresh_token_lifetime() -> None:
+    """Refresh tokens live for a month, while expired keys, such as its access token, are purged after days."""
     clock, day = FakeClock(), timedelta(days=1).total_seconds()
     settings: dict[str, Any] = {"default_oauth_refresh_lifetime": timedelta(days=30), "session_duration": timedelta(1)}
     async with client(clock=clock, **settings) as it:

@@ -1,6 +1,6 @@
-"""Every listed template goes out from its real cause, by mail and into the inbox.
+"""Every listed template is sent for its real cause, by mail and to the inbox.
 
-Each story makes causes happen and names the templates it must set off; the last test holds them against the list.
+Each story causes events and names the expected templates; the last test compares them with the list.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tests.kit.server.workspaces import (
 from tests.kit.stand_ins.notification_receivers import Mailbox, mail_server
 
 LEFT_OUT = ("AI ", "Chat", "User Approaching AI", "User Reached AI")
-"""Listed as upstream lists them; the parts they speak of are no part of this server."""
+"""Templates listed by upstream for features that this server lacks."""
 TUESDAY = datetime(2026, 1, 6, 8, 0, 30, tzinfo=UTC)
 HOUR_MS = 3_600_000
 IDS = {template.id: template.name for template in TEMPLATES}
@@ -50,7 +50,7 @@ STORIES: dict[str, tuple[Story, frozenset[str]]] = {}
 
 
 def story(*names: str) -> Callable[[Story], Story]:
-    """Registers a story under its name with the templates it sets off."""
+    """Register a story by its name, with the templates it sends."""
 
     def register(told: Story) -> Story:
         STORIES[told.__name__] = (told, frozenset(names))
@@ -60,26 +60,26 @@ def story(*names: str) -> Callable[[Story], Story]:
 
 
 @pytest.mark.parametrize("name", ["people", "workspaces", "templates", "resources", "prebuilds", "failures", "tasks"])
-async def test_a_story(name: str) -> None:
+async def test_story(name: str) -> None:
     told, _ = STORIES[name]
     with mail_server() as (box, address):
         await told({"email_smarthost": address, "email_from": "coder@example.com"}, box)
 
 
-def test_the_stories_tell_every_template() -> None:
+def test_stories_cover_every_template() -> None:
     names = {template.name for template in TEMPLATES if not template.name.startswith(LEFT_OUT)}
     assert set().union(*(told for _, told in STORIES.values())) == names
 
 
 async def wants_all(world: World, **rest: Any) -> None:
-    """Switches on what is off by default."""
+    """Enable templates that are off by default."""
     wanted = {"template_disabled_map": {str(template.id): False for template in TEMPLATES}}
     answer = await world.put("/api/v2/users/me/notifications/preferences", wanted, **rest)
     assert answer.status_code == 200, answer.text
 
 
 async def arrived(world: World, box: Mailbox, name: str) -> None:
-    """All the story's messages are in inboxes, and went out by mail under the same title."""
+    """Whether all messages of the story are in inboxes and went out by mail with the same title."""
     expected = STORIES[name][1]
 
     async def look() -> bool:
@@ -93,7 +93,7 @@ async def arrived(world: World, box: Mailbox, name: str) -> None:
     try:
         await eventually(look)
     except Exception as error:
-        raise AssertionError(f"not told: {world.extra['missing']}") from error
+        raise AssertionError(f"missing: {world.extra['missing']}") from error
 
 
 async def _inboxes(tx: Any) -> list[tuple[UUID, str]]:
@@ -128,7 +128,7 @@ async def people(settings: dict[str, Any], box: Mailbox) -> None:
 async def maria_world(
     settings: dict[str, Any], clock: FakeClock | None = None
 ) -> AsyncIterator[tuple[World, Answers, str]]:
-    """A server where an administrator and maria want to hear everything."""
+    """Yield a server on which an administrator and maria have enabled every template."""
     async with workspace_world(clock=clock, session_duration=timedelta(days=90), **settings) as (world, answers):
         _, token = await world.member("maria")
         await wants_all(world)
@@ -142,7 +142,7 @@ async def change_template(world: World, **body: Any) -> None:
 
 
 async def next_version(world: World) -> str:
-    """Another version of the template, active now."""
+    """Create and activate another version of the template."""
     template_id = world.extra["template"]["id"]
     version = str((await new_version(world, template_id=template_id))["id"])
     await ended(world, f"/api/v2/templateversions/{version}")

@@ -1,4 +1,4 @@
-"""Web Push: the encryption against the RFC's own example, and browsers that subscribe, hear and are forgotten."""
+"""Web Push: the encryption against the RFC's own example, and subscribing, receiving and deleting."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
         ("::ffff:93.184.216.34", True),
     ],
 )
-def test_only_the_public_internet_is_dialled(address: str, public: bool) -> None:
+def test_only_public_addresses(address: str, public: bool) -> None:
     assert push_services.is_public(address) is public
 
 
-async def test_a_browser_subscribes_hears_and_is_forgotten(tmp_path: Path) -> None:
+async def test_subscription_lifecycle(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world, push_service(world, tmp_path) as service:
         browser = service.browser()
         assert (await world.post(URL, browser.subscription())).status_code == 204
@@ -71,7 +71,7 @@ async def test_a_browser_subscribes_hears_and_is_forgotten(tmp_path: Path) -> No
         service.status = 410
         assert (await world.post("/api/v2/users/me/webpush/test")).status_code == 204
         again = await world.request("DELETE", URL, json={"endpoint": browser.endpoint})
-        assert again.status_code == 404, "the service said that it is gone"
+        assert again.status_code == 404, "the service reported it as gone"
 
 
 def _check_headers(world: World, origin: str, headers: dict[str, str], public: str) -> None:
@@ -87,7 +87,7 @@ async def _site_key(world: World) -> str:
     return str((await world.get("/api/v2/buildinfo")).json()["webpush_public_key"])
 
 
-async def test_what_is_no_subscription(tmp_path: Path) -> None:
+async def test_invalid_subscriptions(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world:
         good: dict[str, Any] = {"endpoint": "https://push.invalid/x"}
         async with push_service(world, tmp_path) as service:
@@ -111,7 +111,7 @@ async def test_what_is_no_subscription(tmp_path: Path) -> None:
             assert "public Internet" in answer.json()["detail"]
 
 
-async def test_whose_browsers(tmp_path: Path) -> None:
+async def test_subscription_permissions(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world, push_service(world, tmp_path) as service:
         _, token = await world.member("alice")
         subscription = service.browser("alice").subscription()
@@ -126,7 +126,7 @@ async def test_whose_browsers(tmp_path: Path) -> None:
         assert gone.status_code == 204
 
 
-async def test_a_browser_of_somebody_shut_out_hears_nothing(tmp_path: Path) -> None:
+async def test_suspended_user_gets_no_push(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world, push_service(world, tmp_path) as service:
 
         async def told(user_id: str) -> int:
@@ -148,7 +148,7 @@ async def test_a_browser_of_somebody_shut_out_hears_nothing(tmp_path: Path) -> N
                 assert await told(user_id) == 1
 
 
-async def test_the_private_key_is_sealed_as_soon_as_the_site_can() -> None:
+async def test_private_key_gets_encrypted() -> None:
     async with fresh_database() as url:
         plain = await _stored_keys(url, ())
         sealed = await _stored_keys(url, KEYS)
@@ -165,9 +165,7 @@ async def _stored_keys(url: str, keys: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-async def test_a_message_to_everybody_opens_a_bounded_number_of_connections(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
-) -> None:
+async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch, autojump_clock: Any) -> None:
     now = most = 0
 
     async def post(*_: Any) -> int:

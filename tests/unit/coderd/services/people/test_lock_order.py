@@ -1,8 +1,8 @@
-"""Two who change the same people, memberships, groups, roles or keys at once wait for each other in one order.
+"""Concurrent changes of the same users, memberships, groups, roles or keys take their locks in one order.
 
-PostgreSQL ends one of two who would wait for ever, after a second, and it is tried anew: here it is tried once, so that
-a request or a transaction that is ended so fails the test. Each row stops a transaction of ours between two of its
-steps and lets a request come in; both must succeed.
+PostgreSQL aborts one of two deadlocked transactions after a second, and the server retries it. Here it does not retry,
+so that an aborted request or transaction fails the test. Each case stops a transaction between two of its steps and
+runs a request meanwhile; both must succeed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def _meet(world: World, first: Step, second: Step, request: Request) -> ht
 
 @contextmanager
 def _stopped(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, pause: Pause) -> Iterator[None]:
-    """Pauses before the first call of a function of the store."""
+    """Pause before the first call of a function of the store."""
     original, is_first = getattr(module, name), True
 
     async def paused(tx: Any, *args: Any, **rest: Any) -> Any:
@@ -75,7 +75,7 @@ def _stopped(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, pause: Pau
 
 
 async def test_roles_and_groups() -> None:
-    """Whoever changes roles locks people, then memberships; whoever is put into a group is held in the same order."""
+    """Role changes lock users, then memberships. Adding to a group locks in the same order."""
     async with running_coderd(first_user=True) as world:
         user_id, _ = await world.member("alice")
         organization = UUID(world.organization_id)
@@ -95,7 +95,7 @@ async def test_roles_and_groups() -> None:
         assert [one["id"] for one in answer.json()["members"]] == [user_id]
 
 
-async def test_a_membership_made_by_hand_and_by_signing_in() -> None:
+async def test_membership_added_during_login() -> None:
     async with running_coderd(first_user=True) as world:
         elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
         user_id, _ = await world.member("alice")
@@ -117,13 +117,13 @@ async def test_a_membership_made_by_hand_and_by_signing_in() -> None:
         assert (await request()).status_code == 200
 
 
-async def test_a_role_that_is_deleted_while_two_memberships_are_locked() -> None:
+async def test_role_deleted_during_member_change() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}/members"
         made = await world.post(f"{path}/roles", ROLE)
         assert made.status_code == 200, made.text
         both = sorted([UUID((await world.member(name))[0]) for name in ("alice", "bob")])
-        for user_id in reversed(both):  # an update of both would come to the larger id first
+        for user_id in reversed(both):  # an UPDATE of both would lock the larger id first
             given = await world.put(f"{path}/{user_id}/roles", {"roles": ["helper"]})
             assert given.status_code == 200, given.text
         organization = UUID(world.organization_id)
@@ -140,8 +140,8 @@ async def test_a_role_that_is_deleted_while_two_memberships_are_locked() -> None
         assert not any(one["roles"] for one in listed if UUID(one["user_id"]) in both)
 
 
-async def test_a_group_that_is_deleted_while_a_member_signs_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The provider's claims name it: it is held before anybody's place in it is touched."""
+async def test_group_deleted_during_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider's claims name the group, so the login locks it before its memberships."""
     async with running_coderd(first_user=True, oidc_group_field="groups") as world:
         user_id, _ = await world.member("alice")
         for name in ("few", "many"):
@@ -162,8 +162,8 @@ async def test_a_group_that_is_deleted_while_a_member_signs_in(monkeypatch: pyte
         assert [one["id"] for one in left["members"]] == [user_id]
 
 
-async def test_a_person_who_leaves_while_a_template_is_changed() -> None:
-    """Whoever changes a template goes on to its workspaces; so does whoever takes a person out of the lists of both."""
+async def test_member_removed_during_template_change() -> None:
+    """Changing a template goes on to its workspaces. Removing a member updates the access lists of both."""
     async with workspace_world() as (world, _):
         workspace, template = await new_workspace(world), world.extra["template"]["id"]
         user_id, _ = await world.member("alice")
@@ -189,7 +189,7 @@ async def _removed(world: World, name: str) -> tuple[UUID, Request]:
 
 
 async def _signs_in(world: World, name: str) -> tuple[UUID, Request]:
-    """Somebody whose provider names no organization of ours any more."""
+    """Log in a user whose provider names no organization of this site."""
     attempt = Attempt(
         "oidc", Person(f"i||{name}", f"{name}@x.y", name, ""), Granted(Secret("a"), Secret(""), None, {}), {}, True
     )
@@ -209,16 +209,17 @@ _LOCKS: dict[str, Callable[[Any, UUID], Awaitable[object]]] = {
     "a build": lambda tx, workspace: workspace_store.get_workspace(tx, workspace, lock=True),
     "a version": lambda tx, template: template_store.get_template(tx, template, lock=True),
 }
-"What is locked by whoever then writes something that names a person."
+"Locks taken before a write of a row that references a user."
 
 
 @pytest.mark.parametrize("leaves", _LEAVES)
 @pytest.mark.parametrize("written", _LOCKS)
-async def test_a_person_who_leaves_while_something_of_theirs_is_written(
+async def test_member_removed_during_shared_write(
     leaves: Callable[[World, str], Awaitable[tuple[UUID, Request]]], written: str
 ) -> None:
-    """What is shared with them is locked by them, and the row they write names them: whoever takes them out of the
-    lists has them first, and lets them be named."""
+    """A write to a shared object locks it and references the user. Removing a member locks the user first, and allows
+    the reference.
+    """
     async with workspace_world() as (world, _):
         workspace, template = await new_workspace(world), world.extra["template"]["id"]
         user_id, request = await leaves(world, "alice")
@@ -241,8 +242,8 @@ async def test_a_person_who_leaves_while_something_of_theirs_is_written(
         assert str(user_id) not in {one["id"] for one in left}
 
 
-async def test_a_key_that_is_used_while_all_keys_of_its_user_end() -> None:
-    """Its first use is written down at its user, too."""
+async def test_key_used_during_revocation() -> None:
+    """The first use of a key also updates its user."""
     async with running_coderd(first_user=True) as world:
         user_id, _ = await world.member("alice")
         unused = await world.login("alice@b.c", "SomeSecure123!")
@@ -258,7 +259,7 @@ async def test_a_key_that_is_used_while_all_keys_of_its_user_end() -> None:
         assert (await world.get("/api/v2/users/me", token=unused)).status_code == 401
 
 
-async def test_an_access_token_that_is_deleted_while_it_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_access_token_deleted_during_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
     async with client() as it:
         tokens = (await it.exchange(await it.code())).json()
         prefix, secret = split_secret(tokens["refresh_token"]) or ("", "")

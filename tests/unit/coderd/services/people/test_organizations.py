@@ -1,4 +1,4 @@
-"""Organizations made and deleted, their groups, roles of their own, sync settings and quotas."""
+"""Organizations: creation and deletion, groups, custom roles, sync settings and quotas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def _organization(world: World, name: str = "science") -> Any:
     return made.json()
 
 
-async def test_an_organization_from_birth_to_death() -> None:
+async def test_organization_lifecycle() -> None:
     async with running_coderd(first_user=True) as world:
         organization = await _organization(world)
         path = f"/api/v2/organizations/{organization['id']}"
@@ -60,7 +60,7 @@ async def test_another_organization_is_hidden() -> None:
         assert [item["organization_id"] for item in shown] == [world.organization_id]
 
 
-async def test_groups_and_who_is_in_them() -> None:
+async def test_groups_and_members() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         await world.member("bob")
@@ -93,7 +93,7 @@ async def test_groups_and_who_is_in_them() -> None:
         assert (await world.get(path)).status_code == 404
 
 
-async def test_everyone_stays_as_it_is_but_for_its_quota() -> None:
+async def test_everyone_group_changes_only_quota() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/groups/{world.organization_id}"
         for change in ({"name": "all"}, {"add_users": [world.user_id]}, {"display_name": "All"}):
@@ -117,7 +117,7 @@ def _role(name: str, *permissions: tuple[str, str, bool], **more: Any) -> dict[s
     }
 
 
-async def test_a_role_of_its_own_gives_what_it_says_and_no_more() -> None:
+async def test_custom_role_grants_exact_permissions() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         path = f"{DEFAULT}/members/roles"
@@ -140,7 +140,7 @@ async def test_a_role_of_its_own_gives_what_it_says_and_no_more() -> None:
         assert (await world.get(sync, token=token)).status_code == 403
 
 
-async def test_default_roles_are_given_by_those_who_may_give_roles() -> None:
+async def test_default_roles_require_assign_permission() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         permissions = [("organization", "read", False), ("organization", "update", False)]
@@ -165,8 +165,8 @@ async def test_default_roles_are_given_by_those_who_may_give_roles() -> None:
         assert sorted(changed.json()["default_org_member_roles"]) == sorted(more["default_org_member_roles"])
 
 
-async def test_a_role_of_ones_own_counts_for_whoever_gets_it_by_default() -> None:
-    """What it gives, and what it denies: also to who is given that otherwise."""
+async def test_custom_default_role_applies() -> None:
+    """Its grants apply, and its denials, also to members with another role that grants the same."""
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         roles, member = f"{DEFAULT}/members/roles", f"{DEFAULT}/members/{alice}/roles"
@@ -193,7 +193,7 @@ async def test_a_role_of_ones_own_counts_for_whoever_gets_it_by_default() -> Non
         assert not await may_make_groups("c")
 
 
-async def test_roles_that_cannot_be() -> None:
+async def test_invalid_custom_roles() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"{DEFAULT}/members/roles"
         wrong = [
@@ -218,7 +218,7 @@ async def test_roles_that_cannot_be() -> None:
         assert less.status_code == 200, "taking away escalates nothing"
 
 
-async def test_sync_settings_are_kept_and_mappings_change_pair_by_pair() -> None:
+async def test_sync_mapping_changes_by_pair() -> None:
     async with running_coderd(first_user=True) as world:
         group = world.organization_id
         path = f"{DEFAULT}/settings/idpsync/groups"
@@ -238,7 +238,7 @@ async def test_sync_settings_are_kept_and_mappings_change_pair_by_pair() -> None
         assert (await world.get(site)).json() == {"field": "o", "mapping": {}, "organization_assign_default": False}
 
 
-async def test_quotas_of_an_organization_are_not_shown_to_administrators_of_another() -> None:
+async def test_quotas_hidden_from_other_admins() -> None:
     async with running_coderd(first_user=True) as world:
         elsewhere = f"/api/v2/organizations/{(await _organization(world))['id']}/members"
         user_id, token = await world.member()
@@ -250,7 +250,7 @@ async def test_quotas_of_an_organization_are_not_shown_to_administrators_of_anot
         assert (await world.get(f"{DEFAULT}/{quota}")).status_code == 200
 
 
-async def test_a_quota_refuses_what_costs_too_much() -> None:
+async def test_quota_refuses_expensive_build() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         template = await new_template(world)
         await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])

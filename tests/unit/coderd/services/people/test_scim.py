@@ -25,7 +25,7 @@ async def ask(world: World, method: str, path: str = USERS, body: Any = None, he
     return await world.request(method, path, json=body, headers=BEARER if headers is None else headers, token="")
 
 
-async def test_a_user_comes_and_goes_with_the_provider() -> None:
+async def test_provisioned_user_lifecycle() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         made = await ask(world, "POST", body=ADA)
         assert made.status_code == 200 and made.headers["content-type"] == "application/scim+json"
@@ -57,7 +57,7 @@ async def test_a_user_comes_and_goes_with_the_provider() -> None:
 NO_USERS: list[Any] = [{}, {"userName": "x"}, {"emails": [{"value": "nonsense"}]}, [], {"emails": 1, "active": "yes"}]
 
 
-async def test_documents_that_make_no_user() -> None:
+async def test_invalid_scim_documents() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         for body in NO_USERS:
             refused = await ask(world, "POST", body=body)
@@ -65,7 +65,7 @@ async def test_documents_that_make_no_user() -> None:
         assert (await world.get("/api/v2/users")).json()["count"] == 1
 
 
-async def test_nobody_else_comes_near() -> None:
+async def test_provider_token_is_required() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Coder-Session-Token": world.token}):
             assert (await ask(world, "GET", headers=headers)).status_code == 401
@@ -79,7 +79,7 @@ async def test_nobody_else_comes_near() -> None:
 _SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
 _OPERATION: dict[str, Any] = {"op": "replace", "path": "active", "value": False}
 ENDS: tuple[dict[str, Any], ...] = (
-    # every way in which a provider says that somebody is not to come in any more
+    # every form in which a provider deactivates a user
     {"active": False},
     {"Active": False},
     {"ACTIVE": False},
@@ -109,7 +109,7 @@ ENDS: tuple[dict[str, Any], ...] = (
 )
 _NEITHER: tuple[Any, ...] = ("no", "", 0, [], {}, "False ", [False])
 NONSENSE: tuple[Any, ...] = (
-    # said of somebody's being active, and not to be understood: refused rather than passed over
+    # malformed values of `active`: refused, not ignored
     {"active": "no"},
     {"active": 0},
     {"active": []},
@@ -135,7 +135,7 @@ NONSENSE: tuple[Any, ...] = (
     ],
 )
 IGNORED: tuple[dict[str, Any], ...] = (
-    # what may not change anybody: names, addresses, ways to log in, roles
+    # patches that change nothing: names, addresses, login types, roles
     {},
     {"userName": "admin"},
     {"emails": [{"value": "a@b.c", "primary": True}]},
@@ -171,7 +171,7 @@ IGNORED: tuple[dict[str, Any], ...] = (
 FILTERS = ('userName eq "admin"', "active eq true", "(" * 3000, '" or 1 eq 1', "\x00", "x" * 9000, "id pr", "é" * 500)
 
 
-async def test_changes_of_every_shape_do_what_they_say_or_nothing() -> None:
+async def test_patch_applies_or_is_refused() -> None:
     wrong: list[str] = []
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         made = (await ask(world, "POST", body=ADA)).json()["id"]
@@ -209,8 +209,8 @@ def _lasting(user: dict[str, Any]) -> dict[str, Any]:
     "change",
     [{"Active": False}, {"active": "False"}, {_SCHEMA: {"Active": "false"}}, {f"{_SCHEMA.upper()}:active": False}],
 )
-async def test_who_is_shut_out_from_the_start(change: dict[str, Any]) -> None:
-    """Names are compared without regard to case when a user is made, too."""
+async def test_provisioning_inactive_user(change: dict[str, Any]) -> None:
+    """Creating a user also compares names case-insensitively."""
     sent = {name.upper(): value for name, value in ADA.items() if name != "active"}
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         made = await ask(world, "POST", body={**sent, **change})
@@ -225,7 +225,7 @@ async def test_who_is_shut_out_from_the_start(change: dict[str, Any]) -> None:
         assert (await ask(world, "PUT", path, {"username": "else", "active": False})).status_code == 400
 
 
-async def test_who_was_deleted_is_not_there() -> None:
+async def test_deleted_user_is_not_found() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         made = (await ask(world, "POST", body=ADA)).json()["id"]
         path = f"{USERS}/{made}"

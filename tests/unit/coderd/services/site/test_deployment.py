@@ -1,4 +1,4 @@
-"""What administrators say of how the deployment looks."""
+"""Appearance settings of the deployment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _look(**banner: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_new_banner_needs_a_colour() -> None:
+async def test_banner_requires_colour() -> None:
     async with running_coderd(first_user=True) as world:
         for colour in ("", "red", "#12345", "#12345g", "#1234567"):
             refused = await world.put(PATH, _look(enabled=True, message="m", background_color=colour))
@@ -33,7 +33,7 @@ async def test_a_new_banner_needs_a_colour() -> None:
 STORED_BANNERS: list[dict[str, Any]] = [{}, {"background_color": ""}, {"background_color": "red"}]
 
 
-async def test_a_banner_that_was_taken_without_one_does_not_keep_others_from_changing() -> None:
+async def test_stored_banner_without_colour() -> None:
     async with running_coderd(first_user=True) as world:
         for stored in STORED_BANNERS:
             look = _look(enabled=True, message="m", **stored)

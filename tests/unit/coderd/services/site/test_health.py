@@ -1,4 +1,4 @@
-"""The health report, the debug doors and the metrics."""
+"""The health report, the debug routes and the metrics."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ SHAPES = {
 RECORDED = DATA / "api" / "recorded" / "metrics.tsv"
 
 
-async def test_every_section_looks_and_may_be_dismissed() -> None:
+async def test_sections_can_be_dismissed() -> None:
     async with running_coderd(first_user=True, health_check_threshold_database=timedelta(minutes=1)) as world:
         report = (await world.get("/api/v2/debug/health")).json()
-        # not the whole: the schema takes the map of regions for a list
+        # not the whole report: the schema takes the map of regions for a list
         for name, kind in SHAPES.items():
             check(kind, report[name])
         check("DERPRegionReport", report["derp"]["regions"]["999"])
@@ -70,7 +70,7 @@ async def test_every_section_looks_and_may_be_dismissed() -> None:
                 assert status == 204 or answer.json() == {"dismissed_healthchecks": shown}
             assert (await world.get(settings)).json() == {"dismissed_healthchecks": []}
         assert (await world.put(settings, wanted)).status_code == 200
-        for force in ("false", "true"):  # of a report that is kept, too
+        for force in ("false", "true"):  # of a cached report, too
             report = (await world.get("/api/v2/debug/health", params={"force": force})).json()
             assert report["healthy"] and report["provisioner_daemons"]["dismissed"], force
         assert (await world.put(settings, {"dismissed_healthchecks": list(SECTIONS)})).status_code == 200
@@ -86,8 +86,8 @@ async def test_every_section_looks_and_may_be_dismissed() -> None:
             assert (await world.get(f"/api/v2/debug/{path}", token="")).status_code == 401
 
 
-async def test_many_who_force_a_report_share_it(monkeypatch: pytest.MonkeyPatch, autojump_clock: None) -> None:
-    """A look that began after they asked is theirs: five at once make two."""
+async def test_forced_reports_are_shared(monkeypatch: pytest.MonkeyPatch, autojump_clock: None) -> None:
+    """A report that began after the request also answers it: five concurrent requests cause two reports."""
     made = []
 
     async def make(_ctx: Context, _token: Secret) -> object:
@@ -110,12 +110,12 @@ async def test_many_who_force_a_report_share_it(monkeypatch: pytest.MonkeyPatch,
             await trio.sleep(1)
     assert len(made) == 2
     await reports.get(Secret("x"))
-    assert len(made) == 2, "what is kept is good for ten minutes"
+    assert len(made) == 2, "the cached report is valid for ten minutes"
     await reports.get(Secret("x"), force=True)
     assert len(made) == 3
 
 
-async def test_a_server_that_cannot_reach_itself() -> None:
+async def test_unreachable_access_url() -> None:
     async with running_coderd(first_user=True, access_url="http://127.0.0.1:9") as world:
         report = (await world.get("/api/v2/debug/health")).json()
         assert not report["access_url"]["healthy"] and report["access_url"]["error"].startswith("EACS03")
@@ -123,7 +123,7 @@ async def test_a_server_that_cannot_reach_itself() -> None:
 
 
 UPSTREAMS_NAME = 'coderd_api_total_user_count non-histogram and non-summary metrics should not have "_count" suffix'
-"""The one complaint of Prometheus' linter: dashboards and alerts ask for the metric by this name."""
+"""The only complaint of Prometheus' linter: dashboards and alerts use the metric by this name."""
 
 
 def check_with_promtool(text: str) -> None:
@@ -133,7 +133,7 @@ def check_with_promtool(text: str) -> None:
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     said = [line for line in (checked.stdout + checked.stderr).splitlines() if line.strip()]
     assert set(said) <= {UPSTREAMS_NAME}, said
-    assert checked.returncode in {0, 3}  # 3: the linter said something
+    assert checked.returncode in {0, 3}  # 3: the linter found problems
 
 
 async def test_metrics_are_upstreams() -> None:
@@ -159,7 +159,7 @@ async def test_metrics_are_upstreams() -> None:
     assert 'path="/api/v2/workspaces/{workspace}"' in text and "/api/v2/workspaces/0" not in text
 
 
-def test_every_recorded_family_is_served_or_left_out_with_a_reason() -> None:
+def test_recorded_families_are_served() -> None:
     recorded = {line.split("\t")[0] for line in RECORDED.read_text().splitlines()[1:]}
     page = (ROOT / "docs" / "guides" / "metrics.md").read_text()
     left_out = re.findall(r"^- `(\w+)`$", page, re.MULTILINE)
@@ -169,7 +169,7 @@ def test_every_recorded_family_is_served_or_left_out_with_a_reason() -> None:
     assert recorded == (served & recorded) | set(left_out)
 
 
-async def test_what_is_open_is_counted() -> None:
+async def test_open_streams_are_counted() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
         metrics: Metrics = world.ctx.part(Metrics)
@@ -182,7 +182,7 @@ async def test_what_is_open_is_counted() -> None:
             await watch.receive_message()
             probed = f'coderd_api_websocket_probes_total{{path="{watching}",result="success"}} 1'
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(watch.receive_message)  # whoever reads answers pings
+                nursery.start_soon(watch.receive_message)  # reading answers pings
                 with trio.fail_after(60):
                     while probed not in await metrics.exposition():
                         await trio.sleep(0.02)
@@ -230,7 +230,7 @@ def test_the_text_form() -> None:
 
 
 @pytest.mark.parametrize("collect", [True, False])
-async def test_metrics_of_agents_are_forwarded_where_they_are_asked_for(collect: bool) -> None:
+async def test_agent_metrics_are_forwarded(collect: bool) -> None:
     async with agent_world(prometheus_collect_agent_stats=collect) as machine:
         sent = agent_pb2.Stats.Metric(
             name="agent_sessions_total",

@@ -1,4 +1,4 @@
-"""Looks at relays: a node that says nothing costs no other its report, and what was opened is closed."""
+"""Checks of relays: a silent node does not lose the results of others, and clients are closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coder.tailnet.relay import RelayDialer
 
 
 class Dialer:
-    """By the names of nodes: `silent` never answers, `gone` refuses, `half` lets one client in and no second."""
+    """Behaviour by node name: `silent` never answers, `gone` refuses, `half` accepts one client but no second."""
 
     def __init__(self) -> None:
         self.opened: list[trio.abc.Stream] = []
@@ -26,7 +26,7 @@ class Dialer:
         if node.name == "silent":
             await trio.sleep_forever()
         if node.name == "gone":
-            raise RelayError("nobody is there")
+            raise RelayError("nothing listens there")
         return 0.001
 
     async def try_transport(self, _region: DerpRegion, node: DerpNode, _kind: str) -> DerpTransport:
@@ -46,12 +46,12 @@ async def look(*names: str) -> tuple[Dialer, relay_health._RegionResult]:
     return dialer, await relay_health._check_region(cast("RelayDialer", dialer), region, described)
 
 
-async def test_a_silent_node_costs_no_other_its_report(autojump_clock: None) -> None:
+async def test_silent_node_spares_others(autojump_clock: None) -> None:
     _, found = await look("silent", "gone", "silent")
     reports = found.report.node_reports
     assert [report.error for report in reports] == [
         "no answer within 20 s",
-        "nobody is there",
+        "nothing listens there",
         "no answer within 20 s",
     ]
     assert [cast("Any", report.node)["Name"] for report in reports] == ["silent", "gone", "silent"]
@@ -60,9 +60,7 @@ async def test_a_silent_node_costs_no_other_its_report(autojump_clock: None) -> 
 
 
 @pytest.mark.parametrize(("name", "error"), [("half", "no answer within 20 s"), ("full", "no more sockets")])
-async def test_a_client_that_was_let_in_is_closed_when_the_second_is_not(
-    name: str, error: str, autojump_clock: None
-) -> None:
+async def test_first_client_closed_on_failure(name: str, error: str, autojump_clock: None) -> None:
     dialer, found = await look(name)
     assert found.report.node_reports[0].error == error
     (stream,) = dialer.opened

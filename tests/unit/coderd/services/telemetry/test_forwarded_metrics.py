@@ -1,4 +1,4 @@
-"""What agents send as metrics is shown with where they are, for a while, and cannot speak for the server."""
+"""Metrics of agents are served with the agent's labels for a while, and cannot replace the server's own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shown(found: ForwardedMetrics, now: datetime = NOW) -> str:
     return exposition(found.families(now))
 
 
-def test_a_number_is_shown_with_its_place_until_it_is_old() -> None:
+def test_sample_expires() -> None:
     found, agent = ForwardedMetrics(), uuid4()
     found.take(agent, PLACE, [sample("agent_scripts_executed_total", 4, success='a"b')], NOW)
     place = 'agent_name="main",template_name="docker",username="ada",workspace_name="dev"'
@@ -69,20 +69,20 @@ def test_a_number_is_shown_with_its_place_until_it_is_old() -> None:
         ("ok_total", {f"label_{number}": "" for number in range(40)}),
     ],
 )
-def test_what_breaks_a_rule_is_left_out(name: str, labels: dict[str, str]) -> None:
+def test_invalid_samples_are_dropped(name: str, labels: dict[str, str]) -> None:
     found = ForwardedMetrics(own={"coderd_api_total_user_count": None})
     found.take(uuid4(), PLACE, [sample(name, 1, **labels), sample("good_total")], NOW)
     assert [family.name for family in found.families(NOW)] == ["good_total"]
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
-def test_what_is_no_number_is_left_out(value: float) -> None:
+def test_non_numbers_are_dropped(value: float) -> None:
     found = ForwardedMetrics()
     found.take(uuid4(), PLACE, [sample("x_total", value)], NOW)
     assert found.families(NOW) == []
 
 
-def test_there_is_not_too_much_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_series_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ForwardedMetrics()
     found.take(uuid4(), PLACE, [sample("x_total", n=str(number)) for number in range(MAX_SERIES + 5)], NOW)
     assert shown(found).count("\nx_total{") == MAX_SERIES
@@ -101,8 +101,8 @@ def _of(user: str, number: int = 0) -> tuple[str, str, str, str]:
     return ("main", "docker", user, f"dev-{number}")
 
 
-def test_however_many_names_one_makes_up_others_are_shown() -> None:
-    """As many agents as it takes, and names that come first in the alphabet."""
+def test_many_names_displace_no_user() -> None:
+    """With as many agents as necessary, and names that sort first."""
     found = ForwardedMetrics()
     for agent in range(2 * MAX_FAMILIES // MAX_FAMILIES_OF_ONE):
         many = [sample(f"A_{agent}_{number}") for number in range(MAX_FAMILIES_OF_ONE)]
@@ -113,7 +113,7 @@ def test_however_many_names_one_makes_up_others_are_shown() -> None:
     assert len(names) == MAX_FAMILIES and names >= set(mine)
 
 
-def test_who_has_many_agents_is_one() -> None:
+def test_many_agents_count_once() -> None:
     found = ForwardedMetrics()
     for agent in range(5):
         found.take(uuid4(), _of("eve", agent), [ForwardedSample("x_total", "gauge", 1, ())], NOW)
@@ -133,21 +133,21 @@ def _kept(found: ForwardedMetrics) -> int:
     return sum(one.size for report in found._reports.values() for one in report.samples)
 
 
-def test_a_report_is_so_many_bytes() -> None:
+def test_report_bytes_are_limited() -> None:
     found, agent = ForwardedMetrics(), uuid4()
     labels: dict[str, Any] = {f"{'a' * 190}_{number}": "\U0001f4a3" * MAX_TEXT for number in range(MAX_LABELS)}
     large = [sample(f"x_{number}_total", number, **labels) for number in range(MAX_SERIES - 1)]
     found.take(agent, PLACE, [*large, sample("small_total")], NOW)
     assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
-    assert "small_total" in {family.name for family in found.families(NOW)}, "what fits is taken"
+    assert "small_total" in {family.name for family in found.families(NOW)}, "samples within the limit are kept"
     found.take(
         agent, PLACE, [sample(name, **_texts(number)) for number in range(MAX_SERIES) for name in _LABELLED], NOW
     )
     assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
 
 
-def test_agents_of_one_user_have_so_many_bytes() -> None:
-    """Of what nobody knows; what agents are known to send is not lost to it, nor what others send."""
+def test_user_bytes_are_limited() -> None:
+    """Of unknown families; known families, and those of other users, stay."""
     found, agents = ForwardedMetrics(), [uuid4() for _ in range(2 * MAX_BYTES_OF_USER // MAX_BYTES)]
     [known, *_] = (name for name, (kind, labels) in KNOWN.items() if (kind, labels) == ("counter", ()))
     texts: dict[str, Any] = {f"label_{number}": "y" * MAX_TEXT for number in range(8)}
@@ -162,7 +162,7 @@ def test_agents_of_one_user_have_so_many_bytes() -> None:
     assert found.families(NOW + EXPIRES_AFTER) == [] and not found._bytes_by_user
 
 
-def test_nobody_has_to_look_for_what_is_old_to_be_forgotten() -> None:
+def test_expiry_without_scrape() -> None:
     found, late = ForwardedMetrics(), uuid4()
     found.take(late, PLACE, [sample("x_total")], NOW)
     for number in range(50):
@@ -174,8 +174,8 @@ def test_nobody_has_to_look_for_what_is_old_to_be_forgotten() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
-def test_what_is_known_has_the_form_it_has(name: str) -> None:
-    """Whoever speaks of it first, and however many say otherwise."""
+def test_known_family_keeps_form(name: str) -> None:
+    """Independent of the first agent that reports it, and of the number of agents that disagree."""
     kind, labels = KNOWN[name]
     other: Any = "gauge" if kind == "counter" else "counter"
     given = tuple((label, "x") for label in reversed(labels))
@@ -188,8 +188,8 @@ def test_what_is_known_has_the_form_it_has(name: str) -> None:
     assert [(one.kind, one.labels[: len(labels)]) for one in found.families(NOW)] == [(kind, labels)]
 
 
-async def test_no_line_of_the_servers_own_is_an_agents_to_say() -> None:
-    """Names of a histogram's lines are no names of families."""
+async def test_server_families_are_reserved() -> None:
+    """The names of a histogram's lines are not family names."""
     async with running_coderd(prometheus_collect_agent_stats=True) as world:
         metrics: Metrics = world.ctx.part(Metrics)
         for family in metrics.families.values():
@@ -203,7 +203,7 @@ async def test_no_line_of_the_servers_own_is_an_agents_to_say() -> None:
         assert [family.name for family in metrics.forwarded.families(now)] == ["good_total"]
 
 
-def test_a_name_has_one_kind_and_one_set_of_labels() -> None:
+def test_family_has_one_form() -> None:
     found = ForwardedMetrics()
     found.take(uuid4(), PLACE, [sample("x_total", 1, a="1")], NOW)
     other: list[Any] = [sample("x_total", 2, b="1"), ForwardedSample("x_total", "gauge", 3, (("a", "2"),))]
@@ -211,7 +211,7 @@ def test_a_name_has_one_kind_and_one_set_of_labels() -> None:
     assert shown(found).count("\nx_total{") == 2 and "} 4" in shown(found)
 
 
-def test_one_agent_does_not_decide_for_all_others() -> None:
+def test_majority_of_users_decides() -> None:
     found, places = ForwardedMetrics(), [("main", "docker", name, "dev") for name in ("eve", "ada", "bob")]
     found.take(uuid4(), places[0], [ForwardedSample("x_total", "gauge", 1, (("b", ""),))], NOW)
     for place in places[1:]:

@@ -1,4 +1,4 @@
-"""Each family moves when its cause happens: one server, cause by cause."""
+"""Each metric family changes when its cause happens: one server, one cause after the other."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def a_page_watches(scene: Scene) -> AsyncIterator[None]:
     watch = await connect_websocket(DialPolicy(scene.world.url, token=Secret(scene.world.token)), path)
     async with watch, trio.open_nursery() as nursery:
         await watch.receive_message()
-        nursery.start_soon(watch.receive_message)  # whoever reads answers pings
+        nursery.start_soon(watch.receive_message)  # reading answers pings
         yield
         nursery.cancel_scope.cancel()
 
@@ -192,7 +192,7 @@ CAUSES: dict[Cause, str] = {
         coderd_lifecycle_autobuild_execution_duration_seconds coderd_dbpurge_iteration_duration_seconds
         coderd_dbpurge_records_purged_total""",
 }
-"""The families that move, by what happens."""
+"""Families that change, by cause."""
 
 ELSEWHERE = {
     "coder_pubsub_connected": "whether, not how much",
@@ -206,7 +206,7 @@ ELSEWHERE = {
     "promhttp_metric_handler_requests_in_flight": "1 in every scrape",
     **dict.fromkeys(
         (f"go_sql_{name}_connections" for name in ("max_open", "open", "in_use", "idle")),
-        "test_connections_to_the_database_are_counted",
+        "test_database_connections_are_counted",
     ),
     **dict.fromkeys(
         (
@@ -247,10 +247,10 @@ ELSEWHERE = {
         "counted by the relay: tests/unit/mesh/drivers/test_derp_server.py and test_derp.py",
     ),
 }
-"""The others, each with its reason."""
+"""Other families, each with a reason."""
 
 
-async def test_each_family_moves_when_its_cause_happens() -> None:
+async def test_families_count_their_events() -> None:
     named = [name for names in CAUSES.values() for name in names.split()]
     assert len(named) == len(set(named))
     async with running_coderd(first_user=True, prometheus_collect_agent_stats=True) as world:
@@ -274,7 +274,7 @@ async def test_each_family_moves_when_its_cause_happens() -> None:
         assert still == {}
 
 
-async def test_connections_to_the_database_are_counted() -> None:
+async def test_database_connections_are_counted() -> None:
     async with running_coderd(postgres_conn_max_open=3) as world:
         pool = world.ctx.db.pool
 
