@@ -1,6 +1,6 @@
 """Custom roles of an organization: named sets of permissions inside it.
 
-They reach no further than their organization, and nobody can create a role with more permissions than their own.
+They are limited to the organization, and a role never has more permissions than the user who created it.
 """
 
 from __future__ import annotations

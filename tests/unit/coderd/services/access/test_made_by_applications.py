@@ -70,8 +70,8 @@ def test_every_kind_has_case() -> None:
     assert {*MAKES} | OTHERWISE == {*LASTING}
 
 
-async def _ask(world: World, made: Made, token: str) -> httpx.Response:
-    method, path, body = made
+async def _ask(world: World, created: Made, token: str) -> httpx.Response:
+    method, path, body = created
     return await world.request(method, f"/api/v2/{path}", json=body, token=token)
 
 
@@ -98,11 +98,11 @@ async def test_application_cannot_create_lasting_objects(tmp_path: Path) -> None
         ending = {"passed on": passed_on}
         stays: dict[str, str] = {}
         for kind, make in makes.items():
-            fate, made = LASTING[kind].fate, make(ids)
-            answer = await _ask(world, made, access)
+            fate, created = LASTING[kind].fate, make(ids)
+            answer = await _ask(world, created, access)
             if fate is Fate.REFUSED:
-                again = await _ask(world, made, passed_on)
-                own = await _ask(world, made, world.token)
+                again = await _ask(world, created, passed_on)
+                own = await _ask(world, created, world.token)
                 if (answer.status_code, again.status_code, own.is_success) != (403, 403, True):
                     wrong.append(f"{kind}: {answer.text}, {again.text}, {own.text}")
                 elif LASTING[kind].what not in answer.text:

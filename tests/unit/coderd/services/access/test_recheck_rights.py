@@ -13,7 +13,7 @@ from coder.coderd.services.access import recheck_rights
 from coder.coderd.services.access.recheck_rights import PAUSE, run_while_allowed
 
 
-class Asked:
+class ScriptedCheck:
     """Scripted notices and results of the check; the last result repeats."""
 
     def __init__(self, *answers: Exception | str) -> None:
@@ -22,7 +22,7 @@ class Asked:
         self.followed: list[object] = []
         self._next = trio.Event()
 
-    def part(self, _kind: object) -> Asked:
+    def part(self, _kind: object) -> ScriptedCheck:
         return self
 
     def next_change(self) -> trio.Event:
@@ -39,8 +39,8 @@ class Asked:
             raise answer
         return answer
 
-    async def follow(self, found: str) -> None:
-        self.followed.append(found)
+    async def follow(self, result: str) -> None:
+        self.followed.append(result)
         await trio.sleep_forever()
 
     async def run(self) -> bool:
@@ -53,19 +53,19 @@ AWAY = RuntimeError("the database is away")
 
 @pytest.mark.parametrize("refusal", [NotFound(), Forbidden("no"), AWAY])
 async def test_first_check_error_propagates(refusal: Exception) -> None:
-    asked = Asked(refusal)
+    asked = ScriptedCheck(refusal)
     with pytest.raises(type(refusal)):
         await asked.run()
     assert asked.followed == []
 
 
 async def test_allowed_stream_runs_to_end() -> None:
-    asked = Asked("it")
+    asked = ScriptedCheck("it")
     context: Any = asked
     heard = []
 
-    async def follow(found: str) -> None:
-        heard.append(found)
+    async def follow(result: str) -> None:
+        heard.append(result)
 
     assert await run_while_allowed(context, asked.ask, follow)
     assert (heard, len(asked.times)) == (["it"], 1)
@@ -73,13 +73,13 @@ async def test_allowed_stream_runs_to_end() -> None:
 
 @pytest.mark.parametrize("refusal", [NotFound(), Forbidden("no")])
 async def test_notice_during_first_check_counts(refusal: Exception, autojump_clock: Any) -> None:
-    asked = Asked("it", refusal)
+    asked = ScriptedCheck("it", refusal)
     first = asked.ask
 
     async def overtaken() -> str:
-        found = await first()
+        result = await first()
         asked.tell()
-        return found
+        return result
 
     context: Any = asked
     assert not await run_while_allowed(context, overtaken, asked.follow)
@@ -87,7 +87,7 @@ async def test_notice_during_first_check_counts(refusal: Exception, autojump_clo
 
 
 async def test_failed_check_is_retried(autojump_clock: Any) -> None:
-    asked = Asked("it", AWAY, AWAY, NotFound())
+    asked = ScriptedCheck("it", AWAY, AWAY, NotFound())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(asked.run)
         await trio.testing.wait_all_tasks_blocked()
@@ -97,7 +97,7 @@ async def test_failed_check_is_retried(autojump_clock: Any) -> None:
 
 
 async def test_checks_are_rate_limited(autojump_clock: Any) -> None:
-    asked = Asked("it")
+    asked = ScriptedCheck("it")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(asked.run)
         await trio.testing.wait_all_tasks_blocked()

@@ -186,7 +186,7 @@ async def test_rights_read_once_and_retried(
     monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
     async with running_coderd(first_user=True) as world:
         user_id, token, group = await _with_rights(world)
-        async with _open(world, token) as one, _open(world, token) as two, _open(world, world.token) as other:
+        async with _open(world, token) as item, _open(world, token) as two, _open(world, world.token) as other:
             reads, broken, read = 0, True, world.ctx.db.read
 
             async def counted(fn: Any, *args: Any, **rest: Any) -> Any:
@@ -200,7 +200,7 @@ async def test_rights_read_once_and_retried(
 
             monkeypatch.setattr(world.ctx.db, "read", counted)
             await _leave_group(world, user_id, group)
-            assert (await _ended(one), await _ended(two)) == (1008, 1008)
+            assert (await _ended(item), await _ended(two)) == (1008, 1008)
             await _stays(other)
             assert not broken and reads >= 1
             reads = 0
@@ -213,8 +213,8 @@ async def test_event_stream_ends_with_session() -> None:
 
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
-        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "watch"})
-        token = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "watch"})
+        token = created.json()["key"]
         path = f"/api/v2/workspaces/{workspace['id']}/watch"
         async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as answer:
             lines = answer.aiter_lines()
@@ -227,8 +227,8 @@ async def test_event_stream_ends_with_session() -> None:
 
 async def test_daemon_disconnects_with_session() -> None:
     async with running_coderd(first_user=True) as world:
-        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "daemon"})
-        token = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "daemon"})
+        token = created.json()["key"]
         async with connected_daemon(world, token=token) as daemon:
             await _delete_key(world, world.user_id, token)
             with trio.fail_after(PATIENCE):
@@ -240,8 +240,8 @@ async def test_expired_session_ends_unless_slid() -> None:
     async with running_coderd(first_user=True, clock=clock) as world:
         for nothing in (-1, -(10**9)):
             assert (await world.post("/api/v2/users/me/keys/tokens", {"lifetime": nothing})).status_code == 400
-        made = await world.post("/api/v2/users/me/keys/tokens", {"lifetime": 3600 * 10**9, "token_name": "short"})
-        short = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"lifetime": 3600 * 10**9, "token_name": "short"})
+        short = created.json()["key"]
         sessions: SessionRegistry = world.ctx.part(SessionRegistry)
         async with _open(world, short) as brief, _open(world, world.token) as sliding:
             clock.advance(timedelta(hours=20).total_seconds())
@@ -257,14 +257,14 @@ async def test_failed_read_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_revocation, "RETRY", 0.01)
     async with running_coderd(first_user=True, clock=clock) as world:
         sessions: SessionRegistry = world.ctx.part(SessionRegistry)
-        really_look, failures = sessions.look, 0
+        check, failures = sessions.look, 0
 
         async def look(session: OpenSession) -> None:
             nonlocal failures
             if failures < 2:
                 failures += 1
                 raise OSError("the database is away")
-            await really_look(session)
+            await check(session)
 
         user_id, token = await world.member()
         async with _open(world, token) as watched, _open(world, world.token) as other:
@@ -309,14 +309,14 @@ async def test_limited_key_creates_no_wider() -> None:
         assert (await make(limited, scopes=["template:read"]))[0] == 403
         assert (await make(limited))[0] == 403, "no scopes means all of them"
         assert (await world.post(f"/api/v2/users/{alice}/keys", token=limited)).status_code == 403
-        one, other = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
-        own = [f"workspace:{one}", f"user:{alice}", "api_key:*"]
+        item, other = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+        own = [f"workspace:{item}", f"user:{alice}", "api_key:*"]
         status, listed = await make(session, scopes=scopes, allow_list=own)
         assert status == 201
-        assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{one}"]))[0] == 201
+        assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{item}"]))[0] == 201
         assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{other}"]))[0] == 403
         assert (await make(listed, scopes=["workspace:read"]))[0] == 403
         for wrong in ("workspace", "rocket:*", "workspace:nonsense"):
             assert (await make(session, scopes=["workspace:read"], allow_list=[wrong]))[0] == 400, wrong
-        shown = await world.get("/api/v2/users", token=listed)
-        assert [user["id"] for user in shown.json()["users"]] == [alice]
+        view = await world.get("/api/v2/users", token=listed)
+        assert [user["id"] for user in view.json()["users"]] == [alice]

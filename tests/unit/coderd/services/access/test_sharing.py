@@ -23,7 +23,7 @@ from tests.kit.server.workspaces import build, new_workspace, workspace_world
 DEFAULT = "/api/v2/organizations/default"
 
 
-async def _seen(world: World, token: str) -> int:
+async def _visible_workspaces(world: World, token: str) -> int:
     return int((await world.get("/api/v2/workspaces", token=token)).json()["count"])
 
 
@@ -44,16 +44,16 @@ async def test_leaving_member_loses_shares() -> None:
         assert (await world.patch(f"{template}/acl", {"user_perms": {bob: "admin"}})).status_code == 200
         roles = {"user_roles": {bob: "use"}, "group_roles": {group: "use"}}
         assert (await world.patch(f"{path}/acl", roles)).status_code == 204
-        assert await _seen(world, token) == 1
+        assert await _visible_workspaces(world, token) == 1
         assert (await world.delete(f"{DEFAULT}/members/{bob}")).status_code == 204
         assert await _acl(world, workspace["id"]) == ({}, {group: "use"})
         assert (await world.get(f"{template}/acl")).json()["users"] == []
         # A user outside of the organization is in a list again: a list alone grants no access.
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 204
-        assert await _seen(world, token) == 0
+        assert await _visible_workspaces(world, token) == 0
         assert (await world.get(path, token=token)).status_code == 404
         assert (await world.post(f"{DEFAULT}/members/{bob}")).status_code in {200, 201}
-        assert await _seen(world, token) == 1
+        assert await _visible_workspaces(world, token) == 1
 
 
 async def test_list_shows_readable_workspaces() -> None:
@@ -72,17 +72,17 @@ async def test_list_shows_readable_workspaces() -> None:
         assert (await world.post(f"{DEFAULT}/members/roles", role)).status_code == 200
 
         async def opened() -> int:
-            answers = [await world.get(f"/api/v2/workspaces/{one['id']}", token=token) for one in (own, shared)]
+            answers = [await world.get(f"/api/v2/workspaces/{item['id']}", token=token) for item in (own, shared)]
             return [answer.status_code for answer in answers].count(200)
 
-        assert (await opened(), await _seen(world, token)) == (2, 2)
+        assert (await opened(), await _visible_workspaces(world, token)) == (2, 2)
         member = f"{DEFAULT}/members/{bob}"
         assert (await world.put(f"{member}/roles", {"roles": ["blind"]})).status_code == 200
-        assert (await opened(), await _seen(world, token)) == (0, 0)
+        assert (await opened(), await _visible_workspaces(world, token)) == (0, 0)
         assert (await world.put(f"{member}/roles", {"roles": []})).status_code == 200
-        assert (await opened(), await _seen(world, token)) == (2, 2)
+        assert (await opened(), await _visible_workspaces(world, token)) == (2, 2)
         assert (await world.delete(member)).status_code == 204
-        assert (await opened(), await _seen(world, token)) == (0, 0)
+        assert (await opened(), await _visible_workspaces(world, token)) == (0, 0)
 
 
 async def test_list_shows_readable_dormant_workspaces() -> None:
@@ -121,7 +121,7 @@ async def test_disabled_sharing_revokes_shares() -> None:
         ctx = world.ctx
         for off in (False, True):
             ctx.config = replace(ctx.config, disable_workspace_sharing=off)
-            assert await _seen(world, token) == (0 if off else 1)
+            assert await _visible_workspaces(world, token) == (0 if off else 1)
             assert (await world.get(path, token=token)).status_code == (404 if off else 200)
             # Workspaces that a WireGuard client of the user may reach.
             subject = await user_subject(ctx, UUID(bob))
@@ -133,7 +133,7 @@ async def test_disabled_sharing_revokes_shares() -> None:
         # Disabling sharing in an organization removes all shares and refuses new ones.
         setting = f"{DEFAULT}/settings/workspace-sharing"
         assert (await world.patch(setting, {"sharing_disabled": True})).status_code == 200
-        assert await _seen(world, token) == 0
+        assert await _visible_workspaces(world, token) == 0
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 403
         # From here on, only workspaces of service accounts.
         await world.patch(setting, {"shareable_workspace_owners": "service_accounts"})
@@ -142,7 +142,7 @@ async def test_disabled_sharing_revokes_shares() -> None:
         assert await _acl(world, workspace["id"]) == ({}, {})
         await ctx.db.run(lambda tx: user_store.update_user(tx, UUID(world.user_id), is_service_account=True))
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 204
-        assert await _seen(world, token) == 1
+        assert await _visible_workspaces(world, token) == 1
 
 
 async def test_access_list_ids_are_normalized() -> None:
@@ -167,10 +167,10 @@ async def test_access_list_ids_are_normalized() -> None:
             )
 
         # As an older release may have stored them.
-        await store({"nobody": "use", bob.upper(): "use", world.organization_id.upper(): "use", odd: "admin"})
-        shown = (await world.get(f"{path}/acl")).json()
-        assert [user["id"] for user in shown["users"]] == [bob]
-        assert [group["id"] for group in shown["group"]] == [world.organization_id]
+        await store({"unknown": "use", bob.upper(): "use", world.organization_id.upper(): "use", odd: "admin"})
+        view = (await world.get(f"{path}/acl")).json()
+        assert [user["id"] for user in view["users"]] == [bob]
+        assert [group["id"] for group in view["group"]] == [world.organization_id]
         (listed,) = (await world.get("/api/v2/workspaces")).json()["workspaces"]
         assert {actor["id"] for actor in listed["shared_with"]} == {bob, world.organization_id}
         subject = await user_subject(world.ctx, UUID(world.user_id))
@@ -222,7 +222,7 @@ def _doors() -> Iterator[tuple[str, str]]:
 
 
 async def _status(world: World, token: str, method: str, rule: str, places: dict[str, str]) -> int:
-    path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: places[found[1]], rule)
+    path = re.sub(r"<(?:\w+:)?(\w+)>", lambda result: places[result[1]], rule)
     url, headers = f"{world.url}{path}?include_deleted=true", {"Coder-Session-Token": token}
     async with world.client.stream(method, url, headers=headers, json=None if method == "GET" else {}) as answer:
         return answer.status_code
@@ -234,7 +234,7 @@ async def test_sharing_ends_with_the_workspace() -> None:
         guest, token = await world.member("guest")
         owner = (await world.get("/api/v2/users/me")).json()["username"]
         workspace = await new_workspace(world, "w")
-        (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+        (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
         places = {
             "workspace": workspace["id"],
             "build": workspace["latest_build"]["id"],
@@ -256,9 +256,9 @@ async def test_sharing_ends_with_the_workspace() -> None:
         owned = [door for door in let_in if "agent" not in door[1]]
         await build(world, workspace["id"], "delete")
         # A request without a version (an empty body, a missing query) may be refused before the permission check.
-        found = {(method, rule): await _status(world, token, method, rule, where) for method, rule, where in doors}
-        opened = {door: status for door, status in found.items() if status not in {400, 404}}
-        told = {rule: found["GET", rule] for _, rule, _ in let_in if found["GET", rule] != 404}
+        result = {(method, rule): await _status(world, token, method, rule, where) for method, rule, where in doors}
+        opened = {door: status for door, status in result.items() if status not in {400, 404}}
+        told = {rule: result["GET", rule] for _, rule, _ in let_in if result["GET", rule] != 404}
         assert (opened, told) == ({}, {})
         kept = {rule: await _status(world, world.token, method, rule, where) for method, rule, where in owned}
         assert kept["/api/v2/workspaces/<id:workspace>"] == kept["/api/v2/workspacebuilds/<id:build>/logs"] == 200

@@ -93,8 +93,8 @@ async def test_greedy_templates_are_bounded(call: str, monkeypatch: pytest.Monke
                 await box.call(call, {**BASE, **MORE[call]}, documents(name, files))
             except TooMuchWorkError as error:
                 assert "more" in error.message, name
-            shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
-            assert [one["value"]["value"] for one in shown["parameters"]] == ["graz"], name
+            view = await box.call("form", {**BASE, **MORE["form"]}, plain)
+            assert [item["value"]["value"] for item in view["parameters"]] == ["graz"], name
 
 
 @pytest.mark.parametrize("kind", ["yaml", "json", "env"])
@@ -103,8 +103,8 @@ async def test_secrets_are_bounded_too(kind: str, monkeypatch: pytest.MonkeyPatc
     async with opened() as box:
         for content in (*FILES.values(), "a: b\n" * 100_000, '{"a": ' * 100_000, "x"):
             try:
-                found = await box.call("secrets", {"format": kind, "content": content})
-                assert isinstance(found, str | dict)
+                result = await box.call("secrets", {"format": kind, "content": content})
+                assert isinstance(result, str | dict)
             except TooMuchWorkError as error:
                 assert "more" in error.message
         good = {"yaml": "a: b", "json": '{"a": "b"}', "env": "a=b"}[kind]
@@ -173,8 +173,8 @@ async def test_cancelled_call_keeps_process() -> None:
             nursery.cancel_scope.cancel()
         (worker,) = box._all
         gate.set()
-        shown = await ask()
-        assert [one["value"]["value"] for one in shown["parameters"]] == ["graz"]
+        view = await ask()
+        assert [item["value"]["value"] for item in view["parameters"]] == ["graz"]
         assert box._all == {worker} and len(loads) == 1
         assert box._callers == {}
 
@@ -200,8 +200,8 @@ async def test_server_errors_blame_server() -> None:
         with pytest.raises(SandboxFailedError, match="error in the server"):
             await box.call("form", {**BASE}, plain)  # not a number: a call that the server never makes
         (worker,) = box._all
-        shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
-        assert shown["parameters"] and box._all == {worker}, "the process keeps running"
+        view = await box.call("form", {**BASE, **MORE["form"]}, plain)
+        assert view["parameters"] and box._all == {worker}, "the process keeps running"
         for status, kind in ((signal.SIGTERM, TooMuchWorkError), (signal.SIGKILL, TooMuchWorkError)):
 
             async def end(new_file: NewFile, status: int = status) -> None:
@@ -227,8 +227,8 @@ async def test_killed_idle_process_is_replaced() -> None:
         (worker,) = box._all
         worker._process.kill()
         await worker._process.wait()
-        shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
-        assert shown["parameters"] and len(box._all) == 1 and worker not in box._all
+        view = await box.call("form", {**BASE, **MORE["form"]}, plain)
+        assert view["parameters"] and len(box._all) == 1 and worker not in box._all
 
 
 @pytest.mark.parametrize("written", ['"\\ud800"', 'jsondecode("\\"\\\\ud800\\"")', 'yamldecode("\\"\\\\ud800\\"")'])
@@ -236,13 +236,13 @@ async def test_lone_surrogate_is_replaced(written: str) -> None:
     """As Go reads it. A process that passed it on would send an unreadable result."""
     async with opened() as box:
         files = {"main.tf": SHOWN % written + TAGGED % written}
-        shown = await box.call("form", {**BASE, **MORE["form"]}, documents(written, files))
-        assert [one["value"]["value"] for one in shown["parameters"]] == ["\ufffd"]
+        view = await box.call("form", {**BASE, **MORE["form"]}, documents(written, files))
+        assert [item["value"]["value"] for item in view["parameters"]] == ["\ufffd"]
         tags, refusal = await box.call("version", BASE, documents(written, files))
         assert (tags, refusal) == ({"zone": "\ufffd"}, None)
 
 
 async def test_lone_surrogate_in_every_call() -> None:
     async with opened() as box:
-        found = await box.call("secrets", {"format": "json", "content": '{"a": "\\ud800"}'})
-        assert found == {"a": "\ufffd"}
+        result = await box.call("secrets", {"format": "json", "content": '{"a": "\\ud800"}'})
+        assert result == {"a": "\ufffd"}

@@ -49,8 +49,8 @@ async def link(world: World, provider: str = "fake", code: str = "good") -> http
 
 
 async def authenticated(world: World, provider: str = "fake") -> bool:
-    found: bool = (await world.get(f"{ME}/{provider}")).json()["authenticated"]
-    return found
+    result: bool = (await world.get(f"{ME}/{provider}")).json()["authenticated"]
+    return result
 
 
 async def test_link_lifecycle() -> None:
@@ -64,8 +64,8 @@ async def test_link_lifecycle() -> None:
         assert await authenticated(world)
         _, other = await world.member()
         assert (await world.get(f"{ME}/fake", token=other)).json()["authenticated"] is False
-        (shown,) = (await world.get(ME)).json()["links"]
-        assert shown["authenticated"] and "at-" not in str(shown)
+        (view,) = (await world.get(ME)).json()["links"]
+        assert view["authenticated"] and "at-" not in str(view)
         idp.valid = False
         assert not await authenticated(world)
         assert (await world.delete(f"{ME}/fake")).json() == {"token_revoked": False}
@@ -95,17 +95,17 @@ async def test_application_installations(said: Any, installable: bool, logins: l
     async with deployment() as (world, idp):
         provider = external_auth.find_provider(world.ctx, "fake")
         changed = replace(provider, app_installations_url=f"{idp.url}/api/v3/user/installations")
-        others = [one for one in world.ctx.config.external_auth_providers if one.id != "fake"]
+        others = [item for item in world.ctx.config.external_auth_providers if item.id != "fake"]
         world.ctx.config = replace(world.ctx.config, external_auth_providers=(*others, changed))
         idp.github = {"/user/installations": said}
         unlinked = (await world.get(f"{ME}/fake")).json()
         assert (unlinked["app_installable"], unlinked["installations"]) == (False, [])
         await link(world)
-        shown = (await world.get(f"{ME}/fake")).json()
-        assert (shown["authenticated"], shown["app_installable"]) == (True, installable)
-        assert [one["account"]["login"] for one in shown["installations"]] == logins
+        view = (await world.get(f"{ME}/fake")).json()
+        assert (view["authenticated"], view["app_installable"]) == (True, installable)
+        assert [item["account"]["login"] for item in view["installations"]] == logins
         if logins:
-            assert [(one["id"], one["configure_url"]) for one in shown["installations"]] == [
+            assert [(item["id"], item["configure_url"]) for item in view["installations"]] == [
                 (5, "https://x/5"),
                 (0, ""),
             ]
@@ -124,8 +124,8 @@ async def test_expired_token_is_refreshed_once() -> None:
         assert [form["grant_type"] for form in idp.asked[asked:]] == ["refresh_token"]
         clock.advance(timedelta(hours=2).total_seconds())
         idp.refuse_refresh = True
-        (shown,) = (await world.get(ME)).json()["links"]
-        assert not shown["authenticated"] and "invalid_grant" in shown["validate_error"]
+        (view,) = (await world.get(ME)).json()["links"]
+        assert not view["authenticated"] and "invalid_grant" in view["validate_error"]
         asked = len(idp.asked)
         assert not await authenticated(world)
         assert len(idp.asked) == asked
@@ -200,13 +200,13 @@ class Waiting:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.looks = 0
-        self.gone = False
+        self.polls = 0
+        self.is_gone = False
         self.heard: list[Any] = []
 
     async def require_right(self) -> None:
-        self.looks += 1
-        if self.gone:
+        self.polls += 1
+        if self.is_gone:
             raise Unauthenticated("gone")
 
     async def wait(self) -> None:
@@ -221,11 +221,11 @@ class Waiting:
     async def has_heard(self) -> bool:
         return bool(self.heard)
 
-    async def until_looked(self, times: int = 1) -> None:
-        async def looked() -> bool:
-            return self.looks >= times
+    async def wait_for_poll(self, times: int = 1) -> None:
+        async def has_polled() -> bool:
+            return self.polls >= times
 
-        await eventually(looked)
+        await eventually(has_polled)
 
 
 async def test_waiting_agent_gets_new_link(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,10 +234,10 @@ async def test_waiting_agent_gets_new_link(monkeypatch: pytest.MonkeyPatch) -> N
         agent = Waiting(world)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.wait)
-            await agent.until_looked()
+            await agent.wait_for_poll()
             await link(world)
         assert agent.heard[0].access_token.startswith("at-")
-        assert agent.looks < 5, "by the notice, not by looking"
+        assert agent.polls < 5, "by the notice, not by looking"
 
 
 async def test_waiting_agent_ignores_other_users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,15 +247,15 @@ async def test_waiting_agent_ignores_other_users(monkeypatch: pytest.MonkeyPatch
         others = [((await world.member(name))[1], Waiting(world)) for name in ("first", "second")]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(mine.wait)
-            await mine.until_looked()
+            await mine.wait_for_poll()
             for token, theirs in others:
-                looks = mine.looks
+                looks = mine.polls
                 world.token = token
                 nursery.start_soon(theirs.wait)
-                await theirs.until_looked()
+                await theirs.wait_for_poll()
                 await link(world)
                 await eventually(theirs.has_heard)
-            assert mine.looks == looks, "more than the first poll, when the server began to listen"
+            assert mine.polls == looks, "more than the first poll, when the server began to listen"
             world.token = admin
             await link(world)
         assert mine.heard[0].access_token.startswith("at-")
@@ -272,11 +272,11 @@ async def test_agent_wait_has_limits(how: str, heard: str, monkeypatch: pytest.M
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(agent.wait)
-                await agent.until_looked()
-                agent.gone = how == "right"
+                await agent.wait_for_poll()
+                agent.is_gone = how == "right"
                 if how == "stop":
                     world.ctx.stopping.set()
-        assert [getattr(one, "access_token", one) for one in agent.heard] == [heard]
+        assert [getattr(item, "access_token", item) for item in agent.heard] == [heard]
 
 
 async def test_waiting_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +318,7 @@ async def test_invalid_link_is_validated_once(monkeypatch: pytest.MonkeyPatch) -
         agent = Waiting(world)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.wait)
-            await agent.until_looked(10)
+            await agent.wait_for_poll(10)
             nursery.cancel_scope.cancel()
         assert len(asked) == 2, "once for the route, once while waiting"
 

@@ -52,9 +52,9 @@ class Client:
     async def code(self, **more: str) -> str:
         answer = await self.world.post(self.query(**more), token=self.user_token)
         assert answer.status_code == 302, answer.text
-        found = parse_qs(urlsplit(answer.headers["location"]).query)
-        assert found["state"] == ["s t&"]
-        return found["code"][0]
+        result = parse_qs(urlsplit(answer.headers["location"]).query)
+        assert result["state"] == ["s t&"]
+        return result["code"][0]
 
     async def ask(self, **fields: str) -> httpx.Response:
         form = {"client_id": self.app_id, "client_secret": self.secret, "code_verifier": VERIFIER, **fields}
@@ -100,8 +100,8 @@ async def test_code_is_single_use() -> None:
         assert refusal(await it.exchange(code)) == (400, "invalid_grant")
         assert await it.me(tokens.json()["access_token"]) == 401, "what a code gave ends with its second use"
         other = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
-        made = await it.world.post(f"/api/v2/oauth2-provider/apps/{other.json()['id']}/secrets")
-        stranger = {"client_id": other.json()["id"], "client_secret": made.json()["client_secret_full"]}
+        created = await it.world.post(f"/api/v2/oauth2-provider/apps/{other.json()['id']}/secrets")
+        stranger = {"client_id": other.json()["id"], "client_secret": created.json()["client_secret_full"]}
         assert refusal(await it.exchange(await it.code(), **stranger)) == (400, "invalid_grant")
         assert refusal(await it.ask(grant_type="password")) == (400, "unsupported_grant_type")
         assert refusal(await it.ask(grant_type="authorization_code")) == (400, "invalid_request")
@@ -151,11 +151,11 @@ async def test_reused_refresh_token_revokes_all() -> None:
         again = await it.ask(grant_type="refresh_token", refresh_token=third["refresh_token"])
         assert refusal(again) == (400, "invalid_grant")
         # Neither a later consent nor a guessed secret is affected.
-        anew = (await it.exchange(await it.code())).json()
+        later = (await it.exchange(await it.code())).json()
         for old in (first, second, third):
-            for token in (old["refresh_token"], forge(anew["refresh_token"])):
+            for token in (old["refresh_token"], forge(later["refresh_token"])):
                 assert refusal(await it.ask(grant_type="refresh_token", refresh_token=token)) == (400, "invalid_grant")
-        assert await it.me(anew["access_token"]) == 200
+        assert await it.me(later["access_token"]) == 200
 
 
 @pytest.mark.parametrize("kind", ["authorization_code", "refresh_token"])
@@ -232,8 +232,8 @@ async def test_public_client_requires_pkce() -> None:
         path = "/api/v2/oauth2-provider/settings"
         await it.world.put(path, {"dynamic_client_registration_enabled": True})
         asked = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none", "client_name": "ide"}
-        made: Any = (await it.world.post("/oauth2/register", asked, token="")).json()
-        public = Client(it.world, made["client_id"], "", it.user_token)
+        created: Any = (await it.world.post("/oauth2/register", asked, token="")).json()
+        public = Client(it.world, created["client_id"], "", it.user_token)
         refused = await it.world.post(public.query(code_challenge=""), token=it.user_token)
         assert refusal(refused) == (400, "invalid_request")
         assert (await public.exchange(await public.code())).status_code == 200
@@ -241,7 +241,7 @@ async def test_public_client_requires_pkce() -> None:
         listed = await it.world.get("/.well-known/oauth-authorization-server", token="")
         assert listed.json()["registration_endpoint"].endswith("/oauth2/register")
         wrong = {"Authorization": "Bearer " + it.secret}
-        path = urlsplit(made["registration_client_uri"]).path
+        path = urlsplit(created["registration_client_uri"]).path
         assert (await it.world.request("GET", path, headers=wrong, token="")).status_code == 401
 
 
@@ -325,8 +325,8 @@ async def test_public_client_cannot_be_legacy() -> None:
     async with client() as it:
         await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
         asked = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none", "client_name": "ide"}
-        made = (await it.world.post("/oauth2/register", asked, token="")).json()
-        refused = await it.world.put(f"/api/v2/oauth2-provider/apps/{made['client_id']}/legacy", {"legacy": True})
+        created = (await it.world.post("/oauth2/register", asked, token="")).json()
+        refused = await it.world.put(f"/api/v2/oauth2-provider/apps/{created['client_id']}/legacy", {"legacy": True})
         assert refused.status_code == 400, refused.text
 
 
@@ -334,8 +334,8 @@ async def _registered(it: Client, method: str) -> tuple[str, dict[str, Any], dic
     """Return (client id, metadata, the header that manages the registration)."""
     await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
     asked = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": method, "client_name": "ide"}
-    made = (await it.world.post("/oauth2/register", asked, token="")).json()
-    return made["client_id"], asked, {"Authorization": f"Bearer {made['registration_access_token']}"}
+    created = (await it.world.post("/oauth2/register", asked, token="")).json()
+    return created["client_id"], asked, {"Authorization": f"Bearer {created['registration_access_token']}"}
 
 
 async def test_client_becoming_public_loses_legacy() -> None:
@@ -346,8 +346,8 @@ async def test_client_becoming_public_loses_legacy() -> None:
         bare = {"client_id": app_id, "code_challenge": "", "code_challenge_method": ""}
         code = await it.code(**bare)
         for method in ("none", "client_secret_basic"):
-            wanted = {**asked, "token_endpoint_auth_method": method}
-            changed = await it.world.put(f"/oauth2/clients/{app_id}", wanted, token="", headers=headers)
+            expected = {**asked, "token_endpoint_auth_method": method}
+            changed = await it.world.put(f"/oauth2/clients/{app_id}", expected, token="", headers=headers)
             assert changed.status_code == 200, changed.text
             assert (await it.world.get(mark)).json() == {"legacy": False}
             assert refusal(await it.world.post(it.query(**bare), token=it.user_token)) == (400, "invalid_request")
@@ -412,12 +412,12 @@ async def test_failed_requests_spare_valid_clients(method: str, monkeypatch: pyt
         mine = Client(it.world, app_id, secret, it.user_token)
         codes = [await mine.code(), await mine.code()]
         assert (await mine.exchange(codes[0])).status_code == 400, "only the newest consent counts"
-        monkeypatch.setattr(RateLimits, "limit_of", lambda limits, one: 0 if one.unlimited_because else 3)
+        monkeypatch.setattr(RateLimits, "limit_of", lambda limits, item: 0 if item.unlimited_because else 3)
         stranger = Client(it.world, app_id, "wrong", "")
         for path in ("/oauth2/tokens", "/oauth2/revoke"):
             form = {"client_id": app_id, "client_secret": "wrong", "token": "x", "grant_type": "refresh_token"}
             asked = [it.world.request("POST", path, data={**form, "refresh_token": "x"}, token="") for _ in range(5)]
-            assert [(await one).status_code for one in asked][-1] == 429
+            assert [(await item).status_code for item in asked][-1] == 429
         assert (await stranger.exchange(codes[1])).status_code == 429
         given = await mine.exchange(codes[1])
         assert given.status_code == 200, given.text

@@ -84,7 +84,7 @@ def _foreign_issuer(idp: IdentityProvider) -> None:
 
 
 def _foreign_userinfo(idp: IdentityProvider) -> None:
-    idp.info = {"sub": "somebody-else", "email": "admin@b.c"}
+    idp.info = {"sub": "another-user", "email": "admin@b.c"}
 
 
 async def _has_account(world: World) -> bool:
@@ -393,7 +393,7 @@ async def test_claims_keep_last_owner() -> None:
     """For the first login of an empty site and later ones; of two owners, one may lose the role."""
     settings: dict[str, Any] = {"oidc_user_role_field": "roles", "oidc_user_role_mapping": '{"boss": ["owner"]}'}
     with identity_provider() as idp:
-        idp.claims = {**ALICE, "roles": ["nobody"]}
+        idp.claims = {**ALICE, "roles": ["unknown"]}
         options: dict[str, Any] = {
             "oidc_issuer_url": idp.url,
             "oidc_client_id": CLIENT_ID,
@@ -410,7 +410,7 @@ async def test_claims_keep_last_owner() -> None:
             assert await roles() == ["owner"]
             idp.claims = {"sub": "s-2", "email": "b@example.com", "email_verified": True, "roles": ["boss"]}
             assert await roles() == ["owner"]
-            idp.claims = {**ALICE, "roles": ["nobody"]}
+            idp.claims = {**ALICE, "roles": ["unknown"]}
             assert await roles() == []
 
 
@@ -506,7 +506,7 @@ async def test_github_by_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "gone"),
+    ("requested", "path"),
     [
         ("/templates?x=1", "/templates?x=1"),
         ("", "/"),
@@ -519,8 +519,8 @@ async def test_github_by_device() -> None:
         ("http://[::1", "/"),
     ],
 )
-def test_login_redirect_stays_local(asked: str, gone: str) -> None:
-    assert local_path(asked) == gone
+def test_login_redirect_stays_local(requested: str, path: str) -> None:
+    assert local_path(requested) == path
 
 
 async def test_configured_organizations_until_changed() -> None:

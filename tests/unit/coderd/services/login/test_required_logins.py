@@ -73,7 +73,7 @@ async def test_owners_login_is_required() -> None:
         assert await states(user_id=member_id) is False
         assert await states(member) is False
         assert await states(member, user_id=world.user_id) == 404
-        assert await states(user_id="nobody") == 400
+        assert await states(user_id="unknown") == 400
 
 
 async def test_hidden_template_reveals_no_logins() -> None:

@@ -91,7 +91,7 @@ async def test_passcode_changes_password_once(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(passcodes, "_send", noted)
     async with running_coderd(first_user=True) as world:
-        for email in ("a@b.c", "nobody@b.c", "a@b.c"):
+        for email in ("a@b.c", "unknown@b.c", "a@b.c"):
             assert (await world.post("/api/v2/users/otp/request", {"email": email})).status_code == 204
 
         async def arrived() -> Any:
@@ -191,8 +191,8 @@ async def test_owner_tokens_expire_earlier() -> None:
         # bob owns his tokens, independent of their creator
         assert (await world.post("/api/v2/users/bob/keys/tokens", {"lifetime": 2 * 3600 * 10**9})).status_code == 201
         key = (await world.post("/api/v2/users/me/keys")).json()["key"]
-        found = (await world.get(f"/api/v2/users/me/keys/{key.partition('-')[0]}")).json()
-        assert found["lifetime_seconds"] == 3600
+        result = (await world.get(f"/api/v2/users/me/keys/{key.partition('-')[0]}")).json()
+        assert result["lifetime_seconds"] == 3600
 
 
 async def test_revoking_one_session() -> None:
@@ -201,22 +201,22 @@ async def test_revoking_one_session() -> None:
         await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci", "lifetime": 3600 * 10**9})
         laptop = (await world.post("/api/v2/users/me/keys", {})).json()["key"]
         listed = (await world.get("/api/v2/users/me/sessions")).json()
-        assert [one["current"] for one in listed].count(True) == 1
-        lost = next(one for one in listed if laptop.startswith(f"{one['id']}-"))
+        assert [item["current"] for item in listed].count(True) == 1
+        lost = next(item for item in listed if laptop.startswith(f"{item['id']}-"))
         assert (lost["current"], lost["login_type"], lost["ip_address"]) == (False, "password", "127.0.0.1")
         assert (await world.delete(f"/api/v2/users/me/keys/{lost['id']}")).status_code == 204
         assert (await world.get("/api/v2/users/me", token=laptop)).status_code == 401
         left = (await world.get("/api/v2/users/me/sessions")).json()
-        assert [one["id"] for one in left] == [one["id"] for one in listed if one != lost]
+        assert [item["id"] for item in left] == [item["id"] for item in listed if item != lost]
 
         member_id, token = await world.member("alice")
         assert (await world.get("/api/v2/users/admin/sessions", token=token)).status_code == 404
         own = (await world.get("/api/v2/users/me/sessions", token=token)).json()
         assert own
-        assert not {one["id"] for one in own} & {one["id"] for one in left}
+        assert not {item["id"] for item in own} & {item["id"] for item in left}
         seen = (await world.get(f"/api/v2/users/{member_id}/sessions")).json()
-        assert [one["id"] for one in seen] == [one["id"] for one in own]
-        assert not any(one["current"] for one in seen)
+        assert [item["id"] for item in seen] == [item["id"] for item in own]
+        assert not any(item["current"] for item in seen)
 
 
 async def test_session_shows_user_agent() -> None:
@@ -224,21 +224,21 @@ async def test_session_shows_user_agent() -> None:
     firefox, endless = {"User-Agent": "Mozilla/5.0 Firefox/140.0"}, {"User-Agent": "x" * 5000}
     body = {"email": FIRST_USER["email"], "password": FIRST_USER["password"]}
     async with running_coderd(first_user=True) as world:
-        shown = (await world.post("/api/v2/users/login", body, token="", headers=firefox)).json()["session_token"]
+        view = (await world.post("/api/v2/users/login", body, token="", headers=firefox)).json()["session_token"]
 
         async def known(key: str) -> str:
             row = await world.ctx.db.read(key_store.get_key, key.partition("-")[0])
             assert row is not None
             return row.user_agent
 
-        assert await known(shown) == firefox["User-Agent"]
+        assert await known(view) == firefox["User-Agent"]
         world.client.cookies.clear()  # otherwise it would send the session it was just given
         handed = (await world.post("/api/v2/users/me/keys", {}, headers=firefox)).json()["key"]
         assert await known(handed) == ""
         await world.get("/api/v2/users/me", token=handed, headers=endless)
         assert await known(handed) == "x" * LONGEST
-        listed = {one["id"]: one["user_agent"] for one in (await world.get("/api/v2/users/me/sessions")).json()}
-        assert listed[shown.partition("-")[0]] == firefox["User-Agent"]
+        listed = {item["id"]: item["user_agent"] for item in (await world.get("/api/v2/users/me/sessions")).json()}
+        assert listed[view.partition("-")[0]] == firefox["User-Agent"]
 
 
 @pytest.mark.parametrize("change", [{"status": "suspended"}, {"login_type": "oidc"}], ids=str)
@@ -267,8 +267,8 @@ async def test_old_password_cannot_change_new(change: Any) -> None:
         body = {"old_password": FIRST_USER["password"], "password": "An0ther-Secret!"}
         path = "/api/v2/users/me/password"
         assert (await overtaken(world, end, lambda: world.put(path, body, token=token))).status_code == 400
-        found = await world.ctx.db.read(user_store.get_user, UUID(alice))
-        assert found is not None and found.hashed_password == change["hashed_password"]
+        result = await world.ctx.db.read(user_store.get_user, UUID(alice))
+        assert result is not None and result.hashed_password == change["hashed_password"]
 
 
 _WILDCARD, _APPLICATION = "*.apps.test", "a--b--c--d.apps.test"

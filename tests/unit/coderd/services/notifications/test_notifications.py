@@ -73,8 +73,8 @@ async def inbox(world: World, count: int, **rest: Any) -> list[dict[str, Any]]:
     """Return the inbox, once it has that many messages."""
 
     async def look() -> Any:
-        found = (await world.get("/api/v2/notifications/inbox", **rest)).json()["notifications"]
-        return found if len(found) >= count else None
+        result = (await world.get("/api/v2/notifications/inbox", **rest)).json()["notifications"]
+        return result if len(result) >= count else None
 
     return cast("list[dict[str, Any]]", await eventually(look))
 
@@ -208,7 +208,7 @@ async def test_undeliverable_message_fails() -> None:
                 # Compare with the reason: the attempt is counted at its begin, the retry is due after its end.
                 return [row[2] for row in await world.ctx.db.read(_states)] == ["the webhook answered 500"]
 
-            async def given_up() -> bool:
+            async def has_failed() -> bool:
                 return await states() == [(2, "failed")]
 
             await eventually(tried_once)
@@ -216,7 +216,7 @@ async def test_undeliverable_message_fails() -> None:
             await deliver_due(world.ctx)
             # The loop may have taken the message first. Time must not pass during an attempt, whose lease would expire
             # and cause another one.
-            await eventually(given_up)
+            await eventually(has_failed)
             for _ in range(2):
                 clock.advance(timedelta(minutes=6).total_seconds())
                 await deliver_due(world.ctx)
@@ -232,7 +232,7 @@ async def test_unbuildable_mail_fails() -> None:
         async with running_coderd(first_user=True, clock=clock, **settings) as world:
             assert (await world.post("/api/v2/notifications/test")).status_code == 204
 
-            async def given_up() -> bool:
+            async def has_failed() -> bool:
                 await deliver_due(world.ctx)
                 ((attempts, status, reason),) = await world.ctx.db.read(_states)
                 if (attempts, status) == (1, "pending") and reason:
@@ -240,7 +240,7 @@ async def test_unbuildable_mail_fails() -> None:
                     clock.advance(timedelta(minutes=6).total_seconds())
                 return (attempts, status) == (2, "failed")
 
-            await eventually(given_up)
+            await eventually(has_failed)
         assert box.mails == []
 
 
@@ -276,12 +276,12 @@ async def test_pages_with_equal_times() -> None:
         for number in range(many):
             row = MessageRow(UUID(int=number + 1), TEST, UUID(world.user_id), "inbox", payload, (), 0, now)
             await world.ctx.db.run(store.insert_inbox, row)
-        path, found = "/api/v2/notifications/inbox", list[str]()
-        while page := (await world.get(path, params={"starting_before": found[-1]} if found else {})).json()[
+        path, result = "/api/v2/notifications/inbox", list[str]()
+        while page := (await world.get(path, params={"starting_before": result[-1]} if result else {})).json()[
             "notifications"
         ]:
-            found += [one["id"] for one in page]
-    assert found == [str(UUID(int=number)) for number in range(many, 0, -1)]
+            result += [item["id"] for item in page]
+    assert result == [str(UUID(int=number)) for number in range(many, 0, -1)]
 
 
 async def test_paused_and_disabled_messages() -> None:
@@ -312,24 +312,24 @@ async def test_watch_sends_every_match() -> None:
     watch, marked = "/api/v2/notifications/inbox/watch", "**Bold** [place](http://x.example)"
     async with running_coderd(first_user=True) as world:
         custom, test = str(CUSTOM), str(TEST)
-        shown: dict[str, list[str]] = {}
+        view: dict[str, list[str]] = {}
 
-        async def follow(query: str, wanted: int, task_status: trio.TaskStatus[None]) -> None:
+        async def follow(query: str, expected: int, task_status: trio.TaskStatus[None]) -> None:
             async with await dial_link(world, watch + query, token=world.token) as stream:
                 task_status.started()
-                told = [json.loads(await stream.receive_message() or "")["notification"] for _ in range(wanted)]
-            shown[query] = [one["content"] for one in told if one["template_id"] == custom] or [told[0]["title"]]
+                told = [json.loads(await stream.receive_message() or "")["notification"] for _ in range(expected)]
+            view[query] = [item["content"] for item in told if item["template_id"] == custom] or [told[0]["title"]]
 
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
-                for query, wanted in (
+                for query, expected in (
                     ("", 4),
                     (f"?templates={custom}", 3),
                     (f"?templates={custom}&format=plaintext", 3),
                     (f"?templates={custom}&format=markdown&read_status=unread", 3),
                     (f"?templates={test}", 1),
                 ):
-                    await nursery.start(follow, query, wanted)
+                    await nursery.start(follow, query, expected)
                 me = (await world.get("/api/v2/users/me")).json()["id"]
                 # as a replica of an older version notifies: the stream must go on
                 await world.ctx.db.run(notify, "inbox", me)
@@ -337,11 +337,11 @@ async def test_watch_sends_every_match() -> None:
                     sent = {"content": {"title": "T", "message": text}}
                     assert (await world.post("/api/v2/notifications/custom", sent)).status_code == 204
                 assert (await world.post("/api/v2/notifications/test")).status_code == 204
-        title = shown.pop(f"?templates={test}")
+        title = view.pop(f"?templates={test}")
         assert title == ["A test notification"]
-        plain = shown.pop(f"?templates={custom}&format=plaintext")
+        plain = view.pop(f"?templates={custom}&format=plaintext")
         assert sorted(plain) == sorted(["Bold place (http://x.example)", "two", "three"])
-        assert all(sorted(texts) == sorted([marked, "two", "three"]) for texts in shown.values()) and len(shown) == 3
+        assert all(sorted(texts) == sorted([marked, "two", "three"]) for texts in view.values()) and len(view) == 3
         for query in ("?read_status=zzz", "?templates=x", "?targets=x", "?x=1", "?starting_before=x"):
             refused = await world.get(watch + query, headers=_UPGRADE)
             assert refused.status_code == 400, (query, refused.text)
@@ -350,12 +350,12 @@ async def test_watch_sends_every_match() -> None:
 async def test_recipients_of_account_events() -> None:
     async with workspace_world() as (world, _):
         user_id, token = await world.member("maria")
-        made = await create(world, "hers", token=token)
-        await settled(world, made.json()["id"])
-        path = f"/api/v2/workspaces/{made.json()['id']}"
+        created = await create(world, "hers", token=token)
+        await settled(world, created.json()["id"])
+        path = f"/api/v2/workspaces/{created.json()['id']}"
         answer = await world.post(f"{path}/builds", {"transition": "delete"})
         assert answer.status_code == 201
-        await settled(world, made.json()["id"])
+        await settled(world, created.json()["id"])
         assert [item["title"] for item in await inbox(world, 1, token=token)] == ['Workspace "hers" deleted']
         assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
         assert (await world.put(f"/api/v2/users/{user_id}/status/activate")).status_code == 200
@@ -370,11 +370,11 @@ async def test_recipients_of_account_events() -> None:
 
 async def test_template_settings_permissions() -> None:
     async with running_coderd(first_user=True) as world:
-        found = (await world.get("/api/v2/notifications/templates/system")).json()
-        check_list("NotificationTemplate", found)
-        assert len(found) == len(TEMPLATES) - 1
+        result = (await world.get("/api/v2/notifications/templates/system")).json()
+        check_list("NotificationTemplate", result)
+        assert len(result) == len(TEMPLATES) - 1
         _, token = await world.member()
-        path = f"/api/v2/notifications/templates/{found[0]['id']}/method"
+        path = f"/api/v2/notifications/templates/{result[0]['id']}/method"
         assert (await world.put(path, {"method": "webhook"}, token=token)).status_code == 404
         assert (await world.put(path, {"method": "pigeon"})).status_code == 400
         assert (await world.put(path, {"method": "webhook"})).status_code == 200

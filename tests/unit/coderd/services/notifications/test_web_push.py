@@ -63,8 +63,8 @@ async def test_subscription_lifecycle(tmp_path: Path) -> None:
         assert (await world.post("/api/v2/notifications/custom", custom)).status_code == 204
         await deliver_due(world.ctx)
         await service.wait_for(3)
-        found = json.loads(browser.read(service.taken[2]))
-        assert (found["title"], found["body"]) == ("Tea", "is ready")
+        result = json.loads(browser.read(service.taken[2]))
+        assert (result["title"], result["body"]) == ("Tea", "is ready")
 
         service.status = 503
         assert (await world.post("/api/v2/users/me/webpush/test")).status_code == 502
@@ -103,7 +103,7 @@ async def test_invalid_subscriptions(tmp_path: Path) -> None:
         ):
             answer = await world.post(URL, {**good, **change})
             assert answer.status_code == 400, change
-            assert [one["field"] for one in answer.json()["validations"]] == [field], change
+            assert [item["field"] for item in answer.json()["validations"]] == [field], change
         world.ctx.part(push_services.PushServices).permits = push_services.is_public
         for host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"):
             answer = await world.post(URL, {**good, "endpoint": f"https://{host}:1/x"})
@@ -120,10 +120,10 @@ async def test_subscription_permissions(tmp_path: Path) -> None:
         _, stranger = await world.member("bob")
         assert (await world.post(theirs, subscription, token=stranger)).status_code in {403, 404}
         assert (await world.post(theirs, subscription, token=token)).status_code == 204
-        gone = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=stranger)
-        assert gone.status_code in {403, 404}
-        gone = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=token)
-        assert gone.status_code == 204
+        deleted = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=stranger)
+        assert deleted.status_code in {403, 404}
+        deleted = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=token)
+        assert deleted.status_code == 204
 
 
 async def test_suspended_user_gets_no_push(tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ async def test_suspended_user_gets_no_push(tmp_path: Path) -> None:
         ):
             user_id, token = await world.member(name)
             theirs = f"/api/v2/users/{name}/webpush/subscription"
-            made = await world.post(theirs, service.browser(name).subscription(), token=token)
-            assert made.status_code == 204, made.text
+            created = await world.post(theirs, service.browser(name).subscription(), token=token)
+            assert created.status_code == 204, created.text
             assert await told(user_id) == 1
             assert (await world.request(method, path.format(user_id))).status_code == 200
             assert await told(user_id) == 0, name
@@ -161,8 +161,8 @@ async def _stored_keys(url: str, keys: tuple[str, ...]) -> dict[str, str]:
     async with running_coderd(postgres_url=Secret(url), external_token_encryption_keys=keys) as world:
         stored = await world.ctx.db.read(site_settings.get_config, "vapid_keys")
     assert stored is not None
-    found: dict[str, str] = json.loads(stored)
-    return found
+    result: dict[str, str] = json.loads(stored)
+    return result
 
 
 async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch, autojump_clock: Any) -> None:

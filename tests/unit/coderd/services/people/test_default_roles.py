@@ -42,8 +42,8 @@ async def staffed() -> AsyncIterator[tuple[World, str, dict[str, str]]]:
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{(await world.post('/api/v2/organizations', {'name': 'o2'})).json()['id']}"
         reads = ("organization:read", "organization_member:read")
-        for wanted in (_role("adder", *reads, "organization_member:create"), _role("own", "template:delete")):
-            assert (await world.post(f"{base}/members/roles", wanted)).status_code == 200
+        for expected in (_role("adder", *reads, "organization_member:create"), _role("own", "template:delete")):
+            assert (await world.post(f"{base}/members/roles", expected)).status_code == 200
         tokens, home = (
             {"owner": world.token},
             (await world.post("/api/v2/organizations", {"name": "home"})).json()["id"],

@@ -92,7 +92,7 @@ async def test_roles_and_groups() -> None:
 
         answer = await _meet(world, first, second, request)
         assert answer.status_code == 200, answer.text
-        assert [one["id"] for one in answer.json()["members"]] == [user_id]
+        assert [item["id"] for item in answer.json()["members"]] == [user_id]
 
 
 async def test_membership_added_during_login() -> None:
@@ -112,7 +112,7 @@ async def test_membership_added_during_login() -> None:
         answer = await _meet(world, first, second, request)
         assert answer.status_code == 400 and "already" in answer.text
         members = (await world.get(f"/api/v2/organizations/{elsewhere}/members")).json()
-        assert user_id in {one["user_id"] for one in members}
+        assert user_id in {item["user_id"] for item in members}
         assert (await world.delete(f"/api/v2/organizations/{elsewhere}/members/{user_id}")).status_code in {200, 204}
         assert (await request()).status_code == 200
 
@@ -120,8 +120,8 @@ async def test_membership_added_during_login() -> None:
 async def test_role_deleted_during_member_change() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}/members"
-        made = await world.post(f"{path}/roles", ROLE)
-        assert made.status_code == 200, made.text
+        created = await world.post(f"{path}/roles", ROLE)
+        assert created.status_code == 200, created.text
         both = sorted([UUID((await world.member(name))[0]) for name in ("alice", "bob")])
         for user_id in reversed(both):  # an UPDATE of both would lock the larger id first
             given = await world.put(f"{path}/{user_id}/roles", {"roles": ["helper"]})
@@ -137,7 +137,7 @@ async def test_role_deleted_during_member_change() -> None:
         answer = await _meet(world, first, second, lambda: world.delete(f"{path}/roles/helper"))
         assert answer.status_code in {200, 204}, answer.text
         listed = (await world.get(path)).json()
-        assert not any(one["roles"] for one in listed if UUID(one["user_id"]) in both)
+        assert not any(item["roles"] for item in listed if UUID(item["user_id"]) in both)
 
 
 async def test_group_deleted_during_login(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +145,8 @@ async def test_group_deleted_during_login(monkeypatch: pytest.MonkeyPatch) -> No
     async with running_coderd(first_user=True, oidc_group_field="groups") as world:
         user_id, _ = await world.member("alice")
         for name in ("few", "many"):
-            made = await world.post("/api/v2/organizations/default/groups", {"name": name})
-            added = await world.patch(f"/api/v2/groups/{made.json()['id']}", {"add_users": [user_id]})
+            created = await world.post("/api/v2/organizations/default/groups", {"name": name})
+            added = await world.patch(f"/api/v2/groups/{created.json()['id']}", {"add_users": [user_id]})
             assert added.status_code == 200, added.text
         group = (await world.get("/api/v2/organizations/default/groups/few")).json()["id"]
         claims = {"groups": ["few", "many"]}
@@ -159,7 +159,7 @@ async def test_group_deleted_during_login(monkeypatch: pytest.MonkeyPatch) -> No
             answer = await meeting(world, work, lambda: world.delete(f"/api/v2/groups/{group}"))
         assert answer.status_code in {200, 204}, answer.text
         left = (await world.get("/api/v2/organizations/default/groups/many")).json()
-        assert [one["id"] for one in left["members"]] == [user_id]
+        assert [item["id"] for item in left["members"]] == [user_id]
 
 
 async def test_member_removed_during_template_change() -> None:
@@ -198,8 +198,8 @@ async def _signs_in(world: World, name: str) -> tuple[UUID, Request]:
         return await world.get("/api/v2/users/me", token=await sign_in(world.ctx, attempt))
 
     user_id = UUID((await request()).json()["id"])
-    wanted = {"field": "organizations", "mapping": {}, "organization_assign_default": False}
-    changed = await world.patch("/api/v2/settings/idpsync/organization", wanted)
+    expected = {"field": "organizations", "mapping": {}, "organization_assign_default": False}
+    changed = await world.patch("/api/v2/settings/idpsync/organization", expected)
     assert changed.status_code == 200, changed.text
     return user_id, request
 
@@ -239,7 +239,7 @@ async def test_member_removed_during_shared_write(
         answer = await _meet(world, first, second, request)
         assert answer.status_code in {200, 204}, answer.text
         left = (await world.get(f"/api/v2/{path}/acl")).json()["users"]
-        assert str(user_id) not in {one["id"] for one in left}
+        assert str(user_id) not in {item["id"] for item in left}
 
 
 async def test_key_used_during_revocation() -> None:

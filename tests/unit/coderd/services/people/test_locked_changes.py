@@ -33,7 +33,7 @@ ROLE = {
 }
 
 
-async def _one_with(world: World, role: str) -> str:
+async def _member_with_role(world: World, role: str) -> str:
     """Return a session of a user with one role in the organization, who may not name users outside of it."""
     user_id, token = await world.member("manager")
     path = f"/api/v2/organizations/default/members/{user_id}/roles"
@@ -50,11 +50,11 @@ async def test_removed_default_role_stays_removed() -> None:
         spec = {**ROLE, "name": "settings", "organization_permissions": permissions}
         assert (await world.post(f"{path}/members/roles", spec)).status_code == 200
         assert (await world.put(f"{path}/members/{helper}/roles", {"roles": ["settings"]})).status_code == 200
-        wanted = {"default_org_member_roles": ["organization-template-admin"]}
-        assert (await world.patch(path, wanted)).status_code == 200
+        expected = {"default_org_member_roles": ["organization-template-admin"]}
+        assert (await world.patch(path, expected)).status_code == 200
 
         async def request() -> httpx.Response:
-            return await world.patch(path, {**wanted, "description": "mine"}, token=helpers_token)
+            return await world.patch(path, {**expected, "description": "mine"}, token=helpers_token)
 
         assert (await request()).status_code == 200, "while it is so already"
 
@@ -115,8 +115,8 @@ async def test_deleted_role_is_not_assigned(given: str) -> None:
         assert (await overtaken(world, delete, request)).status_code == 400
         assert (await world.post(f"{path}/members/roles", ROLE)).status_code == 200
         assert "helper" not in (await world.get(path)).json()["default_org_member_roles"]
-        shown = (await world.get(f"{path}/members")).json()
-        assert [one["roles"] for one in shown if one["user_id"] == bob] == [[]]
+        view = (await world.get(f"{path}/members")).json()
+        assert [item["roles"] for item in view if item["user_id"] == bob] == [[]]
 
 
 async def test_deleted_role_leaves_defaults() -> None:
@@ -142,7 +142,7 @@ async def test_removed_member_gets_no_access(given: str) -> None:
         template = await new_template(world)
         role, path, body = GIVEN[given]
         values = {"bob": bob, "group": group["id"], "template": template["id"]}
-        token = await _one_with(world, role)
+        token = await _member_with_role(world, role)
 
         async def request() -> httpx.Response:
             return await world.patch(path.format(**values), filled(body, values), token=token)
@@ -176,22 +176,22 @@ PUT_IN = {
 @pytest.mark.parametrize("thing", list(PUT_IN))
 async def test_deleted_organization_accepts_nothing(thing: str) -> None:
     async with running_coderd(first_user=True) as world:
-        made = await world.post("/api/v2/organizations", {"name": "short"})
+        created = await world.post("/api/v2/organizations", {"name": "short"})
         bob, _ = await world.member("bob")
-        default, world.organization_id = world.organization_id, made.json()["id"]
+        default, world.organization_id = world.organization_id, created.json()["id"]
         version = await new_version(world)
         world.organization_id = default
         place, body = PUT_IN[thing]
-        values = {"bob": bob, "version": version["id"], "organization": made.json()["id"]}
+        values = {"bob": bob, "version": version["id"], "organization": created.json()["id"]}
         path = place.format(**values)
-        path = path if path.startswith("/api/") else f"/api/v2/organizations/{made.json()['id']}{path}"
+        path = path if path.startswith("/api/") else f"/api/v2/organizations/{created.json()['id']}{path}"
 
         async def request() -> httpx.Response:
             return await world.post(path, filled(body, values))
 
         async def delete(tx: Any) -> None:
-            await store.get_organization(tx, UUID(made.json()["id"]), lock=True)
-            await store.update_organization(tx, UUID(made.json()["id"]), deleted=True)
+            await store.get_organization(tx, UUID(created.json()["id"]), lock=True)
+            await store.update_organization(tx, UUID(created.json()["id"]), deleted=True)
 
         assert (await overtaken(world, delete, request)).status_code == 404
 

@@ -14,10 +14,10 @@ DEFAULT = "/api/v2/organizations/default"
 
 
 async def _organization(world: World, name: str = "science") -> Any:
-    made = await world.post("/api/v2/organizations", {"name": name, "display_name": "Science"})
-    assert made.status_code == 201, made.text
-    check("Organization", made.json())
-    return made.json()
+    created = await world.post("/api/v2/organizations", {"name": name, "display_name": "Science"})
+    assert created.status_code == 201, created.text
+    check("Organization", created.json())
+    return created.json()
 
 
 async def test_organization_lifecycle() -> None:
@@ -56,18 +56,18 @@ async def test_another_organization_is_hidden() -> None:
         ):
             assert (await world.get(path, token=token)).status_code == 404, path
         assert (await world.post("/api/v2/organizations", {"name": "x"}, token=token)).status_code == 403
-        shown = (await world.get("/api/v2/groups", token=token)).json()
-        assert [item["organization_id"] for item in shown] == [world.organization_id]
+        view = (await world.get("/api/v2/groups", token=token)).json()
+        assert [item["organization_id"] for item in view] == [world.organization_id]
 
 
 async def test_groups_and_members() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         await world.member("bob")
-        made = await world.post(f"{DEFAULT}/groups", {"name": "ops", "quota_allowance": 5})
-        assert made.status_code == 201
-        check("Group", made.json())
-        path = f"/api/v2/groups/{made.json()['id']}"
+        created = await world.post(f"{DEFAULT}/groups", {"name": "ops", "quota_allowance": 5})
+        assert created.status_code == 201
+        check("Group", created.json())
+        path = f"/api/v2/groups/{created.json()['id']}"
         assert (await world.get(path, token=token)).status_code == 404, "she is not in it"
         changed = await world.patch(path, {"add_users": [alice], "display_name": "Operations"})
         check("Group", changed.json())
@@ -86,7 +86,7 @@ async def test_groups_and_members() -> None:
         listed = await world.get("/api/v2/groups", params={"organization": "coder", "has_member": "alice"})
         check_list("Group", listed.json())
         assert {group["name"] for group in listed.json()} == {"Everyone", "ops"}
-        assert (await world.get("/api/v2/groups", params={"has_member": "nobody"})).status_code == 400
+        assert (await world.get("/api/v2/groups", params={"has_member": "unknown"})).status_code == 400
         await world.delete(f"{DEFAULT}/members/{alice}")
         assert (await world.get(path)).json()["members"] == []
         assert (await world.delete(path)).status_code == 200
@@ -121,9 +121,9 @@ async def test_custom_role_grants_exact_permissions() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         path = f"{DEFAULT}/members/roles"
-        made = await world.post(path, _role("auditing", ("idpsync_settings", "read", False)))
-        assert made.status_code == 200, made.text
-        check("Role", made.json())
+        created = await world.post(path, _role("auditing", ("idpsync_settings", "read", False)))
+        assert created.status_code == 200, created.text
+        check("Role", created.json())
         sync = f"{DEFAULT}/settings/idpsync/groups"
         assert (await world.get(sync, token=token)).status_code == 403
         given = await world.put(f"{DEFAULT}/members/{alice}/roles", {"roles": ["auditing"]})
@@ -175,21 +175,21 @@ async def test_custom_default_role_applies() -> None:
         async def may_make_groups(name: str) -> bool:
             return (await world.post(f"{DEFAULT}/groups", {"name": name}, token=token)).is_success
 
-        async def give_everybody(*names: str) -> None:
-            wanted = {"default_org_member_roles": [*now, *names]}
-            assert (await world.patch(DEFAULT, wanted)).status_code == 200
+        async def set_default_role(*names: str) -> None:
+            expected = {"default_org_member_roles": [*now, *names]}
+            assert (await world.patch(DEFAULT, expected)).status_code == 200
 
         grants = (("group", "create", False), ("group", "read", False))
         assert (await world.post(roles, _role("grouping", *grants))).status_code == 200
         assert (await world.post(roles, _role("alone", ("group", "create", True)))).status_code == 200
         assert not await may_make_groups("a")
-        await give_everybody("grouping")
+        await set_default_role("grouping")
         assert await may_make_groups("a")
-        await give_everybody()
+        await set_default_role()
         assert not await may_make_groups("b")
         assert (await world.put(member, {"roles": ["organization-user-admin"]})).status_code == 200
         assert await may_make_groups("b")
-        await give_everybody("alone")
+        await set_default_role("alone")
         assert not await may_make_groups("c")
 
 
@@ -206,7 +206,7 @@ async def test_invalid_custom_roles() -> None:
         ]
         for body in wrong:
             assert (await world.post(path, body)).status_code == 400, body
-        assert (await world.put(path, _role("nobody"))).status_code == 404
+        assert (await world.put(path, _role("unknown"))).status_code == 404
         assert (await world.post(path, _role("twice"))).status_code == 200
         assert (await world.post(path, _role("twice"))).status_code == 409
         maker, token = await world.member("maker")
@@ -260,10 +260,10 @@ async def test_quota_refuses_expensive_build() -> None:
         async def build(name: str, cost: int, before: Any = None) -> tuple[Any, Any]:
             if before is None:
                 body = {"name": name, "template_id": template["id"]}
-                made = (await world.post("/api/v2/users/me/workspaces", body)).json()
+                created = (await world.post("/api/v2/users/me/workspaces", body)).json()
             else:
                 await world.post(f"/api/v2/workspaces/{before['id']}/builds", {"transition": "stop"})
-                made = before
+                created = before
             job = await daemon.acquire()
             request = pd.CommitQuotaRequest(job_id=job.job_id, daily_cost=cost)
             answer = await daemon.session.call(f"{SERVICE}CommitQuota", request, pd.CommitQuotaResponse)
@@ -271,7 +271,7 @@ async def test_quota_refuses_expensive_build() -> None:
                 await daemon.complete_build(job, state=b"{}", resources=[pb.Resource(name="box", type="t")])
             else:
                 await daemon.fail(job, "insufficient quota")
-            return made, answer
+            return created, answer
 
         first, answer = await build("free", 50)
         assert (answer.ok, answer.budget) == (True, -1), "no group has an allowance"

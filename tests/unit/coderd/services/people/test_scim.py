@@ -27,11 +27,11 @@ async def ask(world: World, method: str, path: str = USERS, body: Any = None, he
 
 async def test_provisioned_user_lifecycle() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = await ask(world, "POST", body=ADA)
-        assert made.status_code == 200 and made.headers["content-type"] == "application/scim+json"
+        created = await ask(world, "POST", body=ADA)
+        assert created.status_code == 200 and created.headers["content-type"] == "application/scim+json"
         user = (await world.get("/api/v2/users/ada-l")).json()
         assert (user["id"], user["email"], user["name"], user["login_type"], user["status"]) == (
-            made.json()["id"],
+            created.json()["id"],
             "ada@example.com",
             "Ada L",
             "oidc",
@@ -40,8 +40,8 @@ async def test_provisioned_user_lifecycle() -> None:
         assert user["organization_ids"] == [world.organization_id]
         assert (await ask(world, "POST", body=ADA)).json()["id"] == user["id"]
         path = f"{USERS}/{user['id']}"
-        gone = await ask(world, "PATCH", path, {"active": False})
-        assert gone.json()["status"] == "suspended"
+        deleted = await ask(world, "PATCH", path, {"active": False})
+        assert deleted.json()["status"] == "suspended"
         operations = {"Operations": [{"op": "Replace", "path": "active", "value": "True"}]}
         assert (await ask(world, "PATCH", path, operations)).json()["status"] == "dormant"
         assert (await ask(world, "PUT", path, {**ADA, "userName": "else"})).status_code == 400
@@ -174,23 +174,23 @@ FILTERS = ('userName eq "admin"', "active eq true", "(" * 3000, '" or 1 eq 1', "
 async def test_patch_applies_or_is_refused() -> None:
     wrong: list[str] = []
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = (await ask(world, "POST", body=ADA)).json()["id"]
+        created = (await ask(world, "POST", body=ADA)).json()["id"]
         local, _ = await world.member("local")
-        for ident, every in ((made, 1), (local, 4)):
-            path, shown = f"{USERS}/{ident}", f"/api/v2/users/{ident}"
+        for ident, every in ((created, 1), (local, 4)):
+            path, view = f"{USERS}/{ident}", f"/api/v2/users/{ident}"
             for body in ENDS[::every]:
                 assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
                 answer = await ask(world, "PATCH", path, body)
-                status = (await world.get(shown)).json()["status"]
+                status = (await world.get(view)).json()["status"]
                 if (answer.status_code, status) != (200, "suspended"):
                     wrong.append(f"{body}: {answer.status_code}, {status}")
             assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
-            before = _lasting((await world.get(shown)).json())
+            before = _lasting((await world.get(view)).json())
             for body in (*NONSENSE, *IGNORED)[::every]:
                 answer = await ask(world, "PATCH", path, body)
-                if answer.status_code != (400 if any(body is one for one in NONSENSE) else 200):
+                if answer.status_code != (400 if any(body is item for item in NONSENSE) else 200):
                     wrong.append(f"{str(body)[:200]}: {answer.status_code} {answer.text[:200]}")
-                if (after := _lasting((await world.get(shown)).json())) != before:
+                if (after := _lasting((await world.get(view)).json())) != before:
                     wrong.append(f"{str(body)[:200]}: {before} became {after}")
             taken = await ask(world, "PUT", path, {**ADA, "userName": "admin"})
             assert taken.status_code == 400, taken.text
@@ -213,10 +213,10 @@ async def test_provisioning_inactive_user(change: dict[str, Any]) -> None:
     """Creating a user also compares names case-insensitively."""
     sent = {name.upper(): value for name, value in ADA.items() if name != "active"}
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = await ask(world, "POST", body={**sent, **change})
-        assert made.status_code == 200, made.text
-        assert (made.json()["active"], made.json()["userName"]) == (False, "ada-l")
-        assert len({name.lower() for name in made.json()}) == len(made.json()), "no name twice"
+        created = await ask(world, "POST", body={**sent, **change})
+        assert created.status_code == 200, created.text
+        assert (created.json()["active"], created.json()["userName"]) == (False, "ada-l")
+        assert len({name.lower() for name in created.json()}) == len(created.json()), "no name twice"
         user = (await world.get("/api/v2/users/ada-l")).json()
         assert (user["status"], user["name"], user["email"]) == ("suspended", "Ada L", "ada@example.com")
         path = f"{USERS}/{user['id']}"
@@ -227,8 +227,8 @@ async def test_provisioning_inactive_user(change: dict[str, Any]) -> None:
 
 async def test_deleted_user_is_not_found() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = (await ask(world, "POST", body=ADA)).json()["id"]
-        path = f"{USERS}/{made}"
-        assert (await world.delete(f"/api/v2/users/{made}")).status_code == 200
+        created = (await ask(world, "POST", body=ADA)).json()["id"]
+        path = f"{USERS}/{created}"
+        assert (await world.delete(f"/api/v2/users/{created}")).status_code == 200
         for method, body in (("GET", None), ("PATCH", {"active": True}), ("PUT", {"active": False})):
             assert (await ask(world, method, path, body)).status_code == 404, method

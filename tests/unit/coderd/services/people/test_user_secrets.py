@@ -16,10 +16,10 @@ KEY = base64.b64encode(b"o" * 32).decode()
 
 async def test_secret_reaches_only_owners_agents() -> None:
     async with running_coderd(first_user=True, external_token_encryption_keys=(KEY,)) as world:
-        made = await world.post(PATH, {"name": "db", "value": "hush", "env_name": "DB"})
-        assert made.status_code == 201, made.text
-        check("UserSecret", made.json())
-        assert "hush" not in made.text
+        created = await world.post(PATH, {"name": "db", "value": "hush", "env_name": "DB"})
+        assert created.status_code == 201, created.text
+        check("UserSecret", created.json())
+        assert "hush" not in created.text
         owner = UUID(world.user_id)
         (row,) = await world.ctx.db.read(store.list_secrets, owner)
         assert "hush" not in row.value

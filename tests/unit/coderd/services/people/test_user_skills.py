@@ -14,9 +14,9 @@ def _skill(name: str = "review", description: str = "how to review") -> str:
 
 async def test_skill_lifecycle() -> None:
     async with running_coderd(first_user=True) as world:
-        made = await world.post(PATH, {"content": _skill()})
-        assert made.status_code == 201, made.text
-        check("UserSkill", made.json())
+        created = await world.post(PATH, {"content": _skill()})
+        assert created.status_code == 201, created.text
+        check("UserSkill", created.json())
         assert (await world.post(PATH, {"content": _skill()})).status_code == 409
         assert (await world.post(PATH, {"content": "x"})).status_code == 400
         check_list("UserSkillMetadata", (await world.get(PATH)).json())

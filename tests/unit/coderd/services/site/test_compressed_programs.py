@@ -25,30 +25,30 @@ def program(tmp_path: Path) -> Path:
 
 
 async def test_concurrent_requests_share_form(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, really = 0, gzip.GzipFile
+    created, really = 0, gzip.GzipFile
 
     def count(*args: object) -> object:
-        nonlocal made
-        made += 1
+        nonlocal created
+        created += 1
         return really(*args)  # type: ignore[call-overload]
 
     monkeypatch.setattr(gzip, "GzipFile", count)
     forms = CompressedPrograms(tmp_path / "cache" / "compressed")
-    found: list[Form | None] = []
+    result: list[Form | None] = []
 
     async def ask() -> None:
-        found.append(await forms.gzipped(program, len(CODE), "aa"))
+        result.append(await forms.gzipped(program, len(CODE), "aa"))
 
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(ask)
     path = tmp_path / "cache" / "compressed" / "aa.gz"
-    assert found == [Form(path, path.stat().st_size)] * 5
-    assert made == 1
+    assert result == [Form(path, path.stat().st_size)] * 5
+    assert created == 1
     assert gzip.decompress(path.read_bytes()) == CODE
     later = CompressedPrograms(tmp_path / "cache" / "compressed")  # the next server with this folder
-    assert await later.gzipped(program, len(CODE), "aa") == found[0]
-    assert made == 1
+    assert await later.gzipped(program, len(CODE), "aa") == result[0]
+    assert created == 1
 
 
 async def test_uncompressible_program_stays_plain(program: Path, tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ async def test_cancelled_compression_restarts(program: Path, tmp_path: Path, mon
             nursery.cancel_scope.cancel()
         (half,) = held.halves
         assert half.exists(), "the thread is still at it"
-    made = await forms.gzipped(program, len(CODE), "aa")
-    assert made is not None and gzip.decompress(made.path.read_bytes()) == CODE
+    created = await forms.gzipped(program, len(CODE), "aa")
+    assert created is not None and gzip.decompress(created.path.read_bytes()) == CODE
     held.go.set()
     while await trio.to_thread.run_sync(half.exists):
         pass
-    assert made.path.stat().st_size == made.size, "what was given up writes nothing more"
+    assert created.path.stat().st_size == created.size, "what was given up writes nothing more"
 
 
 async def test_failed_write_is_retried(program: Path, tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:

@@ -28,14 +28,14 @@ PROVIDER = {
 }
 
 
-def shown(**env: str) -> Context:
+def minimal_context(**env: str) -> Context:
     """Return a minimal context to read the configuration from."""
     config = server_config(Inputs(env=env), Path("/nowhere"))
     return cast("Context", SimpleNamespace(config=config, access_url="http://coder.example"))
 
 
 def options(**env: str) -> dict[str, dict[str, Any]]:
-    return {option["flag"]: option for option in configuration(shown(**env), OWNER)["options"]}
+    return {option["flag"]: option for option in configuration(minimal_context(**env), OWNER)["options"]}
 
 
 SHOWN = options()
@@ -74,7 +74,7 @@ def test_tree_matches_recording() -> None:
     lines = (DATA / "api" / "recorded" / "exchanges" / "deployment.jsonl").read_text().splitlines()
     answers = (json.loads(line) for line in lines)
     recorded = next(a["response"]["body"]["config"] for a in answers if a["request"]["path"].endswith("/config"))
-    ours = tree(shown(CODER_DANGEROUS_DISABLE_RATE_LIMITS="true", CODER_DERP_SERVER_STUN_ADDRESSES="disable"))
+    ours = tree(minimal_context(CODER_DANGEROUS_DISABLE_RATE_LIMITS="true", CODER_DERP_SERVER_STUN_ADDRESSES="disable"))
     for left_out in ("ai", "template_builder"):
         del recorded[left_out]
     own = {"access_url", "http_address", "cache_directory"}
@@ -106,4 +106,4 @@ def test_values_shown_secrets_hidden() -> None:
 
 def test_permission_is_required() -> None:
     with pytest.raises(Forbidden):
-        configuration(shown(), Subject("user"))
+        configuration(minimal_context(), Subject("user"))

@@ -59,17 +59,17 @@ async def test_sections_can_be_dismissed() -> None:
         assert report["provisioner_daemons"]["error"] == "EPD01: No active provisioner daemons found!"
         assert report["derp"]["regions"]["999"]["node_reports"][0]["can_exchange_messages"]
         settings = "/api/v2/debug/health/settings"
-        wanted = {"dismissed_healthchecks": ["ProvisionerDaemons"]}
-        assert (await world.put(settings, wanted)).status_code == 200
-        assert (await world.put(settings, wanted)).status_code == 204
+        expected = {"dismissed_healthchecks": ["ProvisionerDaemons"]}
+        assert (await world.put(settings, expected)).status_code == 200
+        assert (await world.put(settings, expected)).status_code == 204
         assert (await world.put(settings, {"dismissed_healthchecks": ["Moon"]})).status_code == 500
-        for nothing, shown in (({}, None), ({"dismissed_healthchecks": []}, [])):
+        for nothing, view in (({}, None), ({"dismissed_healthchecks": []}, [])):
             for status in (200, 204):
                 answer = await world.put(settings, nothing)
                 assert answer.status_code == status
-                assert status == 204 or answer.json() == {"dismissed_healthchecks": shown}
+                assert status == 204 or answer.json() == {"dismissed_healthchecks": view}
             assert (await world.get(settings)).json() == {"dismissed_healthchecks": []}
-        assert (await world.put(settings, wanted)).status_code == 200
+        assert (await world.put(settings, expected)).status_code == 200
         for force in ("false", "true"):  # of a cached report, too
             report = (await world.get("/api/v2/debug/health", params={"force": force})).json()
             assert report["healthy"] and report["provisioner_daemons"]["dismissed"], force
@@ -77,7 +77,7 @@ async def test_sections_can_be_dismissed() -> None:
         report = (await world.get("/api/v2/debug/health", params={"force": "true"})).json()
         assert (report["healthy"], report["severity"]) == (True, "ok")
         assert report["provisioner_daemons"]["severity"] == "error", "it is looked at all the same"
-        assert (await world.put(settings, wanted)).status_code == 200
+        assert (await world.put(settings, expected)).status_code == 200
         simple = (await world.get("/api/v2/debug/health", params={"format": "simple"})).json()
         assert simple["healthy"] and simple["derp"] and not simple["provisioner_daemons"]
         _, token = await world.member()
@@ -88,11 +88,11 @@ async def test_sections_can_be_dismissed() -> None:
 
 async def test_forced_reports_are_shared(monkeypatch: pytest.MonkeyPatch, autojump_clock: None) -> None:
     """A report that began after the request also answers it: five concurrent requests cause two reports."""
-    made = []
+    created = []
 
     async def make(_ctx: Context, _token: Secret) -> object:
         await trio.sleep(30)
-        made.append(trio.current_time())
+        created.append(trio.current_time())
         return SimpleNamespace(time=datetime(2026, 1, 6, tzinfo=UTC))
 
     async def nothing(_ctx: Context) -> list[str]:
@@ -108,11 +108,11 @@ async def test_forced_reports_are_shared(monkeypatch: pytest.MonkeyPatch, autoju
         for _ in range(5):
             nursery.start_soon(partial(reports.get, Secret("x"), force=True))
             await trio.sleep(1)
-    assert len(made) == 2
+    assert len(created) == 2
     await reports.get(Secret("x"))
-    assert len(made) == 2, "the cached report is valid for ten minutes"
+    assert len(created) == 2, "the cached report is valid for ten minutes"
     await reports.get(Secret("x"), force=True)
-    assert len(made) == 3
+    assert len(created) == 3
 
 
 async def test_unreachable_access_url() -> None:
@@ -149,8 +149,8 @@ async def test_metrics_are_upstreams() -> None:
         for family in world.ctx.part(Metrics).families.values():
             assert (family.kind, tuple(sorted(family.labels))) == recorded[family.name], family.name
     text = answer.text
-    found = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
-    assert len(found) > 40
+    result = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
+    assert len(result) > 40
     check_with_promtool(text)
     template = 'template_name="full"'
     assert re.search(rf'coderd_workspace_builds_total\{{status="success",{template},.*START"\}} 1', text)
@@ -191,9 +191,9 @@ async def test_open_streams_are_counted() -> None:
             for path in (watching, coordinating):
                 assert f'coderd_api_concurrent_websockets{{path="{path}"}} 1' in text
                 assert f'coderd_api_websocket_durations_seconds_count{{path="{path}"}}' not in text
-            shown = (await world.get("/api/v2/debug/metrics")).text
-            assert 'coderd_api_concurrent_requests{method="GET",path="/api/v2/debug/metrics"} 1' in shown
-            assert "promhttp_metric_handler_requests_in_flight 1" in shown
+            view = (await world.get("/api/v2/debug/metrics")).text
+            assert 'coderd_api_concurrent_requests{method="GET",path="/api/v2/debug/metrics"} 1' in view
+            assert "promhttp_metric_handler_requests_in_flight 1" in view
         with trio.fail_after(60):
             while {watching, coordinating} & set(metrics_open(text)):
                 await trio.sleep(0.02)
@@ -243,8 +243,8 @@ async def test_agent_metrics_are_forwarded(collect: bool) -> None:
         )
         unknown = agent_pb2.Stats.Metric(name="no_kind", value=3)
         request = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(metrics=[sent, unknown]))
-        async with connected_agent(machine) as one:
-            await one.call("UpdateStats", request, agent_pb2.UpdateStatsResponse)
+        async with connected_agent(machine) as item:
+            await item.call("UpdateStats", request, agent_pb2.UpdateStatsResponse)
         text = await machine.world.ctx.part(Metrics).exposition()
     template = r'template_name="[^"]+",username="admin",workspace_name="dev"'
     line = rf'^agent_sessions_total\{{magic_type="ssh",pty="yes",agent_name="main",{template}\}} 3$'

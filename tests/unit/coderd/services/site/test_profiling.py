@@ -31,5 +31,5 @@ async def test_cancel_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stopped_sampling_takes_one_sample() -> None:
     stop: Any = threading.Event()
     stop.set()
-    found = profiling._sample(60.0, threading.get_ident(), stop)
-    assert set(found) == {"cpu", "threads"}
+    result = profiling._sample(60.0, threading.get_ident(), stop)
+    assert set(result) == {"cpu", "threads"}

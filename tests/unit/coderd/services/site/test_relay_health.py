@@ -47,8 +47,8 @@ async def look(*names: str) -> tuple[Dialer, relay_health._RegionResult]:
 
 
 async def test_silent_node_spares_others(autojump_clock: None) -> None:
-    _, found = await look("silent", "gone", "silent")
-    reports = found.report.node_reports
+    _, result = await look("silent", "gone", "silent")
+    reports = result.report.node_reports
     assert [report.error for report in reports] == [
         "no answer within 20 s",
         "nothing listens there",
@@ -56,13 +56,13 @@ async def test_silent_node_spares_others(autojump_clock: None) -> None:
     ]
     assert [cast("Any", report.node)["Name"] for report in reports] == ["silent", "gone", "silent"]
     assert trio.current_time() < 30, "side by side, and before the section's time is over"
-    assert not found.report.healthy
+    assert not result.report.healthy
 
 
 @pytest.mark.parametrize(("name", "error"), [("half", "no answer within 20 s"), ("full", "no more sockets")])
 async def test_first_client_closed_on_failure(name: str, error: str, autojump_clock: None) -> None:
-    dialer, found = await look(name)
-    assert found.report.node_reports[0].error == error
+    dialer, result = await look(name)
+    assert result.report.node_reports[0].error == error
     (stream,) = dialer.opened
     with pytest.raises(trio.ClosedResourceError):
         await stream.send_all(b"x")

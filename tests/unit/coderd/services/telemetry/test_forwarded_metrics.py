@@ -35,22 +35,22 @@ def sample(name: str, value: float = 1, **labels: str) -> ForwardedSample:
     return ForwardedSample(name, "counter", value, tuple(labels.items()))
 
 
-def shown(found: ForwardedMetrics, now: datetime = NOW) -> str:
-    return exposition(found.families(now))
+def shown(result: ForwardedMetrics, now: datetime = NOW) -> str:
+    return exposition(result.families(now))
 
 
 def test_sample_expires() -> None:
-    found, agent = ForwardedMetrics(), uuid4()
-    found.take(agent, PLACE, [sample("agent_scripts_executed_total", 4, success='a"b')], NOW)
+    result, agent = ForwardedMetrics(), uuid4()
+    result.take(agent, PLACE, [sample("agent_scripts_executed_total", 4, success='a"b')], NOW)
     place = 'agent_name="main",template_name="docker",username="ada",workspace_name="dev"'
-    assert f'agent_scripts_executed_total{{success="a\\"b",{place}}} 4' in shown(found)
-    assert "# TYPE agent_scripts_executed_total counter" in shown(found)
-    found.take(agent, PLACE, [sample("other_total", 5)], NOW)
-    assert "agent_scripts_executed_total" not in shown(found), "a report replaces the one before"
-    found.take(uuid4(), ("main", "docker", "bob", "dev"), [sample("other_total", 6)], NOW + timedelta(seconds=30))
-    assert shown(found).count("\nother_total{") == 2
-    assert shown(found, NOW + EXPIRES_AFTER).count("\nother_total{") == 1
-    assert "other_total" not in shown(found, NOW + 2 * EXPIRES_AFTER)
+    assert f'agent_scripts_executed_total{{success="a\\"b",{place}}} 4' in shown(result)
+    assert "# TYPE agent_scripts_executed_total counter" in shown(result)
+    result.take(agent, PLACE, [sample("other_total", 5)], NOW)
+    assert "agent_scripts_executed_total" not in shown(result), "a report replaces the one before"
+    result.take(uuid4(), ("main", "docker", "bob", "dev"), [sample("other_total", 6)], NOW + timedelta(seconds=30))
+    assert shown(result).count("\nother_total{") == 2
+    assert shown(result, NOW + EXPIRES_AFTER).count("\nother_total{") == 1
+    assert "other_total" not in shown(result, NOW + 2 * EXPIRES_AFTER)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_sample_expires() -> None:
         ("a b", {}),
         ("x\n# TYPE y counter", {}),
         ("a" * 300, {}),
-        ("ok_total", {"agent_name": "somebody"}),
+        ("ok_total", {"agent_name": "other"}),
         ("ok_total", {"le": "1"}),
         ("ok_total", {"bad name": "x"}),
         ("ok_total", {"__name__": "x"}),
@@ -70,31 +70,31 @@ def test_sample_expires() -> None:
     ],
 )
 def test_invalid_samples_are_dropped(name: str, labels: dict[str, str]) -> None:
-    found = ForwardedMetrics(own={"coderd_api_total_user_count": None})
-    found.take(uuid4(), PLACE, [sample(name, 1, **labels), sample("good_total")], NOW)
-    assert [family.name for family in found.families(NOW)] == ["good_total"]
+    result = ForwardedMetrics(own={"coderd_api_total_user_count": None})
+    result.take(uuid4(), PLACE, [sample(name, 1, **labels), sample("good_total")], NOW)
+    assert [family.name for family in result.families(NOW)] == ["good_total"]
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 def test_non_numbers_are_dropped(value: float) -> None:
-    found = ForwardedMetrics()
-    found.take(uuid4(), PLACE, [sample("x_total", value)], NOW)
-    assert found.families(NOW) == []
+    result = ForwardedMetrics()
+    result.take(uuid4(), PLACE, [sample("x_total", value)], NOW)
+    assert result.families(NOW) == []
 
 
 def test_series_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ForwardedMetrics()
-    found.take(uuid4(), PLACE, [sample("x_total", n=str(number)) for number in range(MAX_SERIES + 5)], NOW)
-    assert shown(found).count("\nx_total{") == MAX_SERIES
+    result = ForwardedMetrics()
+    result.take(uuid4(), PLACE, [sample("x_total", n=str(number)) for number in range(MAX_SERIES + 5)], NOW)
+    assert shown(result).count("\nx_total{") == MAX_SERIES
     many = [sample(f"x_{number}_total") for number in range(MAX_FAMILIES_OF_ONE + 5)]
-    found.take(uuid4(), PLACE, [*many, sample("magicsock_send_udp")], NOW)
-    names = {family.name for family in found.families(NOW)}
+    result.take(uuid4(), PLACE, [*many, sample("magicsock_send_udp")], NOW)
+    names = {family.name for family in result.families(NOW)}
     assert len(names) == 2 + MAX_FAMILIES_OF_ONE and "magicsock_send_udp" in names
     monkeypatch.setattr(forwarded_metrics, "MAX_FAMILIES", 3)
-    assert len(found.families(NOW)) == 3 + 1
+    assert len(result.families(NOW)) == 3 + 1
     for number in range(2):
-        found.take(uuid4(), ("main", "docker", str(number), "dev"), [sample("z_total")], NOW)
-    assert "z_total" in {family.name for family in found.families(NOW)}, "two say so: that goes before what one says"
+        result.take(uuid4(), ("main", "docker", str(number), "dev"), [sample("z_total")], NOW)
+    assert "z_total" in {family.name for family in result.families(NOW)}, "two say so: that goes before what one says"
 
 
 def _of(user: str, number: int = 0) -> tuple[str, str, str, str]:
@@ -103,23 +103,23 @@ def _of(user: str, number: int = 0) -> tuple[str, str, str, str]:
 
 def test_many_names_displace_no_user() -> None:
     """With as many agents as necessary, and names that sort first."""
-    found = ForwardedMetrics()
+    result = ForwardedMetrics()
     for agent in range(2 * MAX_FAMILIES // MAX_FAMILIES_OF_ONE):
         many = [sample(f"A_{agent}_{number}") for number in range(MAX_FAMILIES_OF_ONE)]
-        found.take(uuid4(), _of("eve", agent), many, NOW)
+        result.take(uuid4(), _of("eve", agent), many, NOW)
     mine = [f"z_{number}_total" for number in range(MAX_FAMILIES_OF_ONE)]
-    found.take(uuid4(), _of("ada"), [sample(name) for name in mine], NOW)
-    names = {family.name for family in found.families(NOW)}
+    result.take(uuid4(), _of("ada"), [sample(name) for name in mine], NOW)
+    names = {family.name for family in result.families(NOW)}
     assert len(names) == MAX_FAMILIES and names >= set(mine)
 
 
 def test_many_agents_count_once() -> None:
-    found = ForwardedMetrics()
+    result = ForwardedMetrics()
     for agent in range(5):
-        found.take(uuid4(), _of("eve", agent), [ForwardedSample("x_total", "gauge", 1, ())], NOW)
+        result.take(uuid4(), _of("eve", agent), [ForwardedSample("x_total", "gauge", 1, ())], NOW)
     for user in ("ada", "bob"):
-        found.take(uuid4(), _of(user), [sample("x_total", 5)], NOW)
-    assert [family.kind for family in found.families(NOW)] == ["counter"]
+        result.take(uuid4(), _of(user), [sample("x_total", 5)], NOW)
+    assert [family.kind for family in result.families(NOW)] == ["counter"]
 
 
 _LABELLED = [name for name, (kind, labels) in KNOWN.items() if kind == "counter" and labels][:1]
@@ -129,48 +129,48 @@ def _texts(number: int) -> dict[str, Any]:
     return dict.fromkeys(KNOWN[_LABELLED[0]][1], f"{number:>{MAX_TEXT}}")
 
 
-def _kept(found: ForwardedMetrics) -> int:
-    return sum(one.size for report in found._reports.values() for one in report.samples)
+def _kept(result: ForwardedMetrics) -> int:
+    return sum(item.size for report in result._reports.values() for item in report.samples)
 
 
 def test_report_bytes_are_limited() -> None:
-    found, agent = ForwardedMetrics(), uuid4()
+    result, agent = ForwardedMetrics(), uuid4()
     labels: dict[str, Any] = {f"{'a' * 190}_{number}": "\U0001f4a3" * MAX_TEXT for number in range(MAX_LABELS)}
     large = [sample(f"x_{number}_total", number, **labels) for number in range(MAX_SERIES - 1)]
-    found.take(agent, PLACE, [*large, sample("small_total")], NOW)
-    assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
-    assert "small_total" in {family.name for family in found.families(NOW)}, "samples within the limit are kept"
-    found.take(
+    result.take(agent, PLACE, [*large, sample("small_total")], NOW)
+    assert MAX_BYTES // 2 < _kept(result) <= MAX_BYTES
+    assert "small_total" in {family.name for family in result.families(NOW)}, "samples within the limit are kept"
+    result.take(
         agent, PLACE, [sample(name, **_texts(number)) for number in range(MAX_SERIES) for name in _LABELLED], NOW
     )
-    assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
+    assert MAX_BYTES // 2 < _kept(result) <= MAX_BYTES
 
 
 def test_user_bytes_are_limited() -> None:
     """Of unknown families; known families, and those of other users, stay."""
-    found, agents = ForwardedMetrics(), [uuid4() for _ in range(2 * MAX_BYTES_OF_USER // MAX_BYTES)]
+    result, agents = ForwardedMetrics(), [uuid4() for _ in range(2 * MAX_BYTES_OF_USER // MAX_BYTES)]
     [known, *_] = (name for name, (kind, labels) in KNOWN.items() if (kind, labels) == ("counter", ()))
     texts: dict[str, Any] = {f"label_{number}": "y" * MAX_TEXT for number in range(8)}
     large = [sample("x_total", **texts, n=str(number)) for number in range(30)]
     for _ in range(2):
         for number, agent in enumerate(agents):
-            found.take(agent, _of("eve", number), [*large, sample(known)], NOW)
-    found.take(uuid4(), _of("ada"), [*large, sample(known)], NOW)
-    assert MAX_BYTES_OF_USER < _kept(found) < MAX_BYTES_OF_USER + 2 * MAX_BYTES
-    assert shown(found).count(f"\n{known}{{") == len(agents) + 1
-    assert shown(found).count('username="ada"') == len(large) + 1
-    assert found.families(NOW + EXPIRES_AFTER) == [] and not found._bytes_by_user
+            result.take(agent, _of("eve", number), [*large, sample(known)], NOW)
+    result.take(uuid4(), _of("ada"), [*large, sample(known)], NOW)
+    assert MAX_BYTES_OF_USER < _kept(result) < MAX_BYTES_OF_USER + 2 * MAX_BYTES
+    assert shown(result).count(f"\n{known}{{") == len(agents) + 1
+    assert shown(result).count('username="ada"') == len(large) + 1
+    assert result.families(NOW + EXPIRES_AFTER) == [] and not result._bytes_by_user
 
 
 def test_expiry_without_scrape() -> None:
-    found, late = ForwardedMetrics(), uuid4()
-    found.take(late, PLACE, [sample("x_total")], NOW)
+    result, late = ForwardedMetrics(), uuid4()
+    result.take(late, PLACE, [sample("x_total")], NOW)
     for number in range(50):
-        found.take(uuid4(), PLACE, [sample("x_total")], NOW + timedelta(seconds=number))
-    found.take(late, PLACE, [sample("x_total")], NOW + EXPIRES_AFTER)
-    assert len(found._reports) == 50, "49 came after the first second"
-    found.take(late, PLACE, [sample("x_total")], NOW + 2 * EXPIRES_AFTER)
-    assert list(found._reports) == [late]
+        result.take(uuid4(), PLACE, [sample("x_total")], NOW + timedelta(seconds=number))
+    result.take(late, PLACE, [sample("x_total")], NOW + EXPIRES_AFTER)
+    assert len(result._reports) == 50, "49 came after the first second"
+    result.take(late, PLACE, [sample("x_total")], NOW + 2 * EXPIRES_AFTER)
+    assert list(result._reports) == [late]
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
@@ -179,13 +179,13 @@ def test_known_family_keeps_form(name: str) -> None:
     kind, labels = KNOWN[name]
     other: Any = "gauge" if kind == "counter" else "counter"
     given = tuple((label, "x") for label in reversed(labels))
-    found = ForwardedMetrics()
+    result = ForwardedMetrics()
     for number in range(3):
         wrong = [ForwardedSample(name, other, 1, given), ForwardedSample(name, kind, 1, (*given, ("more", "x")))]
-        found.take(uuid4(), ("main", "docker", str(number), "dev"), wrong, NOW)
-    assert found.families(NOW) == []
-    found.take(uuid4(), PLACE, [ForwardedSample(name, kind, 7, given)], NOW)
-    assert [(one.kind, one.labels[: len(labels)]) for one in found.families(NOW)] == [(kind, labels)]
+        result.take(uuid4(), ("main", "docker", str(number), "dev"), wrong, NOW)
+    assert result.families(NOW) == []
+    result.take(uuid4(), PLACE, [ForwardedSample(name, kind, 7, given)], NOW)
+    assert [(item.kind, item.labels[: len(labels)]) for item in result.families(NOW)] == [(kind, labels)]
 
 
 async def test_server_families_are_reserved() -> None:
@@ -204,16 +204,16 @@ async def test_server_families_are_reserved() -> None:
 
 
 def test_family_has_one_form() -> None:
-    found = ForwardedMetrics()
-    found.take(uuid4(), PLACE, [sample("x_total", 1, a="1")], NOW)
+    result = ForwardedMetrics()
+    result.take(uuid4(), PLACE, [sample("x_total", 1, a="1")], NOW)
     other: list[Any] = [sample("x_total", 2, b="1"), ForwardedSample("x_total", "gauge", 3, (("a", "2"),))]
-    found.take(uuid4(), PLACE, [*other, sample("x_total", 4, a="2")], NOW)
-    assert shown(found).count("\nx_total{") == 2 and "} 4" in shown(found)
+    result.take(uuid4(), PLACE, [*other, sample("x_total", 4, a="2")], NOW)
+    assert shown(result).count("\nx_total{") == 2 and "} 4" in shown(result)
 
 
 def test_majority_of_users_decides() -> None:
-    found, places = ForwardedMetrics(), [("main", "docker", name, "dev") for name in ("eve", "ada", "bob")]
-    found.take(uuid4(), places[0], [ForwardedSample("x_total", "gauge", 1, (("b", ""),))], NOW)
+    result, places = ForwardedMetrics(), [("main", "docker", name, "dev") for name in ("eve", "ada", "bob")]
+    result.take(uuid4(), places[0], [ForwardedSample("x_total", "gauge", 1, (("b", ""),))], NOW)
     for place in places[1:]:
-        found.take(uuid4(), place, [sample("x_total", 5, b="", a="")], NOW)
-    assert shown(found).count("\nx_total{") == 2 and 'username="eve"' not in shown(found)
+        result.take(uuid4(), place, [sample("x_total", 5, b="", a="")], NOW)
+    assert shown(result).count("\nx_total{") == 2 and 'username="eve"' not in shown(result)
