@@ -1,7 +1,7 @@
-"""What dials a server retries, or ends with words, when something else answers: a reverse proxy, a sign-in page.
+"""Clients of a server retry, or fail with a message, when something else answers: a reverse proxy, a login page.
 
-Every cell of statuses and bodies is tried in this process by the functions that dial; the agent as a program of its
-own is tried with two of them.
+The functions that dial are tested in this process with every status and body; the agent as a separate program is tested
+with two of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def server() -> Iterator[OddServer]:
 
 @pytest.fixture
 def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which take no time here."""
+    """Record the pauses between retries, which take no time here."""
     taken: list[float] = []
     ask = retry.Backoff.next_delay
 
@@ -98,7 +98,7 @@ def grows(delays: list[float]) -> bool:
 
 @asynccontextmanager
 async def ended_by(task: Any) -> AsyncIterator[None]:
-    """Runs `task` beside the block, and cancels it with the block."""
+    """Run `task` during the block, and cancel it afterwards."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(task)
         yield
@@ -130,7 +130,9 @@ async def test_agent_retries_and_logs(refusal: bytes, server: OddServer, delays:
 
 
 async def test_link_retries_or_explains(refusal: bytes, server: OddServer, delays: list[float]) -> None:
-    """As `coder ssh` opens one. The API answers, the coordinator does not: so do proxies that forbid WebSockets."""
+    """Connect as `coder ssh` does. The API answers, the coordinator does not, as behind proxies that refuse
+    WebSockets.
+    """
     whole = flawed("whole", 0)
     server.answer = lambda method, path: refusal if "/coordinate" in path else whole(method, path)
     errors: list[CoderError] = []

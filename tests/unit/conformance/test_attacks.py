@@ -1,8 +1,8 @@
-"""Attacks by everybody who holds something: what each tries, and that it is refused.
+"""Attacks with every kind of credential: each request, and the statuses that refuse it.
 
-Two lists. Keys of one kind at doors for another are generated from the routes, some hundreds of them. The others are
-written down, one row each: who asks, what, and the statuses that are a refusal; what must not have happened is looked
-at afterwards. Foreign ids are `test_foreign_ids*.py`, strange bytes `test_strange_requests.py`.
+There are two lists. Keys of one kind on routes for another are generated from the routes, some hundreds of them. The
+others are listed, one request a row: caller, request, refusing statuses; the state of the server is compared
+afterwards. Foreign ids are in `test_foreign_ids*.py`, malformed requests in `test_strange_requests.py`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 REFUSED = frozenset({400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 426, 429})
 NOTHING = {'{"users":[],"count":0}'}
-"A list of what a key may read says as little as a refusal."
+"Routes that list only what the key may read: an empty list equals a refusal."
 _TOKEN = "Coder-Session-Token"
 
 
 @dataclass(frozen=True)
 class Door:
-    """One route as it is asked."""
+    """Request of one route."""
 
     method: str
     path: str
@@ -44,7 +44,7 @@ def _doors() -> Iterator[Door]:
 
 
 async def _keys(found: ForeignWorld) -> dict[str, str]:
-    """Secrets of every kind that is no session, by who holds them."""
+    """Return secrets of every kind except sessions, by holder."""
     world = found.world
     organization = found.mine["organization"]
     path = f"/api/v2/organizations/{organization}/provisionerkeys"
@@ -58,12 +58,12 @@ _HEADERS = {
     "provisioner": (_TOKEN, "Coder-Provisioner-Daemon-Key"),
     "proxy": (_TOKEN, "Coder-External-Proxy-Token"),
 }
-"""The headers each holder shows its secret in: its own, and the one of sessions."""
+"""Headers in which each holder sends its secret: its own, and the header of sessions."""
 _HOMES: dict[str, Unscoped] = {"agent": AGENT, "provisioner": PROVISIONER, "proxy": PROXY}
 
 
 async def test_machine_keys_are_refused() -> None:
-    """Every route that asks for a session, with every other kind of key in every header."""
+    """Every route that requires a session, with every other kind of key in every header."""
     wrong, asked = [], 0
     async with foreign_world() as found:
         for holder, key in (await _keys(found)).items():
@@ -80,7 +80,7 @@ async def test_machine_keys_are_refused() -> None:
 
 
 async def test_sessions_on_machine_routes() -> None:
-    """Every route for agents, proxies, daemons and clients, with an owner's session and the others' keys."""
+    """Every route for agents, proxies, daemons and clients, with an owner's session and the keys of the others."""
     wrong, asked = [], 0
     async with foreign_world() as found:
         keys = {**await _keys(found), "owner": found.world.token}
@@ -102,7 +102,7 @@ async def test_sessions_on_machine_routes() -> None:
 
 
 async def test_cross_site_changes_are_refused() -> None:
-    """Every change, with the owner's cookie alone, as a foreign page's form would send it."""
+    """Every change, with only the owner's cookie, as the form of a foreign page would send it."""
     wrong, asked = [], 0
     async with foreign_world() as found:
         cookie = f"coder_session_token={found.world.token}"
@@ -112,7 +112,8 @@ async def test_cross_site_changes_are_refused() -> None:
             for more in ({}, {"X-CSRF-TOKEN": ""}, {"X-CSRF-TOKEN": "guess", "Origin": "https://evil.example"}):
                 asked += 1
                 answer = await _ask(found, door.method, door.path, {"Cookie": cookie, **more})
-                gone = answer.status_code == 404 and "Route not found" in answer.text  # a group that is left out
+                # a group of routes that this server leaves out
+                gone = answer.status_code == 404 and "Route not found" in answer.text
                 if not gone and (answer.status_code != 400 or "CSRF" not in answer.text):
                     wrong.append(f"{door.method} {door.path}: {answer.status_code} {answer.text[:80]}")
     assert asked > 300
@@ -137,7 +138,7 @@ ROLE = {
 }
 
 WRITTEN: list[tuple[str, str, str, Any]] = [
-    # who gives themselves more
+    # callers who extend their own rights
     *[
         (who, "PUT", f"{ME}/roles", {"roles": [role]})
         for who in ("member", "admin")
@@ -169,7 +170,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
         "/api/v2/users",
         {"email": "x@b.c", "username": "x", "password": "SomeSecure123!", "organization_ids": ["{organization}"]},
     ),
-    # who takes somebody over
+    # callers who take over another account
     ("user-admin", "PUT", "/api/v2/users/admin/password", {"password": "Another1Secure!"}),
     ("user-admin", "PUT", "/api/v2/users/admin/roles", {"roles": []}),
     ("user-admin", "PUT", "/api/v2/users/admin/status/suspend", None),
@@ -216,7 +217,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
     *[(who, "DELETE", USER, None) for who in ("member", "admin")],
     ("member", "DELETE", ME, None),
     ("member", "PUT", f"{ME}/profile", {"username": "admin", "name": ""}),
-    # who makes a key that says more than the one it was made with
+    # callers who create a key with more rights than their own
     *[
         ("narrow", "POST", f"{ME}/keys/tokens", body)
         for body in (
@@ -249,7 +250,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
             ("POST", f"{ME}/wireguard-clients", {"name": "w", "public_key": "x"}),
         )
     ],
-    # who wants what is the server's
+    # callers who read secrets of the server
     *[
         (who, method, path, body)
         for who in ("member", "admin", "user-admin")
@@ -277,7 +278,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
         )
         if not (who == "user-admin" and path.endswith("idpsync/organization"))
     ],
-    # who meddles with another's workspace
+    # callers who change another user's workspace
     *[
         (who, method, path, body)
         for who in ("member", "neighbour", "admin")
@@ -311,7 +312,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
             ),
         )
     ],
-    # what a builder's own workspace does not allow
+    # actions that a template author may not do with an own workspace
     *[
         ("stranger", method, path, body)
         for method, path, body in (
@@ -382,7 +383,7 @@ async def test_listed_attacks_are_refused() -> None:
 
 
 async def _state(found: ForeignWorld) -> list[Any]:
-    """What no attack may have changed, as an owner sees it."""
+    """Return the state that no attack may change, as an owner sees it."""
     seen: list[Any] = []
     for path in (
         "/api/v2/users",
@@ -399,7 +400,7 @@ async def _state(found: ForeignWorld) -> list[Any]:
         answer = await found.world.get(path)
         assert answer.status_code == 200, path
         without_times = re.sub(r"\d{4}-\d\d-\d\dT[^\"]*", "", answer.text)
-        seen.append((path, re.sub(r'"status":"[^"]*"', "", without_times)))  # dormant people become active
+        seen.append((path, re.sub(r'"status":"[^"]*"', "", without_times)))  # dormant users become active
     return seen
 
 

@@ -1,7 +1,8 @@
-"""Attacks by template archives: each shape for each of those who take archives apart.
+"""Attacks by template archives: each malformed archive for each parser of archives.
 
-The server converts (tar to zip, zip to tar), the sandbox reads sources, the provisioner unpacks into a directory. Each
-refuses in its own words or leaves out what is no plain file; none fails otherwise, and nothing comes to be outside.
+The server converts archives (tar to zip, zip to tar), the sandbox reads sources, the provisioner unpacks into a
+directory. Each one refuses the archive with its own message or skips everything but plain files. No other failure is
+allowed, and no file may appear outside of the directory.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _sparse(name: str, size: int) -> bytes:
 
 
 def _patched(at: int, raw: bytes) -> bytes:
-    """A header with other bytes, and a checksum that fits them."""
+    """Return a header with other bytes and a matching checksum."""
     data = bytearray(_tar(_entry("x", data=b"hello"), format=tarfile.GNU_FORMAT))
     data[at : at + len(raw)] = raw
     data[148:156] = b" " * 8
@@ -225,7 +226,7 @@ def test_no_tar_does_harm(reader: str, tmp_path: Path) -> None:
             READERS[reader](data, inner)
         except (archives.ArchiveError, provisioner_archive.UnpackError):
             pass
-        except Exception as error:  # the point: whatever it is
+        except Exception as error:  # any error at all fails the test
             wrong.append(f"{what}: {type(error).__name__}: {str(error)[:120]}")
         beside = [path for path in outer.rglob("*") if path not in {inner, inner.parent}]
         wrong += [f"{what}: {path} outside" for path in beside if inner not in path.parents]
@@ -240,7 +241,7 @@ async def _uploaded(world: World, kind: str, data: bytes) -> httpx.Response:
 
 
 async def test_no_upload_does_harm() -> None:
-    """Over the whole way: uploaded, made a version of, downloaded both ways; a failure has words and no 500."""
+    """The whole flow: upload, create a version, download in both formats. A failure has a message and is no 500."""
     wrong: list[str] = []
     rows = [("application/x-tar", what, data) for what, data in TARS.items()]
     rows += [("application/zip", what, data) for what, data in ZIPS.items()]

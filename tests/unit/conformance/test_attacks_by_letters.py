@@ -1,8 +1,8 @@
-"""Letters that no database, encoding or terminal takes, in every text anybody can send: refused or taken, never a 500.
+"""Characters that a database, encoding or terminal rejects, in every text of a request: refused or stored, never a 500.
 
-The places are generated from the routes: path parameters, fields of bodies, parameters and terms of queries. What a
-body becomes is told by its decoder, without a server; on the server each place is asked with a NUL, which passes
-decoders and stops at the database.
+The places are generated from the routes: path parameters, fields of bodies, parameters and terms of queries. Decoders
+are tested without a server. On the server each place is tested with a NUL, which passes decoders and fails in the
+database.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tests.unit.conformance.test_foreign_ids_in_requests import Asker
 
 NUL = "x\x00y"
 ODD = (NUL, "x\ud800y", "\udc00", "\udfff\ud800", "\u202ex", "\ufeff", "\uffff", "x" * 70_000, "\U0010ffff" * 20_000)
-"""NUL, halves of pairs, what turns a line around, what is no letter, what is long."""
+"""NUL, lone surrogates, bidirectional controls, non-characters, long texts."""
 _NOT_ASKED = {"/api/v2/users/logout", "/api/v2/debug/profile"}
-"""Ends the asker's session; takes its time by design."""
+"""Routes that end the caller's session, or take long by design."""
 
 
 def _routes() -> Iterator[tuple[str, Any]]:
@@ -53,7 +53,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def test_stored_texts_are_valid() -> None:
-    """Every text of every type of request."""
+    """Every text field of every type of request."""
     asked = taken = 0
     wrong = []
     for rule, said in _routes():
@@ -86,8 +86,9 @@ def _is_writable(text: str) -> bool:
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)])
 async def test_odd_letters_cause_no_error(whole: bool) -> None:
-    """By whoever may ask, with a good request around it; the same with a plain text is no error either. Quickly: one
-    place of each name and kind."""
+    """An authorized caller sends an otherwise valid request; the same request with a plain text is no error either. For
+    speed, one place of each name and kind.
+    """
     streams = {rule for rule, said in _routes() if said.answers is EVENTS} | _NOT_ASKED
     wrong, asked, accepted, seen = [], 0, 0, set()
     async with foreign_world() as found:
@@ -134,12 +135,12 @@ ANYTHING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("POST", "/api/v2/workspaceagents/me/tasks/00000000-0000-4000-8000-00000000dead/log-snapshot", ()),
     ("POST", "/oauth2/register", ("client_name", "redirect_uris", "jwks", "contacts")),
 )
-"""Fields, or whole bodies, whose type takes anything."""
+"""Fields, or whole bodies, that accept any type."""
 ODD_KINDS: tuple[Any, ...] = (1, True, "x", NUL, [1], [[]], {"x": 1}, {"x": {"x": []}}, {"x": NUL}, 1.5, None)
 
 
 def _is_crash(status: int, said: str) -> bool:
-    """Some refusals are a 500 of their own words, as recorded; this is what nobody thought of."""
+    """Whether a response is an unexpected error. Some refusals are a recorded 500 with a message of their own."""
     return status >= 500 and "An internal server error occurred." in said
 
 
@@ -198,7 +199,7 @@ DOORS = (
 
 
 async def _lines(world: World, heads: list[bytes]) -> list[bytes]:
-    """The first line of the answer to each, on connections of their own."""
+    """Return the first line of the response to each request, on separate connections."""
     parts, lines = urlsplit(world.url), [b""] * len(heads)
     limit = trio.CapacityLimiter(8)
 

@@ -1,7 +1,7 @@
-"""Attacks by a plain member who makes many small things: each kind has an end, also for many requests at once.
+"""Attacks by a plain member who creates many small objects: each kind is limited, also for concurrent requests.
 
-The limits are set low here, what they are in earnest is said where they are. Bodies and messages are
-`test_bounded_work.py` and `test_request_limits.py`; requests a minute `test_every_budget.py`.
+The limits are low here; the real ones are defined with the limits. Bodies and messages are in `test_bounded_work.py`
+and `test_request_limits.py`, requests a minute in `test_every_budget.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 
 FEW = 4
 KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
-    # (what it counts as, where it is made, from what, where one is deleted)
+    # (kind of the limit, path to create, body, path to delete)
     ("tokens", "users/me/keys/tokens", lambda n: {"token_name": f"t{n}"}, "users/me/keys/{id}"),
     (
         "secrets",
@@ -66,7 +66,7 @@ def _place(kind: str, path: str) -> str:
 
 
 OTHERS = {"unfinished dry runs", "unfinished imports", "provisioners"}
-"""What is made otherwise, or ends by itself: each has a test of its own below."""
+"""Kinds created differently, or that end on their own: each has its own test below."""
 
 
 def test_every_kind_has_case() -> None:
@@ -141,7 +141,9 @@ async def test_existing_excess_may_shrink(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_login_ends_oldest_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each way of signing in ends what was used longest ago, also of many at once; tokens and other people's stay."""
+    """Each kind of login ends the session used longest ago, also with concurrent logins. Tokens and other users'
+    sessions stay.
+    """
     monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
@@ -175,7 +177,7 @@ async def test_login_ends_oldest_session(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_expired_sessions_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are kept for a week: what lives longer, a command line's, is not ended for them."""
+    """Expired sessions are kept for a week. A CLI session, which lives longer, must not be ended for them."""
     monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
@@ -198,7 +200,7 @@ async def test_expired_sessions_do_not_count(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_login_ends_sessions_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There may be thousands from before there was a most: they go by and by, and each time one notice says so."""
+    """Thousands of sessions may predate the limit: each login ends a batch of them, with one notice."""
     monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     monkeypatch.setattr(key_store, "ENDED_AT_ONCE", 40)
     now = SystemClock().now()
@@ -232,7 +234,7 @@ async def test_login_ends_sessions_in_batches(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_expired_tokens_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that makes one for each of its runs has many that ended, which are shown for a week."""
+    """A program that creates a token for each run has many expired ones, which are listed for a week."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     path = "/api/v2/users/me/keys/tokens"
     async with running_coderd(first_user=True) as world:
@@ -248,7 +250,7 @@ async def test_expired_tokens_do_not_count(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_queue_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what one asks for and no daemon takes: the refusal says what makes room, and it does."""
+    """Jobs that no daemon accepts: the refusal names a remedy, and the remedy works."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     async with running_coderd(first_user=True) as world:
         versions = f"/api/v2/organizations/{world.organization_id}/templateversions"
@@ -284,7 +286,9 @@ def test_full_queue_names_remedy(kind: str) -> None:
 
 
 async def test_provisioners_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is looked at for every job of the organization. Those that left make room; keys are not counted."""
+    """Each daemon is considered for every job of the organization. Disconnected daemons do not count, nor do those with
+    a key.
+    """
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(2)))
     async with running_coderd(first_user=True) as world, AsyncExitStack() as open_ones:
         _, token = await world.member()
@@ -312,7 +316,7 @@ async def _all_gone(world: World) -> None:
 
 @pytest.mark.parametrize("forget", ["another that comes", "a week"])
 async def test_provisioner_with_job_is_kept(monkeypatch: pytest.MonkeyPatch, forget: str) -> None:
-    """However long nobody saw it: it comes back by its name, and what it did counts."""
+    """A daemon keeps its name for reconnecting, however long it was away, and its job counts."""
     monkeypatch.setattr(object_limits, "LIMITS", {**LIMITS, "provisioners": ObjectLimit(1)})
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
@@ -331,12 +335,12 @@ async def test_provisioner_with_job_is_kept(monkeypatch: pytest.MonkeyPatch, for
         done = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
         assert done["status"] == "succeeded"
         await _all_gone(world)
-        async with connected_daemon(world, name="other", token=world.token):  # it has no job any more
+        async with connected_daemon(world, name="other", token=world.token):  # its job has ended
             pass
 
 
 async def test_oversized_names_are_refused() -> None:
-    """What is random is not made shorter by the database."""
+    """Random names, which the database cannot compress."""
     async with running_coderd(first_user=True) as world:
         name = secrets.token_hex(8000)
         for path, body in (
@@ -350,7 +354,7 @@ async def test_oversized_names_are_refused() -> None:
 
 
 async def test_object_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither made so nor changed to it."""
+    """Neither when created nor when changed."""
     limits = {kind: ObjectLimit(100, 5000 if one.max_bytes else 0) for kind, one in LIMITS.items()}
     monkeypatch.setattr(object_limits, "LIMITS", limits)
     async with running_coderd(first_user=True) as world:
@@ -428,7 +432,7 @@ async def test_inbox_drops_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
             return [(row[0], row[1]) for row in await tx.execute(statement)]
 
         async def delivered() -> bool:
-            # The server's own loop may be at one that is older than what it left to us.
+            # The server's own loop may be delivering an older message.
             await deliver_due(world.ctx)
             return await world.ctx.db.read(message_store.next_due) is None
 

@@ -1,6 +1,6 @@
-"""Attacks by those who may give rights to others: more than their own, by custom roles, provider settings and keys.
+"""Attacks by callers who may grant rights: granting more than their own, by custom roles, IdP sync and keys.
 
-Ids of other organizations are `test_foreign_ids*.py`; what becomes of a right meanwhile, `test_locked_changes.py`.
+Ids of other organizations are in `test_foreign_ids*.py`, rights that change meanwhile in `test_locked_changes.py`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.kit.server.race_conditions import filled
 from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
-# ---- settings of providers
+# ---- IdP sync settings
 
 _ADMIN = "organization-admin"
 SYNC: tuple[tuple[str, dict[str, Any]], ...] = (
-    # (below .../idpsync/roles, body): each gives somebody who logs in a role, or takes one
+    # (below .../idpsync/roles, body): each assigns a role at login, or removes one
     ("", {"field": "roles", "mapping": {}}),
     ("", {"field": "roles", "mapping": None}),
     ("", {"field": "roles", "mapping": {"x": [_ADMIN]}}),
@@ -81,7 +81,7 @@ async def test_sync_assigns_no_forbidden_role() -> None:
         for more, body in SYNC:
             answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body)
             assert answer.status_code == 200, f"an owner {more} {body}: {answer.text}"
-        for token in (site, local):  # what an owner set is not theirs to take, but anybody may turn it off
+        for token in (site, local):  # they may not remove an owner's mappings, but may turn sync off
             for more, body in (
                 ("/mapping", {"add": [], "remove": [{"Given": "x", "Gets": _ADMIN}]}),
                 ("", {"field": "", "mapping": {}}),
@@ -99,7 +99,7 @@ async def test_sync_assigns_no_forbidden_role() -> None:
 
 
 GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
-    # (below .../idpsync/groups, body): each puts somebody who logs in into a group, or takes one out
+    # (below .../idpsync/groups, body): each adds users to a group at login, or removes them
     ("", {"field": "groups"}),
     ("", {"mapping": {"x": ["{group}"]}}),
     ("", {"regex_filter": "a.*"}),
@@ -134,7 +134,7 @@ async def test_sync_requires_group_update() -> None:
 
 
 async def test_sync_requires_group_create() -> None:
-    """Another field, or another filter, makes others than an owner has allowed."""
+    """Another field or filter creates other groups than an owner has allowed."""
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}"
         spec = _role("mover", ["organization:read", "idpsync_settings:read", "idpsync_settings:update", "group:update"])
@@ -176,7 +176,7 @@ def _role(name: str, grants: list[str], denied: list[str] = [], **rest: Any) -> 
 
 
 MAKER = ["assign_org_role:*", "workspace:read", "organization_member:read", "template:read", "idpsync_settings:*"]
-"What somebody may do who may make roles, and who is denied `template:read` by another one."
+"Permissions of a caller who may create roles, and is denied `template:read` by another role."
 TOO_MUCH: tuple[dict[str, Any], ...] = (
     *[
         _role("wide", [grant])
@@ -237,7 +237,7 @@ TOO_MUCH: tuple[dict[str, Any], ...] = (
         )
     ],
 )
-"""None of which a maker may make, nor an own role become."""
+"""Roles such a caller may not create, nor change an own role into."""
 
 
 async def test_custom_role_within_own_permissions() -> None:
@@ -277,12 +277,12 @@ async def test_custom_role_within_own_permissions() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# ---- keys with limits
+# ---- limited keys
 
 _READS = ["user:read", "organization:read"]
 _BOX, _OTHER = str(uuid4()), str(uuid4())
 KEYS: tuple[tuple[dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
-    # (a key, what it must not make)
+    # (key, request the key must not make)
     (
         {"scopes": ["coder:apikeys.manage_self", *_READS]},
         (
@@ -335,7 +335,7 @@ KEYS: tuple[tuple[dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
 
 
 async def test_limited_key_widens_nothing() -> None:
-    """Neither keys, nor sessions, nor roles, nor applications' consents, nor WireGuard clients for all workspaces."""
+    """Neither keys, sessions, roles, consents for applications, nor WireGuard clients for all workspaces."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         base = f"/api/v2/organizations/{world.organization_id}/members/roles"
@@ -371,7 +371,7 @@ async def test_limited_key_widens_nothing() -> None:
 
 
 async def test_system_user_gets_no_key() -> None:
-    """A template may show its program the owner's session token, and keep it where the next owner reads it."""
+    """A template may show its program the owner's session token, and store it where the next owner finds it."""
     async with world_with_preset() as (world, answers, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))
@@ -391,7 +391,7 @@ async def test_system_user_gets_no_key() -> None:
 
 @pytest.mark.parametrize("scope", ["coder:all", "coder:application_connect"])
 async def test_system_user_key_is_refused(scope: str) -> None:
-    """Should there be one, of an earlier release."""
+    """Such a key may exist from an earlier release."""
     async with running_coderd(first_user=True) as world:
         await new_template(world)
         row, token = new_key(PREBUILDS_USER_ID, "none", timedelta(days=1), world.ctx.clock.now(), scopes=[scope])
@@ -415,12 +415,12 @@ async def test_system_user_key_is_refused(scope: str) -> None:
                 world.client.cookies.clear()
 
 
-# ---- denials that somebody might leave behind
+# ---- denials that removing a member could drop
 
 
 DENYING = sorted(name for name, role in ORGANIZATION_ROLES.items() if role.organization_denied)
 REMOVERS: tuple[tuple[str, str], ...] = (
-    # (site role, organization role): who may remove members, and may not take such roles from them
+    # (site role, organization role): may remove members, but may not unassign such roles
     ("user-admin", ""),
     ("", "organization-user-admin"),
     ("", "remover"),
@@ -429,7 +429,9 @@ REMOVERS: tuple[tuple[str, str], ...] = (
 
 
 async def test_removal_keeps_denials() -> None:
-    """Removed and added anew somebody has no roles: who may not take a role that denies may not remove its holder."""
+    """Removing and adding a member drops its roles. A caller who may not unassign a denying role may not remove its
+    holder.
+    """
     wrong = []
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}/members"
@@ -459,14 +461,14 @@ async def test_removal_keeps_denials() -> None:
             assert {item["name"] for item in (await world.get(path)).json()["roles"]} == set(kept["roles"])
             assert (await world.delete(path)).status_code == 204
             assert (await world.post(path)).status_code == 200
-        for who, token in removers:  # whom nothing is denied they remove, roles and all
+        for who, token in removers:  # members without denials can be removed with their roles
             assert (await world.put(f"{path}/roles", {"roles": ["organization-auditor"]})).status_code == 200
             assert (await world.delete(path, token=token)).status_code == 204, who
             assert (await world.post(path)).status_code == 200
     assert not wrong, "\n".join(wrong)
 
 
-# ---- who may make no workspaces
+# ---- users who may create no workspaces
 
 
 async def test_workspace_creation_ban() -> None:

@@ -1,7 +1,7 @@
-"""Attacks by whoever runs in a workspace or as a daemon: messages that no genuine peer sends, over the real links.
+"""Attacks by programs in a workspace or by daemons: messages that no genuine peer sends, over real connections.
 
-Each row is one message. It may be refused or harmless; it may not be an internal error, end anybody else's
-connection, or leave behind what pages and metrics cannot show. Ids are `test_foreign_ids_in_rpc.py`.
+Each row is one message. It may be refused or harmless. It must not cause an internal error, close another peer's
+connection, or store values that pages and metrics cannot show. Ids are in `test_foreign_ids_in_rpc.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HUGE = 2**63 - 1
 LONG = "x" * 100_000
 NUL = r"a\000b"
 AS_AGENT: tuple[tuple[str, str], ...] = (
-    # numbers that are none
+    # not-a-number and infinite values
     *[
         ("UpdateStats", f"stats {{ connection_count: 1 connection_median_latency_ms: {value} }}")
         for value in ("nan", "inf", "-inf", "1e308", "-1e308")
@@ -62,7 +62,7 @@ AS_AGENT: tuple[tuple[str, str], ...] = (
             f'metrics {{ name: "m" type: GAUGE value: 1 labels {{ name: "a\\"}} 1\\nx" value: "{LONG}" }} }}',
         )
     ],
-    # times out of every calendar
+    # times outside of every calendar
     *[
         ("UpdateLifecycle", f"lifecycle {{ state: {state} changed_at {{ seconds: {at} nanos: {nanos} }} }}")
         for state in ("STARTING", "READY")
@@ -77,7 +77,7 @@ AS_AGENT: tuple[tuple[str, str], ...] = (
     ],
     *[("UpdateLifecycle", f"lifecycle {{ state: {state} }}") for state in ("STATE_UNSPECIFIED", "CREATED", "OFF")],
     ("UpdateLifecycle", ""),
-    # texts that no database or page holds
+    # texts that a database or a page rejects
     *[
         ("UpdateStartup", f'startup {{ version: "{version}" expanded_directory: "{folder}" }}')
         for version, folder in (
@@ -198,7 +198,7 @@ async def test_agent_messages_affect_own_agent() -> None:
 
 
 async def _unreadable(it: AgentWorld) -> list[str]:
-    """Pages that cannot be shown any more: no success, or numbers that are none of JSON."""
+    """Return the pages that cannot be shown any more: no success, or JSON with invalid numbers."""
     world, wrong = it.world, []
     day = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"
     for path in (
@@ -236,7 +236,7 @@ def _node(**more: Any) -> dict[str, Any]:
 
 
 def _strange_nodes() -> list[tuple[str, dict[str, Any]]]:
-    """What a peer may say of itself to get others' packets or to hurt them."""
+    """Return nodes by which a peer tries to get the packets of others or to harm them."""
     return [
         ("everything", _node(addresses=["::/0"], allowed_ips=["::/0"])),
         ("everything of IPv4", _node(addresses=["0.0.0.0/0"], allowed_ips=["0.0.0.0/0"])),
@@ -250,7 +250,7 @@ def _strange_nodes() -> list[tuple[str, dict[str, Any]]]:
 
 
 async def test_foreign_node_claims_are_refused() -> None:
-    """By agents and by clients; the address of somebody else's agent among them."""
+    """Sent by agents and by clients, also with the address of another user's agent."""
     async with workspace_world() as it:
         theirs = str(agent_address(it.agent_id)) + "/128"
         another = ("another's", _node(addresses=[theirs], allowed_ips=[theirs]))
@@ -273,7 +273,7 @@ async def test_foreign_node_claims_are_refused() -> None:
                         "/coder.tailnet.v2.Tailnet/Coordinate", type(request), tailnet_pb2.CoordinateResponse
                     ) as stream:
                         await stream.send(request)
-                        # Nobody may have this: it ends a stream that went on.
+                        # A refused tunnel ends the stream, so its end can be awaited.
                         last = tailnet_pb2.CoordinateRequest.Tunnel(id=os.urandom(16))
                         await stream.send(tailnet_pb2.CoordinateRequest(add_tunnel=last))
                         with trio.fail_after(60):
@@ -362,7 +362,7 @@ async def test_daemon_messages_affect_own_job(number: int) -> None:
 
 
 async def test_invalid_build_result_fails_build() -> None:
-    """A build whose report cannot be stored fails with a sentence; none runs on for ever."""
+    """A build with a report that cannot be stored fails with a message; it does not run for ever."""
     at = f"seconds: {HUGE}"
     reports = [
         f'timings {{ stage: "{NUL}" source: "{NUL}" action: "a" resource: "{LONG}" start {{ }} end {{ }} }}',

@@ -1,4 +1,4 @@
-"""Attacks by the moment: two at once, and what was right when it began and is right no more when it ends."""
+"""Attacks by timing: concurrent requests, and rights that are lost between the begin and the end of a request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.kit.server.server_in_process import World, running_coderd
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
 from tests.unit.conformance.test_attacks_on_workspaces import at_once
 
-# ---- two who take each other's place
+# ---- two callers who remove each other's rights
 
 
 @pytest.mark.parametrize("undo", ["roles", "removed"])
 async def test_concurrent_organization_admins(undo: str) -> None:
-    """Who is undone first undoes nobody: what an organization's admin may do, it may at the moment of the change."""
+    """The first one who loses the role cannot remove the other's: the role must exist at the moment of the change."""
     async with running_coderd(first_user=True) as world:
         organization = f"/api/v2/organizations/{world.organization_id}/members"
         for number in range(4):
@@ -61,7 +61,7 @@ async def test_concurrent_suspensions() -> None:
 
 @pytest.mark.parametrize("undo", ["roles", "deleted"])
 async def test_concurrent_owners(undo: str) -> None:
-    """Where a third stays, so that it is not the last owner's place that saves one of them."""
+    """With a third owner, so that the protection of the last owner does not save one of them."""
     async with running_coderd(first_user=True) as world:
         for number in range(3):
             people = [await world.member(f"{name}{number}", ["owner"]) for name in ("ann", "ben", "control")]
@@ -80,11 +80,11 @@ async def test_concurrent_owners(undo: str) -> None:
             assert len(left) == 1, f"{undo} {number}: {[one.text for one in mine]}"
 
 
-# ---- one resume token, twice at once
+# ---- concurrent use of a resume token
 
 
 async def test_concurrent_resume_is_one_peer() -> None:
-    """By its own session one of the two stays; by another session or another user nobody comes in beside it."""
+    """With the same session, one of the two connections stays; another session or user is refused."""
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world, path = view_context.world, "/api/v2/tailnet?version=2.0"
         _, eve = await world.member("eve")

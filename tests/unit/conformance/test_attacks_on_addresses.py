@@ -1,7 +1,7 @@
-"""Addresses of the server's own network, put by everybody but an owner wherever an address can stand.
+"""Addresses of the server's own network, sent by callers other than owners in every place for an address.
 
-Nothing may be asked there: not at once, and not by what the server does by itself afterwards. The table of what a
-server does ask is in docs/security.md; push services of browsers are `test_attacks_on_logins.py`.
+The server must not send a request there, neither immediately nor in the background. docs/security.md lists the requests
+that a server does send; push services are in `test_attacks_on_logins.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEADERS = (
 
 
 class Canary:
-    """A service inside that trusts its neighbours, and counts those who come."""
+    """Internal service that trusts its neighbours and counts requests."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/inside"
@@ -93,7 +93,7 @@ async def test_no_request_to_internal_addresses() -> None:
         health = world.ctx.part(ProxyHealth)
         await health.look()
         assert canary.heads == []
-        # The proxy's own token says where the proxy is: there the server asks, and the canary would have heard it.
+        # A proxy's own token sets the proxy's address. The server asks that one, and the canary would notice.
         body: dict[str, Any] = {
             "access_url": canary.url,
             "wildcard_hostname": "",

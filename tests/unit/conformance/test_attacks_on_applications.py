@@ -1,7 +1,7 @@
-"""Attacks on applications of a workspace, over the whole way: addresses, cookies, tickets, ports, ambiguous bytes.
+"""Attacks on workspace applications, end to end: addresses, cookies, tickets, ports, ambiguous bytes.
 
-Each row is one request by somebody who may not come in, or that must not become two. What comes in is told by the
-application itself, which answers with what it got. What sharing means is `tests/unit/appproxy/apps/test_apps.py`.
+Each row is one request of an unauthorized caller, or one that must not be parsed as two. The application answers with
+the request it got. Sharing levels are in `tests/unit/appproxy/apps/test_apps.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HOST = "web--dev--admin"
 PORT = "{port}--main--dev--admin"
 
 ADDRESSES: tuple[tuple[str, str], ...] = (
-    # (host before the wildcard or "", path): what only the workspace's owner may open, written in every way
+    # (host before the wildcard or "", path): applications for the workspace's owner only, in every spelling
     *[
         ("", path)
         for path in (
@@ -97,11 +97,11 @@ ADDRESSES: tuple[tuple[str, str], ...] = (
     ],
 )
 RESERVED = (0, 1, 2, 3, 4, 5, 6, 7, 8)
-"""Ports of the agent itself and below; nobody opens them by a browser, not even the owner."""
+"""Ports of the agent itself and below, which no browser may open, not even the owner's."""
 
 
 async def _opened(s: Scene, host: str, path: str, **rest: Any) -> str:
-    """What the application saw, when it was reached."""
+    """Return the request that the application got, if any."""
     headers = {**({"Host": f"{host}.apps.test"} if host else {}), **rest.pop("headers", {})}
     answer = await s.get(path, headers=headers, token=rest.pop("token", ""), **rest)
     # The 500 is recorded: a port under a path.
@@ -149,7 +149,7 @@ async def test_applications_refuse_other_users(tmp_path: Path) -> None:
 
 
 async def _by_tickets(s: Scene, token: str) -> list[str]:
-    """Tickets for something else, and of somebody else's making."""
+    """Tickets for other applications, and forged ones."""
     world = s.world
     me, agent = (await world.get("/api/v2/users/me", token=token)).json()["id"], s.agent.agent_id
     workspace = s.agent.workspace["id"]
@@ -195,7 +195,7 @@ async def _by_tickets(s: Scene, token: str) -> list[str]:
 
 
 async def _by_headers(s: Scene, token: str) -> list[str]:
-    """Names of hosts, people and proxies in headers are words of whoever sends them."""
+    """Names of hosts, users and proxies in headers are claims of the sender."""
     wrong = []
     host = f"{HOST}.apps.test"
     for headers in (
@@ -230,7 +230,7 @@ async def _by_headers(s: Scene, token: str) -> list[str]:
 
 
 async def _secrets_stay(s: Scene) -> list[str]:
-    """An application never sees what its visitor showed to come in, however it was shown."""
+    """An application never gets the credential by which its visitor came in, in any form."""
     token, wrong = s.world.token, []
     ways: list[tuple[str, dict[str, str]]] = [
         (f"{MINE}?coder_session_token={token}", {}),
@@ -265,7 +265,7 @@ def _head(s: Scene, *lines: str, method: str = "POST", path: str = MINE, body: s
 
 
 async def test_one_request_never_becomes_two(tmp_path: Path) -> None:
-    """What one side takes for a body and the other for the next request: smuggled bytes reach no application."""
+    """A body for one parser and a second request for the other: smuggled bytes must not reach an application."""
     hidden = "GET /@admin/dev/apps/web/echo/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
     size, chunked = len(hidden), f"{len(hidden):x}\r\n{hidden}\r\n0\r\n\r\n"
     async with view_context(tmp_path) as s:
@@ -313,7 +313,7 @@ async def test_one_request_never_becomes_two(tmp_path: Path) -> None:
             heads = [line for line in received.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
             if b"/echo/smuggled" in received.replace(hidden.encode(), b""):
                 wrong.append(f"smuggled by {sent[:300]!r}: {received[:300]!r}")
-            # A second answer may only be to a request without credentials, asked for by the sender itself.
+            # A second success may only answer a request without credentials that the sender itself made.
             if len([one for one in heads if b" 200 " in one]) > 1:
                 wrong.append(f"two answers to {sent[:300]!r}")
     assert not wrong, "\n".join(wrong)
@@ -324,14 +324,14 @@ async def _raw(s: Scene, sent: bytes) -> bytes:
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         await stream.send_all(sent)
         received = b""
-        with trio.move_on_after(0.5):  # what stays open has said what it has to say
+        with trio.move_on_after(0.5):  # a connection that stays open has sent its response
             while piece := await stream.receive_some():
                 received += piece
         return received
 
 
 async def test_cross_application_cookies_are_refused(tmp_path: Path) -> None:
-    """Requests that another person's application makes a visitor's browser send."""
+    """Requests that another user's application makes a visitor's browser send."""
     async with view_context(tmp_path) as s:
         ticket = (await s.get(MINE)).headers["set-cookie"].partition(";")[0]
         wrong = []
@@ -348,7 +348,7 @@ async def test_cross_application_cookies_are_refused(tmp_path: Path) -> None:
                 answer = await s.get(MINE, method=method, token="", headers=headers)
                 if answer.status_code == 200:
                     wrong.append(f"{method} from {origin}")
-                # To a host without TLS browsers say nothing of whose page it is, and old ones never do.
+                # Browsers send no fetch metadata to a host without TLS, and old browsers never do.
                 silent = await s.get(MINE, method=method, token="", headers={"Cookie": ticket, "Origin": origin})
                 if silent.status_code == 200:
                     wrong.append(f"{method} from {origin} without Sec-Fetch-Site")

@@ -1,7 +1,7 @@
-"""Attacks that are the same at every door: pages of other sites that want to read, names that are patterns, names of
-files that lead elsewhere, lines of the log, cookies shown twice, device codes of others.
+"""Attacks that are the same for every route: cross-site reads, search terms as patterns, path traversal, forged log
+lines, repeated cookies, foreign device codes.
 
-An attack counts by its control: what is lawful beside it is asked in the same test, and comes in.
+Each test has a control: a legitimate request of the same kind succeeds.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.unit.coderd.services.login.test_external_auth import ME, authenticate
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 EVERYBODYS = re.compile(r"^/(latency-check|\.well-known/|derp)")
-"What tells nobody anything of anybody, and is read by pages of other hosts of ours."
+"Public data, which pages of other hosts of the deployment read."
 
 
 async def test_cross_site_reads_are_refused() -> None:
-    """Every route, asked as a browser asks for a page that is not ours: before the request, and with it."""
+    """Every route, requested as a browser does for a foreign page: the preflight, and the request."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         cookie = f"coder_session_token={world.token}"
@@ -57,7 +57,7 @@ async def test_cross_site_reads_are_refused() -> None:
 
 PATTERNS = ("%", "_", "%%", "a_min", "adm%", "\\", "\\%", ".*", "^admin$", "a(d|x)min", "[a-z]*", "*", "adm?n")
 LISTS = (
-    # (path, a search by a piece of a name, one that finds by itself, the list's key)
+    # (path, search by a part of a name, search that matches, key of the list)
     ("/api/v2/users", "{}", "admin", "users"),
     ("/api/v2/users", "name:{}", "", "users"),
     ("/api/v2/templates", "name:{}", "victims", ""),
@@ -74,7 +74,7 @@ LISTS = (
 
 
 async def test_search_terms_are_literal() -> None:
-    """Signs of LIKE and of regular expressions are letters like others; what is there is found by its name."""
+    """Wildcards of LIKE and of regular expressions are plain characters; an object is found by its name."""
     wrong = []
     async with foreign_world() as found:
         world = found.world
@@ -138,7 +138,7 @@ async def test_file_names_stay_in_folder() -> None:
 
 
 async def _bytes(world: World, target: str, more: str = "") -> bytes:
-    """The whole answer to an address that no friendly client would send as it is."""
+    """Return the whole response to a path that no normal client sends unchanged."""
     parts = urlsplit(world.url)
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         await stream.send_all(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n".encode("latin-1"))
@@ -163,7 +163,7 @@ FORGED = (
 
 
 async def test_log_lines_cannot_be_forged() -> None:
-    """What people and programs send of themselves, and the server may write down: one line stays one."""
+    """Texts about users and programs that the server may log: a line stays a line."""
     out = io.StringIO()
     async with running_coderd(first_user=True) as world:
         with log.also(log.human_sink(out)):
@@ -192,7 +192,7 @@ async def test_log_lines_cannot_be_forged() -> None:
 
 
 async def test_repeated_cookies_grant_nothing() -> None:
-    """Cookies of near names, and a good one among bad ones: who asks is who holds a key, or nobody."""
+    """Cookies with similar names, and a valid one among invalid ones: only the holder of a key is authenticated."""
     async with running_coderd(first_user=True) as world:
         me, token = await world.member("mary")
         bad = f"{token.partition('-')[0]}-{'x' * 22}"
@@ -233,7 +233,7 @@ DEVICE_CODES = (
 
 
 async def test_device_code_links_its_user() -> None:
-    """Of no code that is not one, of no one without the right, and not twice the other's account."""
+    """An invalid code, a caller without permission, and a second use of the other user's account."""
     async with deployment() as (world, _idp):
         _, other = await world.member("other")
         begun = (await world.get(f"{ME}/dev/device")).json()
@@ -252,7 +252,7 @@ async def test_device_code_links_its_user() -> None:
 
 @pytest.mark.parametrize("number", ["1e999", "-1", '"x"', "null", "[]", "{}", "true", "1e18", "1" + "0" * 400])
 async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its numbers are no errors of ours."""
+    """Its numbers cause no errors of the server."""
     body = f'{{"device_code":"c","user_code":"u","verification_uri":"https://p.test","expires_in":{number}}}'
 
     async def said(*_: object, **__: object) -> OutgoingReply:

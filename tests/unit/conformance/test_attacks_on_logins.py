@@ -1,7 +1,7 @@
-"""Attacks by other programs and through them: OAuth2 clients, identity providers, SCIM, workspace proxies, push.
+"""Attacks by and through other programs: OAuth2 clients, identity providers, SCIM, workspace proxies, push services.
 
-Each row is one request and the statuses that are a refusal. Keys of one kind at doors for another are
-`test_attacks.py`, applications `test_attacks_on_applications.py`.
+Each row is one request and its refusing statuses. Keys of one kind on routes for another are in `test_attacks.py`,
+applications in `test_attacks_on_applications.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ REDIRECTS = (
     "http://localhost:19190//cb",
     "http://localhost:019190/cb",
 )
-"""What is not the one address the client registered, however near it is."""
+"""Redirect URIs similar to the registered one."""
 
 
 async def test_code_requires_registered_redirect() -> None:
@@ -97,7 +97,9 @@ async def test_code_requires_registered_redirect() -> None:
 
 
 async def test_client_cannot_use_foreign_tokens() -> None:
-    """Codes, refresh and access tokens of one application at the token endpoint by another, and without its secret."""
+    """Codes, refresh and access tokens of one application at the token endpoint, sent by another one, and without the
+    secret.
+    """
     async with client() as it:
         made = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
         secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{made.json()['id']}/secrets")
@@ -142,7 +144,7 @@ async def test_client_cannot_use_foreign_tokens() -> None:
         ):
             await it.world.request("POST", "/oauth2/revoke", data=form, token="")
         assert await it.me(access) == 200 and await it.me(it.user_token) == 200, "revoked by somebody else"
-        # The code is for whoever knows the verifier, once, for one client.
+        # A code works once, for one client that knows the verifier.
         code = await it.code()
         for verifier in (VERIFIER[:-1], VERIFIER + "v", "", "w" * 60):
             refused = await it.exchange(await it.code(), code_verifier=verifier)
@@ -205,7 +207,7 @@ async def test_dangerous_registrations_are_refused() -> None:
 
 
 async def test_login_redirects_stay_local() -> None:
-    """Where a sign-in, a page of the API or an application sends a browser, with addresses of somebody's choice."""
+    """Redirects of a login, a page of the API or an application, with addresses chosen by the attacker."""
     elsewhere = (
         "https://evil.test",
         "//evil.test",
@@ -321,7 +323,7 @@ async def test_scim_serves_its_provider_alone() -> None:
 
 
 async def test_proxy_has_visitors_rights() -> None:
-    """A workspace proxy asks for tickets with its visitor's token: it gets what the visitor would get, no more."""
+    """A workspace proxy requests tickets with its visitor's token and gets the visitor's rights, no more."""
     async with workspace_world(wildcard_access_url="*.apps.test") as it:
         world, agent = it.world, str(it.agent_id)
         headers = {"Coder-External-Proxy-Token": await new_proxy(world)}
@@ -382,7 +384,7 @@ async def test_proxy_has_visitors_rights() -> None:
 
 _WRONG_PASSWORD, _APP = "NotTheRight123!", "/oauth2/tokens"
 SAME: tuple[tuple[str, str, str, dict[str, str], dict[str, str]], ...] = (
-    # (whose names stand for {}, method, path, JSON or form of what anybody may send, headers)
+    # (objects for {}, method, path, JSON or form that any client may send, headers)
     *[
         (kind, "POST", "/api/v2/users/login", {"email": mail, "password": _WRONG_PASSWORD}, {})
         for kind in ("password", "oidc", "suspended", "deleted", "owner")
@@ -467,11 +469,11 @@ SAME: tuple[tuple[str, str, str, dict[str, str], dict[str, str]], ...] = (
         )
     ],
 )
-"""What is answered alike whether there is such a one or not, to whoever is nobody."""
+"""Requests without authentication that are answered alike whether the object exists or not."""
 
 
 async def test_existence_is_not_revealed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not by what is answered, nor by how much is done for it."""
+    """Neither by the response nor by the work done for it."""
     wrong = []
     settings: dict[str, Any] = {"experiments": ("oauth2",), "scim_auth_header": Secret("scim")}
     async with workspace_world(wildcard_access_url="*.apps.test", **settings) as it:
@@ -516,7 +518,7 @@ async def test_existence_is_not_revealed(monkeypatch: pytest.MonkeyPatch) -> Non
 async def _said(
     world: World, name: str, method: str, path: str, body: dict[str, str], headers: dict[str, str]
 ) -> tuple[Any, ...]:
-    """All that is answered, the name itself and what is new in each answer left out."""
+    """Return the whole response, without the name itself and values that are new in each response."""
     sent = {key: value.replace("{}", name) for key, value in body.items()}
     more: dict[str, Any] = {} if not sent else {"data": sent} if path == _APP else {"json": sent}
     shown = {key: value.replace("{}", name) for key, value in headers.items()}
@@ -556,7 +558,7 @@ _INSIDE = (
     "https://[2002:7f00:1::]/x",
     "https://[::]/x",
 )
-"""Addresses that a server must not be made to ask for somebody."""
+"""Internal addresses that the server must not connect to."""
 
 
 async def test_push_service_must_be_public() -> None:

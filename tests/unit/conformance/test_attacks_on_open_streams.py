@@ -1,8 +1,8 @@
-"""A stream about a thing ends when its reader may see the thing no longer: generated over every WebSocket route.
+"""A stream about an object ends when its reader may no longer see the object: generated for every WebSocket route.
 
-What ends with somebody's session, roles, groups or organizations is `test_session_revocation.py`. Here nothing of the
-reader changes: the owner of the thing no longer shares it, or it is deleted, and sharing ends with it. Tunnels and
-terminals are the last of the list, with the tests that show them.
+Changes of a user's session, roles, groups or organizations are in `test_session_revocation.py`. Here the reader does
+not change: the object's owner stops sharing it, or deletes it, which ends sharing. Tunnels and terminals are at the end
+of the list, with the tests that cover them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ ELSEWHERE = {
     "/api/v2/workspaceagents/{agent}/coordinate": f"{_RPC}/test_coordination.py",
     "/api/v2/organizations/{organization}/provisionerdaemons/serve": f"{_RPC}/test_provisioners.py",
 }
-"""What asks anew by itself, and where that is shown."""
+"""Routes that recheck themselves, and their tests."""
 INBOX = "/api/v2/notifications/inbox/watch"
 SHARING = "/api/v2/organizations/default/settings/workspace-sharing"
 
 
 async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
-    """An agent that agrees to a WebSocket and says one thing."""
+    """An agent that accepts a WebSocket and sends one message."""
     ours, theirs = trio.testing.memory_stream_pair()
     await theirs.send_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
     await theirs.send_all(b"\x81\x02{}")
@@ -55,7 +55,7 @@ async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
 
 
 async def _places(world: World, guest: str) -> dict[str, str]:
-    """One of each, shared with the guest, with jobs that wait, so that nothing ends by itself."""
+    """Return one object of each kind, shared with the guest, with pending jobs, so that no stream ends on its own."""
     workspace, building = await new_workspace(world), await new_workspace(world, "building")
     (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
     template = world.extra["template"]
@@ -72,7 +72,7 @@ async def _places(world: World, guest: str) -> dict[str, str]:
         "done": template["active_version_id"],
         "template": template["id"],
     }
-    body = {"group_perms": {world.organization_id: ""}}  # it is shared with everybody when it is made
+    body = {"group_perms": {world.organization_id: ""}}  # a new template is shared with all members
     assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", body)).status_code == 200
     await _share(world, places, guest)
     return places
@@ -124,7 +124,7 @@ def rules() -> list[str]:
 
 
 def about_a_workspace() -> list[str]:
-    """Those whose thing goes when a workspace is deleted."""
+    """Return routes whose object goes with a deleted workspace."""
     return [rule for rule in rules() if re.search(r"\{(workspace|build|agent)\}", rule)]
 
 
@@ -152,8 +152,9 @@ async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All lists are emptied at once, while the owner looks on: what is read for all who look says so, too, and whoever
-    comes now is judged by that."""
+    """All access lists are emptied at once while the owner watches: the shared read of all watchers reports it, and a
+    new watcher is checked against it.
+    """
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
@@ -184,7 +185,7 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
 
 
 async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sharing does, so that its guests' streams do; the owner goes on seeing how it ended."""
+    """Sharing ends, and with it the guests' streams; the owner still sees the end."""
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
@@ -213,7 +214,7 @@ async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_newer_build_keeps_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is followed of an agent goes on while the workspace is ordered to stop; logs end by themselves."""
+    """Streams about an agent continue while a stop is queued; log streams end on their own."""
     answers: list[bool | None] = []
     is_ordered, put = False, recheck_rights._is_allowed
 
@@ -244,17 +245,17 @@ async def test_newer_build_keeps_streams(monkeypatch: pytest.MonkeyPatch) -> Non
                 ordered = await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "stop"})
                 assert ordered.status_code == 201, ordered.text
                 is_ordered = True
-                await world.member(f"m{workspace['name']}")  # somebody joins: everybody is asked
+                await world.member(f"m{workspace['name']}")  # a new member triggers a check of every stream
                 await eventually(asked)
                 assert all(answers), rule
                 assert not await _ends(stream, 0.01), f"{rule}: {stream.close_code}"
 
 
-# ---- every stream, also of events, by every loss of its reader
+# ---- every stream, also server-sent events, and every loss of its reader
 
 
 def event_streams() -> list[str]:
-    """Server-sent events about a workspace or an agent, for people."""
+    """Server-sent events about a workspace or an agent, for users."""
     app, found = application(), set()
     for rule in app.url_map.iter_rules():
         said = getattr(app.view_functions[rule.endpoint], "route", None)
@@ -264,9 +265,9 @@ def event_streams() -> list[str]:
 
 
 PERSONAL = [INBOX, "/api/v2/tailnet?version=2.0"]
-"""About nobody's thing: what stays open, or is opened anew, by whoever may sign in."""
+"""Streams about no shared object: they stay open, or reopen, for every user who may log in."""
 LOSSES: dict[str, tuple[dict[str, Any], tuple[str, str, Any]]] = {
-    # how the guest got in, and (method, path, body) of what takes it away
+    # way of access of the guest, and (method, path, body) of the request that removes it
     "leaves the organization": ({"user": True}, ("DELETE", "/api/v2/organizations/default/members/{guest}", None)),
     "leaves the group": ({"group": True}, ("PATCH", "/api/v2/groups/{group}", {"remove_users": ["{guest}"]})),
     "the group is deleted": ({"group": True}, ("DELETE", "/api/v2/groups/{group}", None)),
@@ -284,7 +285,7 @@ LOSSES: dict[str, tuple[dict[str, Any], tuple[str, str, Any]]] = {
     ),
 }
 SHUT_OUT = {"is suspended", "is deleted", "the session ends", "the password is changed"}
-"""What ends what is personal, too."""
+"""Losses that end personal streams, too."""
 
 
 async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
@@ -321,10 +322,10 @@ async def _lines_end(lines: AsyncIterator[str]) -> bool:
 
 
 async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a guest's at once, while those of the owner go on; what is opened anew is refused like to a stranger."""
+    """All streams of a guest at once, while the owner's stay. Reopening is refused as for a stranger."""
     for module in (recheck_rights, session_revocation):
         monkeypatch.setattr(module, "PAUSE", 0.0)
-    monkeypatch.setattr(subscriptions, "_PING_EVERY", 0.5)  # those of events that are silent ask with each ping
+    monkeypatch.setattr(subscriptions, "_PING_EVERY", 0.5)  # silent event streams check with each ping
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
     about, events = rules(), event_streams()
@@ -368,7 +369,7 @@ async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> 
 
 FORM = "/api/v2/templateversions/{version}/dynamic-parameters"
 FORM_ENDS: dict[str, tuple[str, str, Any]] = {
-    # (method, path, body) of what takes a reader's form away, and leaves everybody else's
+    # (method, path, body) of requests that end one reader's form and no other's
     "the organization is left": ("DELETE", "/api/v2/organizations/default/members/{guest}", None),
     "the account is suspended": ("PUT", "/api/v2/users/{guest}/status/suspend", None),
     "the account is deleted": ("DELETE", "/api/v2/users/{guest}", None),
@@ -385,7 +386,9 @@ async def _asked(stream: WebSocketStream, number: int, **body: Any) -> Any:
 
 
 async def test_two_users_of_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with their own rights: what ends one's form ends no other's, and nobody is told of people elsewhere."""
+    """Each with their own rights: a loss of one user does not end the other's form, and a notice reaches only its
+    own.
+    """
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
         template = world.extra["template"]
@@ -415,7 +418,7 @@ async def test_two_users_of_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
-    # (method, path, body) of what becomes of a form's version, and whether a guest may see it afterwards
+    # (method, path, body) of changes to a form's version, and whether a guest may see it afterwards
     "archived": ("POST", "/api/v2/templateversions/{version}/archive", None, True),
     "renamed": ("PATCH", "/api/v2/templateversions/{version}", {"name": "another"}, True),
     "another one is active": ("PATCH", "/api/v2/templates/{template}/versions", {"id": "{second}"}, True),
@@ -430,7 +433,7 @@ FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
 
 
 async def test_form_follows_template_rights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is open is worth what is opened anew: sharing ends with the template, whose versions stay."""
+    """An open form has the rights of a reopened one: sharing ends with the template, whose versions stay."""
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
         _, token = await world.member("guest")
@@ -452,12 +455,12 @@ async def test_form_follows_template_rights(monkeypatch: pytest.MonkeyPatch) -> 
                 await _asked(mine, 1)
                 changed = await world.request(method, where.format(**names), json=filled(body, names))
                 assert changed.status_code == 200, f"{how}: {changed.text}"
-                await world.member(f"new{number}")  # everybody is asked
+                await world.member(f"new{number}")  # triggers a check of every stream
                 if stays:
                     await _asked(hers, 2)
                 else:
                     assert await _ends(hers, PATIENCE), how
-                await _asked(mine, 2)  # by a role, which nobody took
+                await _asked(mine, 2)  # by a role, which has not been removed
             again = await world.get(f"/api/v2/templateversions/{first}", token=token)
             assert again.status_code == (200 if stays else 404), f"{how}: {again.text}"
             dry = await _dry_run_status(world, token, first)

@@ -1,8 +1,8 @@
-"""What is open through an agent, held by whoever lost the right to it: applications, ports and terminals, by every
-way in and every loss.
+"""Connections through an agent whose visitor loses the right: applications, ports and terminals, by every kind of
+access and loss.
 
-Each loss is tried on all at once. What no notice tells is judged by the look of each minute, which is made here by
-hand; tunnels are `test_coordination.py`, streams about a thing `test_attacks_on_open_streams.py`.
+Each loss is tried on all connections at once. Losses without a notice are found by the check of each minute, which is
+run here directly. Tunnels are in `test_coordination.py`, streams about an object in `test_attacks_on_open_streams.py`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ WAYS = (
     "port of the organization",
 )
 BY_SHARE = {"application by host", "terminal", "terminal by ticket"}
-"""What the workspace's owner has to share with the visitor."""
+"""Access that the workspace's owner shares with the visitor."""
 BY_KEY = set(WAYS) - {"terminal by ticket"}
-"""What was opened by showing a key; a ticket names the user alone."""
+"""Access by a key; a ticket only names the user."""
 INSIDE = {*BY_SHARE, "port of the organization"}
-"""What members of the organization alone are let into."""
+"""Access for members of the organization."""
 
 LEVELS = (("authenticated", "port of everybody"), ("organization", "port of the organization"))
-"""How the one port is shared, in turns, and what that is called above."""
+"""Sharing levels of the one port, in turn, and their names above."""
 LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
-    # whether it is shared with a group; (method, path, body); what of it ends
+    # whether it is shared with a group; (method, path, body); the access that ends
     "shared no longer": (
         False,
         ("PATCH", "/api/v2/workspaces/{workspace}/acl", {"user_roles": {"{guest}": ""}}),
@@ -61,7 +61,7 @@ LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
 
 
 class _Doors:
-    """The ways into one workspace for one visitor."""
+    """Ways into one workspace for one visitor."""
 
     def __init__(self, scene: Scene, token: str) -> None:
         self.scene, self.token = scene, token
@@ -152,6 +152,6 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
 
 async def _answers(way: str, socket: WebSocketStream) -> bool:
     if way.startswith("terminal"):
-        return True  # a command that says nothing
+        return True  # a command without output
     await socket.send_message("still here")
     return await socket.receive_message() == "still here"

@@ -1,6 +1,6 @@
-"""Attacks on quotas: a member who may afford so much tries to have more running, by every way a build can end.
+"""Attacks on quotas: a member tries to run more than the budget, by every way a build can end.
 
-Two workspaces of 10 credits each, and 10 are allowed: the second is never granted while the first may still run.
+Two workspaces of 10 credits each, with a budget of 10: the second is never granted while the first may still run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NONE = pd.FailedJob.WorkspaceBuild()
 
 @dataclass
 class Member:
-    """Who tries, with a workspace `first` that costs all they may."""
+    """The attacker, with a workspace `first` that uses the whole budget."""
 
     world: World
     daemon: FakeDaemon
@@ -55,7 +55,7 @@ class Member:
         return bool((await self.daemon.call("CommitQuota", request, pd.CommitQuotaResponse)).ok)
 
     async def begin(self, transition: str, *costs: int) -> Any:
-        """A build that runs, after its daemon asked for so much."""
+        """Start a build whose daemon has requested the cost."""
         await self.queue(transition)
         job = await self.daemon.acquire()
         for cost in costs:
@@ -121,7 +121,7 @@ async def _failed_after_asking_for_less_than_nothing(m: Member) -> None:
 async def _succeeded_with_less_than_nothing(m: Member) -> None:
     job = await m.begin("start", -1000)
     await m.end(job)
-    await m.fail(await m.begin("start", 1))  # what it is granted afterwards is no more than it may have
+    await m.fail(await m.begin("start", 1))  # granting it later must not exceed the budget
     await m.end(await m.begin("start", ALLOWED))
 
 
@@ -138,7 +138,7 @@ async def _canceled_while_it_stops(m: Member) -> None:
 
 
 async def _unlimited_meanwhile(m: Member) -> None:
-    """What is granted without limits counts when there are limits again."""
+    """Cost granted while there was no limit counts when there is one again."""
     group = f"/api/v2/groups/{m.world.organization_id}"
     await m.world.patch(group, {"quota_allowance": 0})
     job = await m.begin("start", ALLOWED)
@@ -191,7 +191,7 @@ async def test_unfinished_builds_count() -> None:
             await way(m)
             mine = await m.new("second")
             while (job := await m.daemon.acquire()).workspace_build.metadata.workspace_id != mine:
-                pass  # what was left in the queue: its daemon is never heard of again
+                pass  # left in the queue: its daemon never returns
             if await m.commit(job, ALLOWED):
                 wrong.append(way.__name__)
             await m.fail(job)
@@ -199,7 +199,7 @@ async def test_unfinished_builds_count() -> None:
 
 
 async def test_successful_build_lowers_cost() -> None:
-    """A second is granted when the first was stopped, or deleted, or had become cheaper."""
+    """The second workspace is granted after the first was stopped, deleted, or became cheaper."""
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         m = await _member(world, daemon)
         for number, (transition, costs) in enumerate((("stop", ()), ("stop", (0,)), ("delete", ()), ("start", (0,)))):

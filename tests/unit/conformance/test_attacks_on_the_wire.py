@@ -1,7 +1,7 @@
-"""Attacks by pages of other sites, by names in headers, and by addresses that nobody can take apart.
+"""Attacks by pages of other sites, by names in headers, and by malformed addresses.
 
-Each row is one request. What a browser says of itself (Origin) is believed against it, never for it; what proxies say
-only where they are trusted. Applications are `test_attacks_on_applications.py`.
+Each row is one request. A browser's Origin header can only reduce rights. Headers of proxies count only from trusted
+proxies. Applications are in `test_attacks_on_applications.py`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ ELSEWHERE = (
     "chrome-extension://x",
     "http://\xe2\x84\x80",
 )
-"""Origins that are not this server, however near; among them what is no address at all."""
+"""Origins other than this server, however similar, and malformed ones."""
 _UPGRADE = (
     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 )
 _ANY_ORIGIN = {"/derp", "/derp/streams"}
-"Relays know nobody and no cookie: whoever holds a node's key speaks for it."
+"Relays know no users and no cookies: the holder of a node's key speaks for the node."
 
 
 async def _raw(world: World, head: str) -> bytes:
-    """The first line of the answer."""
+    """Return the first line of the response."""
     parts = urlsplit(world.url)
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         await stream.send_all(head.encode("latin-1"))
@@ -90,13 +90,14 @@ CHANGES: tuple[tuple[str, str, Any], ...] = (
 
 
 _HIDDEN = ("same-site", "cross-site", "")
-"What browsers say of a page whose origin they hide (Sec-Fetch-Site) that may be anybody's; old ones say nothing."
+"Values of Sec-Fetch-Site for a page with a hidden origin, which may be any page; old browsers send none."
 
 
 @pytest.mark.parametrize("place", ["header", "form"])
 async def test_foreign_cookie_proves_nothing(place: str) -> None:
-    """An application below the dashboard's own domain is the same site to a browser: the session's cookie comes
-    along, and the token against forgery is what that page set and says."""
+    """To a browser, an application on a subdomain of the dashboard's domain is the same site: it sends the session's
+    cookie, and the page controls the CSRF token.
+    """
     wrong = []
     async with client(access_url="https://coder.test") as it:
         world = it.world
@@ -140,7 +141,7 @@ async def test_foreign_cookie_proves_nothing(place: str) -> None:
     ],
 )
 async def test_own_origin_spellings(access_url: str, host: str) -> None:
-    """Browsers leave a scheme's own port out, settings and proxies may not; another port is another page."""
+    """Browsers omit a scheme's default port, settings and proxies may not; another port is another page."""
     scheme = access_url.partition(":")[0]
     async with running_coderd(first_user=True, access_url=access_url) as world:
         cookie = f"coder_session_token={world.token}; csrf_token=t"
@@ -184,7 +185,9 @@ _REGISTER = {
 
 
 async def test_malformed_addresses_are_refused() -> None:
-    """Wherever an address comes from outside: never an error of ours, and nothing that breaks for others later."""
+    """Wherever an address comes from outside: no error of the server, and no stored value that breaks other
+    requests.
+    """
     wrong = []
     async with running_coderd(first_user=True, wildcard_access_url="*.apps.test", experiments=("oauth2",)) as world:
         made = await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})
@@ -274,7 +277,7 @@ _PAGES = (
 
 @pytest.mark.parametrize("redirects", [False, True])
 async def test_host_header_is_not_trusted(redirects: bool) -> None:
-    """Addresses in pages, scripts and redirects are the configured one, whatever host was asked for."""
+    """Addresses in pages, scripts and redirects are the configured one, whatever the Host header says."""
     wrong = []
     more: dict[str, Any] = {"access_url": "http://coder.test", "redirect_to_access_url": True} if redirects else {}
     async with running_coderd(
@@ -294,7 +297,7 @@ async def test_host_header_is_not_trusted(redirects: bool) -> None:
 
 WHO: tuple[tuple[dict[str, str], str], ...] = (
     ({"X-Forwarded-For": "203.0.113.7"}, "203.0.113.7"),
-    ({"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}, "203.0.113.7"),  # the first is the client's own word
+    ({"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}, "203.0.113.7"),  # the first one is the client's claim
     ({"X-Forwarded-For": "203.0.113.7, 127.0.0.1"}, "203.0.113.7"),
     ({"X-Forwarded-For": "evil, 127.0.0.1"}, "127.0.0.1"),
     ({"X-Forwarded-For": "203.0.113.7, evil"}, "127.0.0.1"),
@@ -313,7 +316,7 @@ WHO: tuple[tuple[dict[str, str], str], ...] = (
 
 @pytest.mark.parametrize("trusted", [False, True])
 async def test_client_address(trusted: bool) -> None:
-    """As the audit log keeps it: what is said in headers counts from trusted proxies alone."""
+    """As the audit log records it: headers count only from trusted proxies."""
     more: dict[str, Any] = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
     wrong = []
     async with running_coderd(first_user=True, **(more if trusted else {})) as world:
@@ -335,7 +338,7 @@ async def test_client_address(trusted: bool) -> None:
 
 
 async def test_responses_are_not_shared() -> None:
-    """What says who asked differs by cookie, whatever conditions and ranges a request names."""
+    """Responses that depend on the user vary by cookie, whatever conditions and ranges a request has."""
     wrong = []
     async with running_coderd(first_user=True) as world:
         _, member = await world.member("bob")
@@ -376,7 +379,7 @@ HEADS = [(400, "\r\n", b"200"), (600, "\r\n", b"431"), (8000, "\r\n", b"431"), (
 
 
 async def test_header_lines_are_limited() -> None:
-    """However they end and however they come; what follows the head is not counted."""
+    """With every line ending and in any pieces; lines after the head do not count."""
     async with running_coderd() as world:
         for lines, end, status in HEADS:
             head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
@@ -389,7 +392,7 @@ TRAILERS = [(0, b"200"), (400, b"200"), (600, b"431"), (10_000, b"431")]
 
 
 async def test_trailer_lines_are_limited() -> None:
-    """They come before anybody is known, too."""
+    """Trailers come before the caller is authenticated, too."""
     async with running_coderd() as world:
         head = "POST /api/v2/csp/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         for lines, status in TRAILERS:
@@ -409,11 +412,11 @@ NAMES = (
     "%00",
     "%ff%fe",
 )
-"""What no file is called; all but the first few are longer than a name, or a path, may be."""
+"""Names of no file; all but the first few exceed the length of a name or a path."""
 
 
 async def test_unreadable_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody may ask for any name below any folder of files: never an error of ours, and never work without an end."""
+    """Any client may request any name in a folder of files: never an error of the server, and never unbounded work."""
     looks, lstat = 0, os.lstat
 
     def counted(*args: Any, **rest: Any) -> os.stat_result:
@@ -433,7 +436,7 @@ async def test_unreadable_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert not wrong, "\n".join(wrong)
 
 
-# ---- HTTP/2, which is not spoken here
+# ---- HTTP/2, which is not supported
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -445,7 +448,7 @@ def _frame(kind: int, flags: int = 0, stream: int = 0, body: bytes = b"") -> byt
 _GET = b"\x82\x86\x84\x41\x01x"
 """HPACK: GET, http, /, and an authority."""
 FLOODS = {
-    # what is sent after the preface, many times
+    # frames after the preface, and their number
     "settings": (_frame(4), 20_000),
     "pings": (_frame(6, body=bytes(8)), 20_000),
     "rapid resets": (_frame(1, 5, 1, _GET) + _frame(3, 0, 1, bytes(4)), 20_000),
@@ -459,7 +462,7 @@ _H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: A
 
 
 async def _spoken(world: World, sent: bytes) -> bytes:
-    """All that is answered until the server closes; it may do so before it has everything."""
+    """Return everything sent until the server closes, which it may do early."""
     parts, received = urlsplit(world.url), b""
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         with trio.fail_after(60):
@@ -478,8 +481,9 @@ async def _spoken(world: World, sent: bytes) -> bytes:
 
 
 async def test_http2_is_refused() -> None:
-    """Not by those who know before, however much they send, nor by upgrade: one line of HTTP/1.1 or none, and no frame;
-    everybody else is served meanwhile, on the same budgets and by the same rules for signing in."""
+    """Neither with prior knowledge, however much is sent, nor by upgrade: a line of HTTP/1.1 or nothing, and no frame.
+    Other requests are served meanwhile, with the same budgets and authentication.
+    """
     wrong = []
     async with running_coderd(first_user=True) as world:
         host = urlsplit(world.url).netloc

@@ -1,6 +1,6 @@
-"""Attacks on workspaces by those who may do something with one: prebuilt ones, sharing, ports, presets; two at once.
+"""Attacks on workspaces by callers with some rights to them: prebuilt workspaces, sharing, ports, presets, concurrency.
 
-Ids of others are `test_foreign_ids*.py`; what nobody may do at all is `test_attacks.py`.
+Foreign ids are in `test_foreign_ids*.py`, requests that no caller may make in `test_attacks.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_wit
 
 
 async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -> Counter[int]:
-    """The statuses of as many requests at the same time."""
+    """Return the statuses of that many concurrent requests."""
     answers: list[httpx.Response] = []
 
     async def one(number: int) -> None:
@@ -40,7 +40,7 @@ async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -
 
 
 async def test_claim_resets_prebuilt_workspace() -> None:
-    """Whoever administers may prepare one for themselves before somebody is given it: shares, ports, schedules."""
+    """An administrator could prepare a workspace before it is claimed: shares, ports, schedules."""
     async with world_with_preset() as (world, _, preset):
         _, claimer = await world.member("claimer")
         lurker, lurks = await world.member("lurker")
@@ -63,7 +63,7 @@ async def test_claim_resets_prebuilt_workspace() -> None:
             (204, await world.put(f"{path}/autoupdates", {"automatic_updates": "always"})),
             (204, await world.put(f"{path}/autostart", {"schedule": schedule})),
             (204, await world.put(f"{path}/ttl", {"ttl_ms": 3_600_000})),
-            (403, await world.put(f"{path}/favorite")),  # the owner's alone, who is nobody
+            (403, await world.put(f"{path}/favorite")),  # for the owner only, here the system user
         ):
             assert answer.status_code == expected, f"{answer.request.url}: {answer.text}"
         shown = (await world.get(path)).json()
@@ -163,7 +163,7 @@ _SYSTEM_USER: tuple[tuple[str, str, Any], ...] = (
 
 
 async def test_system_user_cannot_log_in() -> None:
-    """Not even an owner gets a key, a password or a role for the user whose workspaces are given away."""
+    """Not even an owner gets a key, a password or a role for the system user, whose workspaces are given away."""
     wrong = []
     async with running_coderd(first_user=True) as world:
         for name in ("prebuilds", str(PREBUILDS_USER_ID)):
@@ -189,7 +189,7 @@ PORTS: tuple[dict[str, Any], ...] = (
     *[{"port": port} for port in (0, 1, 4, 8, -1, 65536, 73616, 2**31, 2**63, 8080.5, "8080", None, [8080], True)],
     *[{"protocol": word} for word in ("javascript", "HTTPS", "", "ftp", "http\r\nX: y")],
 )
-"""Each wrong in one thing, where the template allows an organization at most."""
+"""Ports with one fault each; the template allows sharing with the organization at most."""
 PEOPLE: tuple[tuple[str, str, str], ...] = (
     *[
         ("user_roles", name, role)
@@ -203,7 +203,7 @@ PEOPLE: tuple[tuple[str, str, str], ...] = (
     ],
     *[("group_roles", "{group}", role) for role in ("owner", "*", "Admin")],
 )
-"""Who cannot be named in a list of access, and roles there are none of."""
+"""Users who cannot be in an access list, and roles that do not exist."""
 
 
 async def test_sharing_stays_within_rights() -> None:
@@ -245,7 +245,7 @@ async def test_sharing_stays_within_rights() -> None:
 
 
 async def _as_a_guest(found: ForeignWorld, path: str) -> list[str]:
-    """What somebody with whom a workspace is shared for use tries with it."""
+    """Requests of a user with whom a workspace is shared for use."""
     world, wrong = found.world, []
     guest, token = await world.member("guest", organizations=[found.mine["organization"]])
     shared = await world.patch(f"{path}/acl", {"user_roles": {guest: "use"}}, token=found.stranger_token)
@@ -281,11 +281,11 @@ async def _as_a_guest(found: ForeignWorld, path: str) -> list[str]:
     return wrong
 
 
-# ---- two at once
+# ---- concurrency
 
 
 async def test_unique_objects_are_created_once() -> None:
-    """Six at the same time: one is made, the others hear why not."""
+    """Six concurrent requests: one succeeds, the others get the reason."""
     wrong = []
     async with running_coderd() as world:
 
@@ -345,7 +345,7 @@ async def test_unique_objects_are_created_once() -> None:
 
 
 async def test_the_last_owner_stays() -> None:
-    """Two owners who take each other's role, or delete each other, were both allowed to when they began."""
+    """Two owners who remove each other's role, or delete each other, were both allowed to at the start."""
     for undo in ("roles", "delete"):
         async with running_coderd(first_user=True) as world:
             other, token = await world.member("other", ["owner"])
@@ -366,7 +366,9 @@ async def test_the_last_owner_stays() -> None:
 
 
 async def test_concurrent_owner_is_protected() -> None:
-    """Who became an owner after the request had looked: not suspended, no password set, no role taken by others."""
+    """A user who becomes an owner after the check: not suspended, no password set, no role removed by other
+    administrators.
+    """
     async with running_coderd(first_user=True) as world:
         _, admin = await world.member("admin2", ["user-admin"])
         wrong = []
@@ -395,7 +397,7 @@ async def test_concurrent_owner_is_protected() -> None:
 
 
 async def test_suspended_user_is_not_activated() -> None:
-    """By signing in, or by a key that was used at that moment."""
+    """By a login, or by a key used at that moment."""
     async with running_coderd(first_user=True) as world:
         sleeper, token = await world.member("sleeper")
 

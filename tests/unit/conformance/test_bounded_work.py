@@ -1,9 +1,8 @@
-"""Work is bounded, for people nobody knows and for members: every route times what is large, deep, many, slow and
-compressed.
+"""Work is bounded, for strangers and for members: every route with large, deep, many, slow and compressed input.
 
-What is asserted is the server's computing time in one step of its event loop (docs/decisions/bounded-work.md), the
-growth of its memory, and that everything is given back. How long others wait is asked in the long form, of a server
-of its own: tests/system/test_server_under_load.py.
+Asserted are the server's CPU time in one step of its event loop (docs/decisions/bounded-work.md), the growth of its
+memory, and that all memory is freed. The delay of other requests is measured in the long form, with a server of its
+own: tests/system/test_server_under_load.py.
 """
 
 from __future__ import annotations
@@ -28,16 +27,18 @@ from tests.kit.provisioners.scripted_provisioner import tar as tar_of
 from tests.kit.server.server_in_process import World, running_coderd
 
 MOST_STEP = 0.1
-"Seconds of computing in one step of the event loop; two in a row still answer others within a quarter of a second."
+"""Seconds of CPU time in one step of the event loop; two steps in a row still answer others within a quarter of a
+second.
+"""
 MOST_GROWTH = 64 << 20
 MANY = 300
-"Requests, of the long forms."
+"Requests of the long forms."
 
 
 async def _try(world: World, asked: list[CostlyRequest], token: str) -> tuple[Spent, list[str]]:
     wrong = []
-    # The first request prepares what all need. All of them together leave the allocator with what it keeps for later:
-    # measured once 124 MiB, and 7 MiB the second time. Growth is what comes on top of that.
+    # The first request prepares what all requests need. All requests together leave memory in the allocator: measured
+    # once 124 MiB, and 7 MiB the second time. The growth is measured on top of that.
     for one in asked if len(asked) > MANY else asked[:1]:
         await answer_of(world.url, one.encoded(token))
     gc.collect()
@@ -58,7 +59,7 @@ def _judge(spent: Spent, wrong: list[str]) -> None:
 
 OF_STRANGERS = [one for path, said in routes() if is_public(said) for one in costly_requests(path, said)]
 OF_MEMBERS = [one for path, said in routes() if not is_public(said) for one in costly_requests(path, said)]
-# A step that shares no divisor with the number of kinds: every kind at some routes, some kinds at every route.
+# A step without a common divisor with the number of kinds: every kind for some routes, some kinds for every route.
 STEPS = [
     pytest.param(OF_STRANGERS[::7], "", id="strangers"),
     pytest.param(OF_MEMBERS[::19], "member", id="members"),
@@ -76,7 +77,7 @@ async def test_greedy_requests_are_bounded(asked: list[CostlyRequest], who: str)
 
 
 async def test_refused_body_frees_memory() -> None:
-    """Not when cycles are collected next, which may be a hundred bodies later."""
+    """Not only when cycles are collected, which may be a hundred bodies later."""
     asked = [one for one in OF_STRANGERS + OF_MEMBERS if one.body][::3]
     async with running_coderd(first_user=True) as world:
         for one in asked[:20]:
@@ -99,7 +100,7 @@ async def test_refused_body_frees_memory() -> None:
 
 
 async def test_slow_requests_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a head, and half a body at every public route that takes one: two hundred at once."""
+    """Half a head, and half a body for every public route with a body: two hundred at once."""
     monkeypatch.setattr(body_reading, "BODY_PATIENCE", 1.0)
     monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 1.0)
     async with running_coderd(first_user=True) as world:
@@ -126,7 +127,7 @@ async def test_slow_requests_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_upload_is_streamed() -> None:
-    """Neither while it comes, nor while it is put away; nor is what a zip unpacks to."""
+    """Neither the upload, nor storing it, nor unpacking a zip."""
     size = 90 << 20
     tar = b"".join((tar_of({"main.tf": b""}), bytes(size)))
     packed = io.BytesIO()
@@ -151,7 +152,7 @@ async def test_upload_is_streamed() -> None:
 
 
 def _large_archive(number: int) -> bytes:
-    """A template of a hundred megabytes, most of it no source."""
+    """A template of a hundred megabytes, most of it without sources."""
     padding = bytes([number]) * (90 << 20)
     return tar_of({f"padding{number}": padding, "main.tf": _PARAMETER % number})
 
@@ -160,7 +161,7 @@ _PARAMETER = 'data "coder_parameter" "x" {\n  name = "x"\n  type = "string"\n  d
 
 
 async def test_archives_are_streamed() -> None:
-    """Two at once: neither while they go to the sandbox, nor while they go to their reader, as they are and as zip."""
+    """Two at once: neither for the sandbox nor for a download, as it is and as zip."""
     async with running_coderd(first_user=True) as world:
         ids = []
         for number in range(2):

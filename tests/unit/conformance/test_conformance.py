@@ -1,4 +1,4 @@
-"""The cheap form of scripts/conformance: every documented route is there and asks who comes."""
+"""The cheap form of scripts/conformance: every documented route exists and requires authentication."""
 
 from __future__ import annotations
 

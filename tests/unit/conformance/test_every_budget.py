@@ -1,7 +1,7 @@
-"""Every route and every endpoint draws on a budget of requests, so that guessing a secret is bounded by address.
+"""Every route and endpoint has a budget of requests, so that guessing a secret is limited by address.
 
-From the server's tables: with a door that has no budget no server starts (`rate_budgets.budgets_of`), and one whose
-budget is not asked for fails here.
+Read from the server's tables: a server with a route without a budget does not start (`rate_budgets.budgets_of`), and a
+route that does not use its budget fails here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspace_proxy import new_proxy
 
 LIMIT = 3
-"Requests a minute of every budget, in this file."
+"Requests a minute of every budget in this file."
 UNLIMITED = {
     "/",
     "/<page:path>",
@@ -52,7 +52,7 @@ UNLIMITED = {
     "/derp/latency-check",
 }
 SECRETS_IN_PATHS = {"/api/v2/provisionerkeys/<secret>", "/derp/streams/<secret>"}
-"Where each guess has a path of its own."
+"Routes with a separate path for each guess."
 WRONG = {
     "Authorization": "Bearer wrong",
     "Coder-Session-Token": "aaaaaaaaaa-bbbbbbbbbbbbbbbbbbbbbb",
@@ -69,9 +69,9 @@ HANDSHAKE = {
 
 
 _QUERIES = {"serve": "?provisioner=echo&version=1.0", "reinit": "?wait=true"}
-"So that the right one is answered at once."
+"Queries with which the valid secret is answered immediately."
 _FORMS = {"/oauth2/tokens": {"grant_type": "refresh_token", "refresh_token": "x"}, "/oauth2/revoke": {"token": "x"}}
-"What comes with the secret of an application."
+"Forms sent with an application's secret."
 _NOTHING = "00000000-0000-4000-8000-000000000000"
 
 
@@ -81,18 +81,18 @@ class Door:
     rule: str
     websocket: bool
     public: bool
-    "Whoever comes is not asked for a session first."
+    "Whether a route requires no session."
     budgets: tuple[Budget, ...]
     scope: Scope | None
 
     @property
     def shows_secret(self) -> bool:
-        """A random one: that of a program, or a session that the door itself looks at."""
+        """Whether it takes a random secret: that of a program, or a session that the route itself checks."""
         by_session = self.scope is Unscoped.OPTIONAL or not isinstance(self.scope, Unscoped | None)
         return self.scope in BY_SECRET or (self.public and by_session)
 
     def path(self, guess: int) -> str:
-        """With something in its places; a secret is another with each guess."""
+        """Return the path with values for its parameters; a secret differs with each guess."""
         place = f"guess-{guess}" if self.rule in SECRETS_IN_PATHS else _NOTHING
         path = re.sub(r"<[^>]*>|\{[^}]*\}", place, self.rule.replace("{organization}", "default"))
         return path + _QUERIES.get(path.rpartition("/")[2], "")
@@ -184,7 +184,7 @@ async def _guesses(world: World, asked: list[Door]) -> list[str]:
 
 @pytest.mark.usefixtures("few")
 async def test_guessing_is_bounded() -> None:
-    """What asks for a session is one function: some of it here, all of it in the long form."""
+    """Routes with a session share one function: some of them here, all of them in the long form."""
     public = [door for door in DOORS if door.public]
     assert len(public) > 80
     asked = public + [door for door in DOORS if not door.public][::23]
@@ -210,11 +210,11 @@ async def test_valid_key_is_not_counted() -> None:
 
         assert {(await users("right")).status_code for _ in range(10)} == {200}
         assert [(await users("wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
-        assert (await users("right")).status_code == 429  # or a guess would be told from its being right
+        assert (await users("right")).status_code == 429  # otherwise a valid guess would be distinguishable
 
 
 async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who stands behind the same address, at every door where a random secret is shown."""
+    """Clients behind the same address, for every route that takes a random secret."""
     doors, wrong = [door for door in DOORS if door.shows_secret], []
     assert {door.scope for door in doors} > BY_SECRET
     async with workspace_world(clock=FakeClock(), **SETTINGS) as found:
@@ -242,7 +242,7 @@ async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def _secrets(found: AgentWorld) -> dict[Scope | None, dict[str, str]]:
-    """What each of them shows that is right."""
+    """Return the valid secret of each."""
     world = found.world
     owner = {"Coder-Session-Token": world.token}
     key = (await world.post("/api/v2/organizations/default/provisionerkeys", {"name": "k"}, headers=owner)).json()
@@ -255,7 +255,7 @@ async def _secrets(found: AgentWorld) -> dict[Scope | None, dict[str, str]]:
 
 
 async def _applications(world: World, count: int) -> list[dict[str, str]]:
-    """Each has registered itself: it has a secret, and a token for its registration."""
+    """Registered applications: each has a secret, and a token for its registration."""
     owner = {"Coder-Session-Token": world.token}
     settings = {"dynamic_client_registration_enabled": True}
     answer = await world.request("PUT", "/api/v2/oauth2-provider/settings", json=settings, headers=owner)
@@ -275,7 +275,7 @@ def _shown_by(client: dict[str, str], *, by_secret: bool) -> str:
 
 @pytest.mark.usefixtures("few")
 async def test_waiting_polls_are_not_guesses() -> None:
-    """An id of a carried stream is the right to it: polls that wait are no guesses, however many there are."""
+    """The id of a carried stream authorizes its polls: waiting polls are no guesses, however many there are."""
     async with running_coderd(first_user=True, **SETTINGS) as world:
         streams: CarriedStreams = world.ctx.part(CarriedStreams)
         secrets = [streams.open("127.0.0.1")[0] for _ in range(2 * LIMIT)]
@@ -343,7 +343,7 @@ async def test_unanswered_link_is_not_counted() -> None:
             await serve_endpoint(None, found[0], upgrade, stream, envelope_of)
         assert not upgrade.answered
 
-    with trio.fail_after(60):  # whoever had to wait would wait for ever: nobody is being answered
+    with trio.fail_after(60):  # otherwise a waiting request would wait for ever: no response is in progress
         for how in ends * LIMIT:
             await ask(how)
 

@@ -1,6 +1,6 @@
-"""Whoever changes something leaves an entry: every route that is no GET declares one, or stands here with the reason.
+"""Every change writes an audit entry: each route except GET declares one, or is listed here with a reason.
 
-That the entry is written is asked of a server with all its objects, by the harness's good call of each operation.
+A server with all objects gets one valid call of each operation, and must have the entry.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def test_every_change_declares_audit() -> None:
 
 @dataclass
 class Heard:
-    """What was answered well: request ids by operation."""
+    """Request ids of successful responses by operation."""
 
     answers: dict[str, list[UUID]] = field(default_factory=dict)
 
@@ -132,14 +132,14 @@ class Heard:
 
 
 async def _silent(world: Populated, heard: Heard) -> list[str]:
-    """Operations with a good answer of which no entry speaks."""
+    """Return the operations with a success and without an entry."""
     rows = await world.world.ctx.db.read(_list)
     written = {row.entry.request_id for row in rows}
     return [name for name, ids in heard.answers.items() if not written & set(ids)]
 
 
 async def _forget_password(world: Populated) -> None:
-    """Of somebody there is: for nobody the same answer comes without an entry."""
+    """For an existing user: for an unknown one, the same response comes without an entry."""
     await world.world.post("/api/v2/users/otp/request", {"email": FIRST_USER["email"]}, token="")
     await world.world.ctx.part(Afterwards).done()
 
@@ -149,7 +149,7 @@ async def _list(tx: Any) -> Sequence[Any]:
 
 
 async def test_successful_calls_are_audited() -> None:
-    """One call of each operation, as far as the reference's own bodies go."""
+    """One call of each operation for which the reference has a body."""
     heard = Heard()
     async with populated(**SETTINGS) as world:
         world.world.client.event_hooks["response"] = [heard.note]
@@ -175,7 +175,7 @@ ELSEWHERE = {
         "services/provisioning/test_job_reasons.py"
     ),
 }
-"""Ours: the harness knows the reference's operations. Where their entries are asked for, below tests/unit/coderd."""
+"""Our own operations, which the harness does not know, and their tests in tests/unit/coderd."""
 
 
 @pytest.mark.soak

@@ -1,9 +1,9 @@
-"""Every pattern takes steps that grow with its text, not with the square of it or worse.
+"""The steps of every regular expression grow linearly with the text, never quadratically or worse.
 
-Found in the modules and in the calls of `re` that name their pattern on the spot; asked by the methods they are used
-with, of texts made from their own parts: one over and over, one after another, behind what comes before. Steps are
-counted by tests/kit/regex_step_counter.py: seconds are the machine's. What people write in patterns of their own
-goes through RE2 and is not here.
+Patterns are found in the modules and in calls of `re` with a literal pattern. Each is tried with the methods it is used
+with, on texts of its own pieces: one repeated, several in sequence, after the required prefix.
+tests/kit/regex_step_counter.py counts steps, because seconds depend on the machine. Patterns of users go through RE2
+and are not covered.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.kit.regex_step_counter import Steps, TooManyError, samples
 ROOT = Path(coder.__file__).parent
 ROOMS = sorted(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())
 TIMES = 48
-"How often a piece stands in a text."
+"Repetitions of a piece in a text."
 PER_LETTER = 12
 "Steps for each letter that no linear pattern needs; a quadratic one takes half as many as the text has letters."
 PIECES = ("9", "a", "A", "-", ".", "/", "//", "?", "&", "=", " ", "a.", "a-", "a=", "\t", '"', "\\", "\n", "\r\n", "@")
 ENOUGH = 200_000
-"Steps for so short a text that no more need to be counted."
+"Steps at which counting stops, for such a short text."
 FEW = 7
-"Of its own pieces are tried one after another; the shortest."
+"Pieces of the pattern that are combined in sequence; the shortest ones."
 TAILS = ("", "!", "\x00")
 _METHODS = ("fullmatch", "match", "search", "findall", "finditer", "sub", "subn", "split")
 _ANYWHERE = dict.fromkeys(("findall", "finditer", "subn", "split"), "sub")
@@ -43,7 +43,7 @@ BEHIND = {
     ("coder.coderd.http.site.page_values", "_META"): "asked of the dashboard's own page",
     ("coder.domain.notifications.notification_texts", "_CONDITION"): "asked of our own messages",
 }
-"""What no text of others reaches as it is."""
+"""Patterns that no external text reaches unchanged."""
 
 
 def _module_of(path: Path) -> str:
@@ -62,7 +62,7 @@ def _members(value: Any) -> Iterator[Any]:
 
 @cache
 def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
-    """(module, name or line, pattern, method it is asked by)."""
+    """Return (module, name or line, pattern, method)."""
     found: dict[tuple[str, str, re.Pattern[Any], str], None] = {}
     for path in sorted((ROOT / room).rglob("*.py")):
         text = path.read_text()
@@ -71,7 +71,7 @@ def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
         module = _module_of(path)
         for name, value in vars(importlib.import_module(module)).items():
             if not re.search(rf"^(\w+, )*{name}\b.*=", text, re.MULTILINE):
-                continue  # imported
+                continue  # imported from another module
             uses = re.findall(rf"\b{name}\.({'|'.join(_METHODS)})\(", text) or ["sub"]
             ours = [one for one in _members(value) if isinstance(one, re.Pattern)]
             found |= dict.fromkeys((module, name, one, _ANYWHERE.get(use, use)) for one in ours for use in uses)
@@ -81,7 +81,9 @@ def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
 
 
 def _inline(tree: ast.Module) -> Iterator[tuple[int, re.Pattern[Any], str]]:
-    """`re.sub("...", ...)`. One put together on the spot, or compiled in a function, is judged by who reads it."""
+    """Return `re.sub("...", ...)` and similar calls. A pattern built at run time, or compiled in a function, needs a
+    human reader.
+    """
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
             continue
@@ -104,9 +106,9 @@ def _texts(tree: Any, times: int) -> Iterator[tuple[str, str]]:
 
 
 def _too_many(pattern: re.Pattern[Any], use: str) -> str:
-    """The text at which steps grow faster than it does, or nothing."""
+    """Return the text for which steps grow faster than the text, or an empty one."""
     steps = Steps(pattern)
-    # The shorter of the same, in the same order.
+    # The shorter texts, in the same order.
     for (said, long), (_, short) in zip(_texts(steps.tree, TIMES), _texts(steps.tree, TIMES // 2), strict=True):
         try:
             steps.of(use, long, PER_LETTER * len(long) + 200)
@@ -166,7 +168,7 @@ def test_pattern_matches(pattern: str, use: str, is_bad: bool) -> None:
 )
 @pytest.mark.parametrize("text", ["", "aab", "ababc", "xxxy", "ab ab", "key=", "b", "a", "KEY=k=&"])
 def test_counter_follows_library(pattern: str, text: str) -> None:
-    """Its ends are the library's."""
+    """It ends where the library does."""
     compiled = re.compile(pattern)
     steps, ends = Steps(compiled), []
     steps._text, steps._most = text, 10_000

@@ -9,7 +9,7 @@ from tests.conformance.world import populated
 from tests.kit.api.api_description import scopes_by_operation
 
 SHOWN_TO_FELLOWS = "GET /api/v2/organizations/{organization}/members/{user}"
-"""Who shares an organization sees its members' names: less than reading the membership."""
+"""Members of an organization see each other's names, which is less than reading the membership."""
 
 
 async def test_every_operation_as_every_role() -> None:
@@ -27,7 +27,7 @@ def test_short_form_covers_everything() -> None:
 
 
 def test_policy_allows_recorded_access() -> None:
-    """What predicts the cells that were not recorded is itself held against those that were."""
+    """The prediction for cells without a recording is compared with the recorded cells."""
     scopes = scopes_by_operation()
     operations = {(item.method, item.path): item for item in in_scope()}
     compared, wrong = 0, []

@@ -1,7 +1,7 @@
-"""An administrator of one organization asks everything that takes an id with ids of another organization.
+"""An administrator of one organization calls every route with an id, with ids of another organization.
 
-No answer may be a success, and none may say more of the objects than the question did. The walk of
-`tests/conformance` asks the same as a plain member; here is somebody who may do all of it at home.
+No response may be a success, and none may reveal more about the object than the request. The walk of
+`tests/conformance` does the same as a plain member; this caller has all rights in an own organization.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.kit.api.callable_operations import SETTINGS, Described, described
 
 OPEN = frozenset(
     {
-        "GET /derp/streams/{ident}",  # whoever has the number, which nobody guesses
-        # Who manages an organization may see everybody, to add them (recorded, as the release we follow has it).
+        "GET /derp/streams/{ident}",  # authorized by the id, which cannot be guessed
+        # Organization admins may see every user, to add them (recorded, as in the reference release).
         "GET /api/v2/users/{user}",
         "GET /api/v2/users/{user}/keys/tokens",
         "GET /api/v2/users/{user}/keys/tokens/tokenconfig",
@@ -42,7 +42,7 @@ OF_THE_SITE = (
     "/swagger",
     "/icons/",
 )
-"""Objects of no organization, or doors with another kind of key."""
+"""Objects of no organization, or routes with another kind of key."""
 
 
 async def _administrator_elsewhere(world: Populated) -> str:

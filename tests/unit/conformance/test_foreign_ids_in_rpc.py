@@ -1,7 +1,7 @@
-"""Every id of every RPC message, generated from the protocols' descriptors: foreign is answered like unknown.
+"""Every id of every RPC message, generated from the protocols' descriptors: foreign ids are answered like unknown ones.
 
-Askers are an agent, a client on the overlay and provisioner daemons of an organization of their own and of the same
-one. Foreign are objects of the other side, running, waiting and ended. A field that is added has to be placed here.
+Callers are an agent, a client of the overlay, and provisioner daemons of their own and of the same organization.
+Foreign objects belong to the other side: running, pending and finished. A new field must be added here.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ NO_OBJECT = {
     "Overlay.Join process": "random bytes of the daemon; its place is made of its own id",
 }
 _AGENT = "/api/v2/workspaceagents/me/rpc?version=2.10&role=other"
-"As a program beside the agent: whether it is there is not what is asked."
+"A program in the agent's place: the agent itself is not under test."
 _TELEMETRY = "Tailnet.PostTelemetry "
-"Accepted and forgotten, whatever stands in it."
+"Accepted and dropped, whatever it contains."
 _RESULT = re.compile(r"^(workspace_build|template_import|template_dry_run)\.((start_|stop_)?resources\.)?")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)")
@@ -84,7 +84,7 @@ def _place(method: str, path: str) -> str:
 
 
 def _places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
-    """(method, path, kinds) of what has an object."""
+    """Return (method, path, kinds) of ids that refer to an object."""
     return [
         (name, path, PLACED[_place(name, path)])
         for name, paths in id_fields.id_fields().items()
@@ -100,11 +100,11 @@ def test_every_message_id_is_covered() -> None:
     assert not (PLACED.keys() | NO_OBJECT.keys()) - found, "these are no fields (any more)"
 
 
-# ---- asking
+# ---- requests
 
 
 def _around(name: str) -> Any:
-    """A request that is good but for the id."""
+    """Return a request that is valid except for the id."""
     request: Any = id_fields.request_of(name)
     if name == "Agent.BatchUpdateAppHealths":
         request.updates.add(health=agent_pb2.HEALTHY)
@@ -132,7 +132,7 @@ def _around(name: str) -> Any:
 
 
 async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> str:
-    """All that is answered to one question on a connection of its own, the id itself left out."""
+    """Return everything answered to one request on its own connection, without the id."""
     request = _around(name)
     id_fields.put_in_message(request, path, value)
     method = id_fields.methods()[name]
@@ -144,7 +144,7 @@ async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> 
                 async with session.open_stream(full, type(request), kind) as stream:
                     await stream.send(request)
                     if name == "Tailnet.Coordinate":
-                        # Nobody may have this; the refusal is the end of the stream.
+                        # The refusal of this request ends the stream.
                         end: Any = id_fields.request_of(name)
                         end.add_tunnel.id = uuid4().bytes
                         await stream.send(end)
@@ -158,7 +158,7 @@ async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> 
 
 
 class _Askers:
-    """Connections of those who ask, each opened anew for every question."""
+    """Connections of the callers, opened again for each request."""
 
     def __init__(self, found: ForeignWorld) -> None:
         self._found = found
@@ -234,7 +234,7 @@ async def test_foreign_ids_look_unknown() -> None:
 
 @contextlib.asynccontextmanager
 async def _more(found: ForeignWorld) -> AsyncIterator[dict[str, str]]:
-    """Foreign objects that only programs speak of: jobs that wait and run, scripts, connections, files of modules."""
+    """Return foreign objects known only to programs: pending and running jobs, scripts, connections, module files."""
     world, foreign = found.world, dict(found.foreign)
     row = await world.ctx.db.read(get_agent, UUID(foreign["agent"]))
     assert row is not None
@@ -259,7 +259,7 @@ async def _more(found: ForeignWorld) -> AsyncIterator[dict[str, str]]:
 
 
 async def _module_file(world: World, daemon: FakeDaemon) -> str:
-    """Of a version whose import kept an archive of modules."""
+    """Return a file of a version whose import stored an archive of modules."""
     version = await _version(world, world.organization_id, world.token, {"held": "yes"})
     job = await daemon.acquire()
     await daemon.complete_import(job, start_resources=[resource("box")], plan=b"{}", module_files=b"the modules")
@@ -293,7 +293,7 @@ async def _version(world: World, organization: str, token: str, tags: dict[str, 
 
 
 async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
-    """What no message of a stranger may have changed, as an owner sees it."""
+    """Return the state that no foreign message may change, as an owner sees it."""
     seen = []
     for path in (
         f"/api/v2/workspaces/{foreign['workspace']}",
@@ -315,7 +315,7 @@ _MOVES = frozenset({"status", "health", "last_used_at"})
 
 
 def _lasting(value: Any) -> Any:
-    """Without what time alone changes."""
+    """Return values without those that change with time alone."""
     if isinstance(value, dict):
         return {
             name: _lasting(item) for name, item in value.items() if name not in {"status", "health", "last_used_at"}
@@ -323,11 +323,11 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list) else value
 
 
-# ---- what a build, an import or a dry run reports
+# ---- reports of builds, imports and dry runs
 
 
 async def test_foreign_ids_in_results() -> None:
-    """The daemon that may report names objects of others in its report: they stay whose they are."""
+    """An authorized daemon names foreign objects in its report: they keep their owner."""
     async with foreign_world() as found, _more(found) as foreign:
         wrong = []
         before = await _state(found, foreign)
@@ -359,7 +359,7 @@ async def _template(found: ForeignWorld, daemon: FakeDaemon, organization: str) 
 
 
 class _Reports:
-    """Jobs of each kind whose report names one id, and what is shown of them afterwards."""
+    """Jobs of each kind whose report has one id, and their results."""
 
     def __init__(self, found: ForeignWorld, daemon: FakeDaemon, ours: dict[str, str]) -> None:
         self._world, self._token, self._daemon, self._ours = found.world, found.token, daemon, ours
@@ -408,7 +408,7 @@ class _Reports:
 
 
 def _add_parts(result: Any, path: str) -> None:
-    """Names, without which parts of a report are refused for another reason."""
+    """Names without which parts of a report are refused for another reason."""
     _, _, rest = path.partition(".")
     if "resources" not in rest:
         return

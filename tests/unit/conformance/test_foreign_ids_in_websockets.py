@@ -1,7 +1,7 @@
 """Every id of every WebSocket route, generated from the routes: in paths, queries, headers and messages.
 
-A foreign, unknown or deleted one is answered alike: the refusal, or what is heard until the stream ends. Messages of
-the RPC protocols are `test_foreign_ids_in_rpc.py`, other routes `test_foreign_ids_in_requests.py`.
+Foreign, unknown and deleted ids get the same answer: the refusal, or the messages until the stream ends. Messages of
+RPC protocols are in `test_foreign_ids_in_rpc.py`, other routes in `test_foreign_ids_in_requests.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARAMETERS = {
     "organization": ("organization",),
     "user_id": ("user",),
 }
-"""What a parameter of a path or query is about."""
+"""Kinds of path and query parameters."""
 NO_OBJECT = {
     "after",
     "format",
@@ -52,7 +52,7 @@ NO_OBJECT = {
     "templates",
     "read_status",
 }
-"""Numbers and words of queries; tickets are signed; what an inbox is filtered by is looked up nowhere."""
+"""Numbers and words in queries; signed tickets; filters of the inbox, which are never looked up."""
 QUERIES = {
     "/api/v2/organizations/{organization}/provisionerdaemons/serve": "version=1.18&provisioner=echo&name=d",
     "/api/v2/workspaceagents/{agent}/coordinate": "version=2.0",
@@ -64,7 +64,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 @dataclass(frozen=True)
 class Stream:
-    """One route that is asked for by an upgrade."""
+    """One route with an upgrade."""
 
     rule: str
     query: tuple[str, ...]
@@ -100,7 +100,7 @@ class _Asker:
     own: dict[str, str]
 
     async def said(self, stream: Stream, name: str, value: str) -> str:
-        """Everything that is heard, with `value` for one parameter and objects of the caller for the others."""
+        """Return all messages, with `value` for one parameter and the caller's objects for the others."""
         values = {one: self.own.get(PARAMETERS[one][0], value) for one in stream.parameters} | {name: value}
         path = re.sub(r"\{([^}]*)\}", lambda match: values[match[1]], stream.rule)
         query = QUERIES.get(stream.rule, "")
@@ -120,7 +120,7 @@ class _Asker:
             heard = ["accepted"]
             for message in messages:
                 await socket.send_message(message)
-            with trio.move_on_after(20):  # the first word; what is followed does not end by itself
+            with trio.move_on_after(20):  # the first message; such a stream does not end on its own
                 heard.append(str(await socket.receive_message()))
                 if messages:
                     heard.append(str(await socket.receive_message()))
@@ -163,7 +163,7 @@ async def test_foreign_ids_in_messages() -> None:
         for kind in ("user", "workspace"):
             assert await asked_for(found.foreign[kind]) == unknown, kind
 
-        # A token that begins with an id: whether there is such a proxy does not show. (Of keys it does, recorded.)
+        # A token that begins with an id: whether the proxy exists is not revealed. (For keys it is, as recorded.)
         proxy = (await new_proxy(world)).partition(":")[0]
         nobody = _Asker(found, "", {})
         coordinate = "/api/v2/workspaceproxies/me/coordinate?version=2.0"
@@ -172,7 +172,7 @@ async def test_foreign_ids_in_messages() -> None:
             for one in (proxy, str(uuid4()))
         }
         assert len(answers) == 1 and "401" in answers.pop()
-        # A foreign peer's place: the token is somebody else's, of another session, or of another make.
+        # A foreign peer's slot: the token belongs to another user or session, or is forged.
         me = (await world.get("/api/v2/users/me", token=found.token)).json()["id"]
         foreign = ResumeBinding(found.foreign["user"], "session")  # type: ignore[arg-type]
         another = ResumeBinding(me, "session")

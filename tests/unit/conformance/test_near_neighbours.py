@@ -1,6 +1,6 @@
-"""One rule for all that are of a kind: what is recorded of one route is asked of every other that takes the same.
+"""One rule for routes of a kind: behaviour recorded for one route is required of every similar one.
 
-Generated from the API's own description: pages of lists, ids in paths, bodies, methods. Nothing here changes anything.
+Generated from the API's own description: pages of lists, ids in paths, bodies, methods. No request changes anything.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PAGES = [
     ("offset", "-2", _POSITIVE.format(name="offset", why="value is negative")),
     ("after_id", "zz", 'Query param "after_id" must be a valid uuid'),
 ]
-"""As recorded of users, workspaces and templates."""
+"""Recorded for users, workspaces and templates."""
 JOBS = ("/provisionerjobs", "/provisionerdaemons")
-"""Lists with a message of their own, which know no offset."""
+"""Lists with a message of their own and without an offset."""
 HIDDEN = {
     "/api/v2/workspaceagents/": "Agent doesn't exist with that id, or you do not have access to it.",
     "/api/v2/oauth2-provider/apps/": "OAuth2 application not found.",
 }
-"""Beginning of a path -> the recorded words for an unknown id, where they are its own."""
+"""Beginning of a path -> the recorded message for an unknown id, if it differs."""
 ASKED_OTHERWISE = (
     "/api/v2/workspaceagents/me/",
     "/api/v2/workspaceproxies/me/",
@@ -49,9 +49,9 @@ ASKED_OTHERWISE = (
     "/read-status",
     "/coordinate",
 )
-"""Programs with a key of another kind; pages for people; recorded refusals of their own; streams."""
+"""Routes for programs with another kind of key; pages for people; recorded refusals of their own; streams."""
 NO_BODY_NEEDED = frozenset({"/api/v2/debug/profile"})
-"""Who sends nothing means what there is of old."""
+"""An empty body means a default."""
 WHOLE_OBJECTS = (
     "/workspaces/{workspace}",
     "/templates/{template}",
@@ -67,7 +67,7 @@ def _described() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _ids(path: str, operation: dict[str, Any]) -> list[str]:
-    """The path's parameters that are ids and nothing else."""
+    """Return the path parameters that are ids and nothing else."""
     named = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "path"}
     return [name for name in re.findall(r"\{([^}]*)\}", path) if named[name]["schema"].get("format") == "uuid"]
 
@@ -77,7 +77,7 @@ def _fill(path: str, values: dict[str, str]) -> str:
 
 
 def test_description_marks_ids() -> None:
-    """What the tests below are made of is there."""
+    """The tests below are generated from it."""
     with_ids = [path for _, path, operation in _described() if _ids(path, operation)]
     with_pages = [path for method, path, operation in _described() if method == "GET" and _takes(operation, "limit")]
     assert len(with_ids) > 80 and len(with_pages) > 12
@@ -90,7 +90,7 @@ def _takes(operation: dict[str, Any], name: str) -> bool:
 async def test_lists_parse_pages_alike() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
-        group = workspace["organization_id"]  # the group of everybody has its organization's id
+        group = workspace["organization_id"]  # the Everyone group has its organization's id
         values = {"workspace": workspace["id"], "template": workspace["template_id"], "group": group}
         values |= {"organization": "default", "user": "me", "name": "Everyone"}
         for method, path, operation in _described():
@@ -147,7 +147,7 @@ async def test_bodies_are_parsed_alike() -> None:
 
 
 async def test_wrong_methods_are_refused() -> None:
-    """405, and nothing said, unless the path is another route's, too, whose parameter it then is."""
+    """Status 405 without a body, unless the path matches another route with a parameter."""
     does: dict[str, set[str]] = {}
     for method, path, _ in operations():
         does.setdefault(path, set()).add(method)

@@ -1,7 +1,7 @@
-"""Requests somebody gets slightly wrong: status, words, and the field at fault.
+"""Slightly wrong requests: status, message, and the faulty field.
 
-`tests/data/api/refused_requests.tsv` is one table for all routes, asked of one deployment; nothing in it changes
-anything. What stands in braces is put in; an empty body is none.
+`tests/data/api/refused_requests.tsv` is one table for all routes, for one deployment; no request changes it. Names in
+braces are filled in; an empty body is none.
 """
 
 from __future__ import annotations

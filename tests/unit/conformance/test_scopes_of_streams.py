@@ -1,7 +1,7 @@
-"""Every WebSocket and every RPC endpoint with keys of every scope: a narrow key opens what it names and nothing else.
+"""Every WebSocket and RPC endpoint with keys of every scope: a limited key opens only the routes of its scope.
 
-Other routes are `tests/unit/coderd/http/server/test_declarations.py`. A refusal says something only where a key of all
-scopes is let in at the same address, so that comes first.
+Other routes are in `tests/unit/coderd/http/server/test_declarations.py`. A refusal is meaningful only where a key with
+all scopes is accepted for the same path, which is checked first.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import PARAMETERS, QUERIES
 
 LEAVES = {"/api/v2/workspaceagents/{agent}/containers/watch", "/api/v2/workspaceagents/{agent}/pty"}
-"""What asks the agent first, which is not connected here: refused with 4xx or 5xx of another kind."""
+"""Routes that dial the agent first, which is not connected here: they fail with another 4xx or 5xx."""
 OWNERS = {"/api/v2/debug/ws"}
-"""What an owner's session opens."""
+"""Routes that an owner's session opens."""
 CLOSED = {
-    "/api/v2/templateversions/{version}/dry-run/{job}/logs",  # there is no dry run in this world
-    "/api/experimental/watch-all-workspacebuilds",  # an experiment that is off for everybody
+    "/api/v2/templateversions/{version}/dry-run/{job}/logs",  # there is no dry run here
+    "/api/experimental/watch-all-workspacebuilds",  # an experiment that is disabled
 }
-"""What no key opens here."""
+"""Routes that no key opens here."""
 
 
 def scoped_streams() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(pattern, scopes of which one is enough) of all that are asked for by an upgrade with a session's key."""
+    """Return (pattern, sufficient scopes) of all upgrades with a session's key."""
     app = application()
     for rule in app.url_map.iter_rules():
         said = getattr(app.view_functions[rule.endpoint], "route", None)
@@ -51,12 +51,12 @@ def scoped_streams() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _asked_of_sessions(scope: Scope) -> tuple[str, ...]:
-    """A daemon may come with its user's session instead of a key."""
+    """Whether a daemon may authenticate with its user's session instead of a key."""
     return ("provisioner_daemon:create",) if scope is PROVISIONER else named(scope)
 
 
 async def _status(found: ForeignWorld, token: str, pattern: str) -> int:
-    """101, or the status of the refusal."""
+    """Return 101, or the status of the refusal."""
     own = found.mine
     path = re.sub(r"\{([^}]*)\}", lambda match: own[PARAMETERS[match[1]][0]], pattern)
     query = QUERIES.get(pattern, "") or urlencode({"version": "2.0"} if pattern == "/api/v2/tailnet" else {})

@@ -1,6 +1,6 @@
-"""The system user owns prebuilt workspaces and is nobody's: every changing operation that names a user, asked of it.
+"""The system user owns prebuilt workspaces and cannot be changed: every changing operation that names a user, with it.
 
-Generated from the API's description, with bodies that are good for anybody else.
+Generated from the API's description, with bodies that are valid for any other user.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_A_USER = ("{user}", "/scim/v2/Users/{")
 
 
 async def _state(world: Populated) -> dict[str, Any]:
-    """Itself, and how many rows of each table are somehow its: what people have, it has none of."""
+    """Return the user itself, and the number of its rows in each table of personal objects, which is zero."""
     tables.load_all()
 
     async def read(tx: Any) -> dict[str, Any]:
