@@ -1,6 +1,6 @@
-"""Measures how much of the public API there is. `scripts/conformance --help` lists the options.
+"""Measure the coverage of the public API. `scripts/conformance --help` lists the options.
 
-Exit code 1 when anything is worse than tests/data/api/conformance_baseline.json says.
+Exits with code 1 when any figure is worse than in tests/data/api/conformance_baseline.json.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.kit.recordings.exchange_replay import OURS, Recordings, Report
 
 BASELINE = API / "conformance_baseline.json"
 EXPERIMENTS = ("oauth2", "workspace-build-updates")
-"""On while operations are walked, so that nothing hides behind them."""
+"""Experiments enabled during the walk, so that their operations are included."""
 PARTS = ("operations", "permissions", "recorded")
 
 
 def main() -> int:
     arguments = _arguments()
-    warnings.simplefilter("ignore")  # of clients that leave streams early
+    warnings.simplefilter("ignore")  # from clients that leave streams early
     logging.disable(logging.ERROR)
     return trio.run(_run, arguments)
 
@@ -45,7 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="replay the recordings of this folder (AREA.jsonl, areas.json)")
     within = "the folder's lines fit between ours by their numbers and are counted alone"
     parser.add_argument("--within", action="store_true", help=within)
-    parser.add_argument("--verbose", action="store_true", help="show what is good, too")
+    parser.add_argument("--verbose", action="store_true", help="also list successful operations")
     parser.add_argument("--update-baseline", action="store_true", help="write what was measured as the new baseline")
     return parser.parse_args()
 
@@ -89,7 +89,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 def regressions(totals: dict[str, Any]) -> list[str]:
-    """What is smaller than the committed baseline; parts that were not measured are left out."""
+    """Return the figures below the committed baseline, without parts that were not measured."""
     baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
     found = []
     for name, value in totals.items():

@@ -1,7 +1,7 @@
-"""Calls that succeed only with something beside the server: clouds, an agent with a container engine, a chat program,
-a machine attached by hand, a workspace made ahead. Each story has a server of its own, and all of it is packaged.
+"""Calls that need another program to succeed: clouds, an agent with a container engine, a chat program, a machine
+attached manually, a prebuilt workspace. Each story has its own server, and uses the packaged program.
 
-As in `stories.py`, each yields (operation, answer) of calls that must succeed.
+As in `stories.py`, each yields (operation, response) of calls that must succeed.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ async def _made_ahead() -> Told:
 
 
 async def _hear_reinit(world: World, heard: list[httpx.Response]) -> None:
-    """The head of a stream comes with its first event."""
+    """The response headers of a stream arrive with its first event."""
     with trio.fail_after(60):
         async with event_stream(world.url, f"{_AGENTS}/me/reinit?wait=true", {"Coder-Session-Token": TOKEN}) as stream:
             assert (await stream.line(), "prebuild_claimed" in (await stream.line() or "")) == ("event: data", True)

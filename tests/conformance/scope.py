@@ -1,4 +1,4 @@
-"""Which operations count: operations.tsv and routes.tsv without the groups this product leaves out."""
+"""Operations that count: operations.tsv and routes.tsv without the groups this product leaves out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OUT_PATHS = re.compile(
 
 
 _NOT_RECORDED = frozenset({("GET", "/api/v2/organizations/{organization}/paginated-groups")})
-"""Newer than the release whose recordings we follow, which answers 404 there."""
+"""Newer than the release of the recordings, which answers 404."""
 
 
 _STREAMS = ("-ws", "/watch", "/ws", "/pty", "/coordinate", "/serve", "/rpc", "-watch", "/derp", "/dynamic-parameters")
@@ -32,13 +32,13 @@ class Operation:
     public: bool = False
     request: str = ""
     statuses: tuple[int, ...] = ()
-    "Documented successes; empty when unknown."
+    "Documented success statuses; empty when unknown."
     response: str = ""
-    "A type of types.schema.json, `[]Type` for lists, empty when there is none to check."
+    "A type of types.schema.json, `[]Type` for lists, empty without a documented type."
 
     @property
     def upgrades(self) -> bool:
-        """Does a WebSocket (or a relay's stream) begin here?"""
+        """Whether the route starts a WebSocket (or a relay's stream)."""
         marks = (
             "-ws",
             "/watch",
@@ -59,7 +59,7 @@ class Operation:
 
 
 def in_scope() -> list[Operation]:
-    """Sorted by path."""
+    """Return the operations in scope, sorted by path."""
     found: dict[tuple[str, str], Operation] = {}
     for row in _rows("operations.tsv"):
         if (row["method"], row["path"]) in _NOT_RECORDED or row["tags"] in _OUT_TAGS or _OUT_PATHS.search(row["path"]):
@@ -90,7 +90,7 @@ def in_scope() -> list[Operation]:
 
 
 def permission_rows() -> list[dict[str, str]]:
-    """The matrix: method, path, object_owner, then a status for each caller."""
+    """Return the matrix: method, path, object_owner, then a status for each caller."""
     with (API / "recorded" / "permissions.tsv").open() as file:
         return list(csv.DictReader(file, delimiter="\t"))
 

@@ -1,7 +1,7 @@
-"""Calls that only succeed after others: logins at a provider, OAuth2 consents, jobs that wait, passcodes by mail.
+"""Calls that only succeed after others: logins at a provider, OAuth2 consents, pending jobs, passcodes by mail.
 
-Each story yields (operation, answer) of calls that must succeed. They run after the walk; the last one sends the
-provisioner daemon away.
+Each story yields (operation, response) of calls that must succeed. They run after the walk; the last one deletes the
+provisioner daemon.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHALLENGE, _VERIFIER = "CrlVwe1WSHWuTQYh3iczmx3aS-faRx6C92k9_hNxl4A", "v" * 50
 
 
 async def first_stories(world: Populated) -> Answers:
-    """What must be told before the walk sends the mail server hundreds of messages."""
+    """Yield stories that must run before the walk sends hundreds of messages to the mail server."""
     async for found in _passcode(world):
         yield found
 
@@ -69,9 +69,9 @@ async def _people(world: Populated) -> Answers:
 
 
 async def _passcode(world: Populated) -> Answers:
-    """Asked for by somebody who forgot a password; the code comes by mail."""
+    """Reset a forgotten password by a passcode from the mail."""
     server = world.world
-    await server.put("/api/v2/notifications/settings", {"notifier_paused": False})  # the walk paused them
+    await server.put("/api/v2/notifications/settings", {"notifier_paused": False})  # the walk has paused them
     box: Mailbox = server.extra["mail"]
     user_id, _ = await server.member(world.fresh_name("forgetful"))
     address = (await server.get(f"/api/v2/users/{user_id}")).json()["email"]
@@ -138,7 +138,7 @@ async def _settings_of_workspaces(world: Populated) -> Answers:
 
 
 async def _consent(world: Populated) -> Answers:
-    """The authorization code grant, with a session in place of a browser, until everything is given back."""
+    """Run the authorization code grant, with a session in place of a browser, and revoke everything."""
     server = world.world
     name = world.fresh_name("oauth")
     app = (
@@ -176,7 +176,7 @@ async def _consent(world: Populated) -> Answers:
 
 
 async def _client(world: Populated) -> Answers:
-    """A client that registers itself, looks at itself, changes itself and goes."""
+    """Register a client, read, change and delete it."""
     server = world.world
     await server.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
     body = {"client_name": world.fresh_name("dyn"), "redirect_uris": [_CALLBACK]}

@@ -1,8 +1,8 @@
-"""Every operation in scope: a good call by its rightful caller, and five bad ones.
+"""Every operation in scope: a valid call by an authorized caller, and five invalid ones.
 
 allowed      a documented success whose body has the documented type
 signed out   401
-foreign      404 for somebody of another organization (403 where the recorded matrix has it)
+foreign      404 for a user of another organization (403 where the recorded matrix has it)
 unknown      404 for an id that does not exist
 bad body     400 for text that is no JSON
 forbidden    is the recorded matrix, cell by cell (`matrix.py`)
@@ -32,7 +32,7 @@ _WITH_AGENT = frozenset(
         for what in ("listening-ports", "containers", "containers/watch")
     }
 )
-"""Asked while the agent runs."""
+"""Operations called while the agent is connected."""
 _NO_PAGES = ("/scim", "/.well-known", "/oauth2", "/external-auth", "/gitauth")
 _BY_ANOTHER = frozenset(
     {
@@ -45,7 +45,7 @@ _BY_ANOTHER = frozenset(
         "POST /api/v2/organizations/{organization}/members/{user}",
     }
 )
-"""Nobody may do these to oneself."""
+"""Operations that a user may not do on the own account."""
 _PUBLIC = frozenset(
     {
         "POST /api/v2/csp/reports",
@@ -62,7 +62,7 @@ _PUBLIC = frozenset(
         "GET /api/v2/organizations/{organization}/provisionerdaemons/serve",
     }
 )
-"""Answer without a session in the recordings, whatever the document says."""
+"""Routes without a session in the recordings, whatever the document says."""
 
 
 _OWN_PROOF = frozenset(
@@ -73,9 +73,9 @@ _OWN_PROOF = frozenset(
         "PUT /oauth2/clients/{client_id}",
     }
 )
-"""What comes in the body, or beside it, is the proof of who asks."""
+"""Routes authenticated by the body or another header."""
 _TAKES_ANYTHING = "POST /api/v2/workspaces/{workspace}/usage"
-"""What cannot be read counts as plain use of the workspace: recorded."""
+"""Routes that ignore an unreadable body and count plain use of the workspace: recorded."""
 _EVERYBODYS = (
     "/scim/",
     "/api/v2/external-auth/",
@@ -84,25 +84,25 @@ _EVERYBODYS = (
     "/api/v2/oauth2-provider/",
     "/oauth2/clients/",
 )
-"""Objects of the site, or links of whoever asks: there are no foreign ones."""
+"""Objects of the site, or links of the caller: there are no foreign ones."""
 _AS_RECORDED = {
     "PUT /api/v2/notifications/inbox/{id}/read-status": {404, 500},
     "POST /api/v2/organizations/{organization}/members/{user}/workspaces": {400, 403, 404},
     "POST /api/v2/users/{user}/workspaces": {400, 403, 404},
     "POST /api/v2/external-auth/{externalauth}/device": {400, 404},
     "GET /api/v2/provisionerkeys/{provisionerkey}": {401},
-    # the page says that there is no such provider
+    # the page shows that there is no such provider
     "GET /external-auth/{externalauth}/callback": {200},
     "GET /gitauth/{externalauth}/callback": {200},
     "GET /oauth2/clients/{client_id}": {401},
     "PUT /oauth2/clients/{client_id}": {401},
     "DELETE /oauth2/clients/{client_id}": {401},
 }
-"""Refusals of unknown and foreign objects that differ from 404 in the release we follow."""
+"""Refusals of unknown and foreign objects other than 404, as in the reference release."""
 
 
 async def walk(world: Populated) -> list[Outcome]:
-    """All operations; those that remove things come last."""
+    """Call all operations, deletions last."""
     refused = {
         (row["method"], row["path"]) for row in permission_rows() if row["member"] == "403" and "{" in row["path"]
     }
@@ -118,7 +118,7 @@ async def walk(world: Populated) -> list[Outcome]:
 
 
 async def doors(world: Populated) -> list[Outcome]:
-    """The cheap form: is there a route, and does it ask who comes? Without a single object."""
+    """Check cheaply, without objects, that each route exists and requires authentication."""
     outcomes = []
     for operation in in_scope():
         outcome = Outcome(operation)
@@ -165,7 +165,7 @@ async def _query(world: Populated, operation: Operation, who: str) -> str:
 
 async def _credential(world: Populated, operation: Operation, who: str) -> str:
     if "{task}" in operation.path:
-        await world.thing(who, "task")  # its agent is the one that speaks
+        await world.thing(who, "task")  # its agent makes the calls
     if operation.path.startswith(_AGENT):
         return await world.agent_token(who)
     if operation.path.startswith("/api/v2/provisionerkeys/"):
@@ -221,6 +221,6 @@ def _credential_header(operation: Operation) -> str:
 
 
 def _is_missing(answer: httpx.Response) -> bool:
-    """No such route, or the dashboard's page in its place."""
+    """Whether there is no such route, or the dashboard's page is returned."""
     page = "<!doctype html>" in answer.text and answer.request.url.path.startswith(_NO_PAGES)
     return page or answer.status_code == 405 or (answer.status_code == 404 and "Route not found" in answer.text)

@@ -1,9 +1,9 @@
-"""A populated deployment: people of every role, and for each path parameter a way to make such an object.
+"""A populated deployment: users of every role, and a factory for the object of each path parameter.
 
     async with populated() as world:
         path = await world.fill("/api/v2/workspaces/{workspace}", "victim")
 
-Objects are made through the API when first asked for, and forgotten (`drop`) when a call changed them.
+Objects are created through the API on first use, and forgotten (`drop`) after a call has changed them.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ UNKNOWN = "00000000-0000-4000-8000-00000000dead"
 _BUILD_BOUND = ("workspacebuild", "workspaceagent", "agent", "buildnumber", "workspacename")
 SCIM_KEY = "conformance-scim-key"
 SILENT = 599
-"""Stands for a stream that says nothing until something happens."""
+"""Result of a stream that sends nothing until an event occurs."""
 _PATIENCE = 60.0
 _QUIET = ("/me/reinit",)
-"""Ends of paths whose stream says nothing at first; whatever else is asked has the client's time."""
+"""Ends of paths whose stream is silent at first; other requests have the client's timeout."""
 
 
 @dataclass
 class Populated:
-    """The deployment and what was made in it. `who` is a caller's name, `victim`, `boss` (a second owner) or `site`."""
+    """The deployment and its objects. `who` is a caller's name, `victim`, `boss` (a second owner) or `site`."""
 
     world: World
     tokens: dict[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Populated:
     # ---- people
 
     async def token(self, who: str) -> str:
-        """The session token of a caller; the person is made when needed."""
+        """Return the session token of a caller, creating the user if necessary."""
         if who == "anonymous":
             return ""
         if who in {"site", "owner"}:
@@ -81,7 +81,7 @@ class Populated:
         self.people[who] = name
         if who.startswith("organization-"):
             if who == "organization-workspace-creation-ban":
-                await self.thing(who, "workspace")  # made before the ban, as it was recorded
+                await self.thing(who, "workspace")  # created before the ban, as recorded
             path = f"/api/v2/organizations/default/members/{user_id}/roles"
             await self._must(self.world.put(path, {"roles": [who]}))
         elif who == "boss" or who in SITE_ROLES:
@@ -99,7 +99,7 @@ class Populated:
         assert answer.status_code < 300, answer.text
 
     def drop(self, who: str, *, person: bool = False) -> None:
-        """Forgets what was made for `who`: it was changed."""
+        """Forget the object of `who` after a change."""
         for key in [key for key in self.things if key[0] in {who, "site"}]:
             del self.things[key]
         if person:
@@ -109,7 +109,7 @@ class Populated:
     # ---- paths and bodies
 
     async def fill(self, path: str, who: str, *, me: bool = False) -> str:
-        """`path` with the parameters of `who`'s objects."""
+        """Return `path` with the parameters of `who`'s objects."""
         parts = []
         for part in path.split("/"):
             if part.startswith("{"):
@@ -118,13 +118,13 @@ class Populated:
         return "/".join(parts)
 
     async def fill_text(self, text: str, who: str) -> str:
-        """`text` with `{parameter}`s of `who` put in."""
+        """Return `text` with the `{parameter}`s of `who`."""
         for name in re.findall(r"\{(\w+)\}", text):
             text = text.replace("{" + name + "}", await self.thing(who, name))
         return text
 
     async def body(self, operation: str, who: str) -> Any:
-        """The body of a good request; None for none."""
+        """Return the body of a valid request; None without one."""
         return await self._filled(BODIES[operation], who) if operation in BODIES else None
 
     async def _filled(self, value: Any, who: str) -> Any:
@@ -139,7 +139,7 @@ class Populated:
         return value
 
     async def prepare(self, operation: str, who: str) -> None:
-        """Does what must have been done before `operation` makes sense."""
+        """Do what `operation` requires beforehand."""
         before = PREPARATIONS.get(operation)
         if before:
             method, path = before.split(" ")
@@ -152,7 +152,7 @@ class Populated:
     async def ask(
         self, method: str, path: str, token: str, body: Any = None, *, content: bytes | None = None
     ) -> httpx.Response:
-        """One request; of an endless stream only the head."""
+        """Send a request; of an endless stream read only the head."""
         headers = {"Coder-Session-Token": token} if token else {}
         if path.startswith("/scim/"):
             headers = {"Authorization": f"Bearer {SCIM_KEY}"} if token else {}
@@ -182,7 +182,7 @@ class Populated:
     # ---- objects
 
     async def thing(self, who: str, parameter: str) -> str:
-        """The value of a path parameter that belongs to `who`."""
+        """Return the value of a path parameter that belongs to `who`."""
         if parameter in _SHARED:
             who = "site"
         key = (who, parameter)
@@ -193,7 +193,7 @@ class Populated:
         return self.things[key]
 
     async def _made(self, method: str, path: str, body: Any, who: str = "site") -> Any:
-        """What a call answers, None when it is refused (the route may be missing)."""
+        """Return the response to a creating call; None when it is refused (the route may be missing)."""
         answer = await self.ask(method, path, await self.token(who), body)
         return answer.json() if answer.status_code in {200, 201} and answer.content else None
 
@@ -225,7 +225,7 @@ class Populated:
         return await self._adopt(who, answer.json()["id"])
 
     async def _adopt(self, who: str, workspace_id: str) -> str:
-        """Makes a workspace that of `who`, once it is built."""
+        """Record a workspace as that of `who`, once it is built."""
         found = await settled(self.world, workspace_id)
         build = found["latest_build"]
         self.things[who, "workspacebuild"] = build["id"]
@@ -256,7 +256,7 @@ class Populated:
         return await self._of_workspace(who, "workspacename")
 
     async def agent_token(self, who: str) -> str:
-        """What an agent of `who`'s workspace shows."""
+        """Return the token of an agent in `who`'s workspace."""
         agent_id = UUID(await self.thing(who, "workspaceagent"))
         row = await self.world.ctx.db.read(get_agent, agent_id)
         assert row is not None
@@ -281,7 +281,7 @@ class Populated:
     async def _new_version(self, template_id: str | None) -> Any:
         file_id = await self._new_fileID("site")
         if file_id is not None:
-            self.things["site", "fileID"] = file_id  # who may change a template may read what it was made from
+            self.things["site", "fileID"] = file_id  # template update permission includes reading its source file
         body: dict[str, Any] = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}}
         if template_id:
             body["template_id"] = template_id
@@ -388,7 +388,7 @@ class Populated:
         self.things[who, "workspace"] = await self._adopt(who, made["workspace_id"])
         return str(made["id"])
 
-    # ---- what a deployment with everything has (`equipped`)
+    # ---- a deployment with all providers (`equipped`)
 
     async def _push(self, who: str, name: str) -> str | None:
         service: PushService | None = self.world.extra.get("push")
@@ -424,7 +424,7 @@ class Populated:
 
     @contextlib.asynccontextmanager
     async def running_agent(self, who: str) -> AsyncIterator[None]:
-        """The agent of `who`'s workspace, connected for the length of the block."""
+        """Connect the agent of `who`'s workspace during the block."""
         agent_id, token = UUID(await self.thing(who, "workspaceagent")), await self.agent_token(who)
         workspace = {"id": await self.thing(who, "workspace")}
         with tempfile.TemporaryDirectory() as folder:
@@ -435,7 +435,7 @@ class Populated:
             async def gone() -> bool:
                 return bool((await view_context.agent())["status"] != "connected")
 
-            await eventually(gone)  # later calls must find it away, not dial it
+            await eventually(gone)  # later calls must see it disconnected, not dial it
 
 
 _ONE_TIME = {"{fresh}": "{}", "{assignment}": "{}=1", "{email}": "{}@example.com"}
@@ -446,7 +446,7 @@ _SHARED = frozenset(
         "workspaceproxy proxy_token app secretID scim_user scim_name"
     ).split()
 )
-"""What the site's administrator makes, whoever asks."""
+"""Objects that the site's administrator creates for every caller."""
 _FIXED = {
     "organizationname": "coder",
     "os": "linux",
@@ -457,19 +457,19 @@ _FIXED = {
 
 
 def _parameter(path: str, name: str) -> str:
-    """Parameters that are named alike and mean different things."""
+    """Return the key for parameters that share a name and differ in meaning."""
     if name == "id" and path.startswith("/scim/"):
         return "scim_user"
     if name == "name" and "/secrets/" in path:
         return "secret"
     if name == "templateversion" and path.endswith("archive"):
-        return "second_version"  # what is in use cannot be archived
+        return "second_version"  # a version in use cannot be archived
     return name
 
 
 @contextlib.asynccontextmanager
 async def populated(**settings: Any) -> AsyncIterator[Populated]:
-    """The deployment for the length of the block; its workspaces are built by a daemon the harness plays."""
+    """Yield the deployment; a daemon of the harness builds its workspaces."""
     answers = Answers(
         import_=lambda job: {
             "start_resources": [resource("box", agents=[agent()])],
@@ -484,9 +484,9 @@ async def populated(**settings: Any) -> AsyncIterator[Populated]:
 
 @contextlib.asynccontextmanager
 async def equipped(**settings: Any) -> AsyncIterator[Populated]:
-    """The same with everything beside it that operations need: providers of identities, SCIM, a push service."""
+    """Yield the deployment with all external services: identity providers, SCIM, a push service."""
     with identity_provider() as idp, mail_server() as (box, smarthost), tempfile.TemporaryDirectory() as folder:
-        idp.claims = {"sub": "s-1", "email": "somebody@example.com", "email_verified": True}
+        idp.claims = {"sub": "s-1", "email": "person@example.com", "email_verified": True}
         env = {
             "CODER_EXTERNAL_AUTH_0_ID": "dev",
             "CODER_EXTERNAL_AUTH_0_TYPE": "custom",
@@ -524,7 +524,9 @@ async def equipped(**settings: Any) -> AsyncIterator[Populated]:
 
 
 def _build(job: Any) -> dict[str, Any]:
-    """A start makes a box whose agent has a token of its own, and an app that could speak for a task."""
+    """Answer a build: a start creates a box with an agent that has its own token, and an app that may report for a
+    task.
+    """
     app = str(uuid4())
     speaks = [pb.AITask(id=str(uuid4()), app_id=app)] if job.workspace_build.metadata.task_prompt else []
     if job.workspace_build.metadata.workspace_transition != pb.START:

@@ -21,7 +21,7 @@ from tests.kit.api.id_fields import declared
 from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
-NOBODY = "00000000-0000-4000-8000-00000000dead"
+UNKNOWN_ID = "00000000-0000-4000-8000-00000000dead"
 REFUSED = frozenset({400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 426, 429})
 NOTHING = {'{"users":[],"count":0}'}
 "Routes that list only what the key may read: an empty list equals a refusal."
@@ -40,7 +40,7 @@ class Door:
 
 def _doors() -> Iterator[Door]:
     for said, method, path in declared():
-        yield Door(method, re.sub(r"\{[^}]*\}", NOBODY, path), said.scope, said.signed_in)
+        yield Door(method, re.sub(r"\{[^}]*\}", UNKNOWN_ID, path), said.scope, said.signed_in)
 
 
 async def _keys(found: ForeignWorld) -> dict[str, str]:

@@ -403,11 +403,11 @@ async def test_unused_uploads_are_replaced(monkeypatch: pytest.MonkeyPatch, most
         path = f"/api/v2/organizations/{world.organization_id}/templateversions"
         assert (await world.post(path, body, token=token)).status_code == 201
         await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
-        assert (await _upload(world, "one more", token)).status_code == 201, "what is used does not count"
+        assert (await _upload(world, "one more", token)).status_code == 201, "uploads in use do not count"
         assert (await _upload(world, "and more", token)).status_code == 409
         await _two_hours_later(world, UUID(user_id))
         assert (await _upload(world, "later", token)).status_code == 201
-        assert (await world.get(f"/api/v2/files/{used}", token=token)).status_code == 200, "what is used stays"
+        assert (await world.get(f"/api/v2/files/{used}", token=token)).status_code == 200, "uploads in use stay"
 
 
 async def _two_hours_later(world: World, user_id: UUID) -> None:

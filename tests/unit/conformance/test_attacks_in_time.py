@@ -121,7 +121,7 @@ async def test_concurrent_resume_is_one_peer() -> None:
                 await overwritten.wait()
             ((number, why),) = said.items()
             assert "overwritten" in why
-            assert await links[1 - number].resume_token(), "the other one goes on"
+            assert await links[1 - number].resume_token(), "the other one stays connected"
             assert said.keys() == {number}
             nursery.cancel_scope.cancel()
         assert turned_away == [401] * 4

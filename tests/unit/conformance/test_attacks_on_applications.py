@@ -355,7 +355,7 @@ async def test_cross_application_cookies_are_refused(tmp_path: Path) -> None:
                 if origin == "null":
                     own = {**headers, "Sec-Fetch-Site": "same-origin"}
                     if (await s.get(MINE, method=method, token="", headers=own)).status_code != 200:
-                        wrong.append(f"{method} of a page of its own that tells no referrer")
+                        wrong.append(f"{method} of an own page without a referrer")
             upgrade = {
                 "Cookie": ticket,
                 "Origin": origin,

@@ -24,7 +24,7 @@ from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_external_auth import ME, authenticated, deployment
 
-NOBODY = "00000000-0000-4000-8000-00000000dead"
+UNKNOWN_ID = "00000000-0000-4000-8000-00000000dead"
 EVERYBODYS = re.compile(r"^/(latency-check|\.well-known/|derp)")
 "Public data, which pages of other hosts of the deployment read."
 
@@ -39,7 +39,7 @@ async def test_cross_site_reads_are_refused() -> None:
         for rule in application().url_map.iter_rules():
             if rule.websocket or EVERYBODYS.match(rule.rule) or "logout" in rule.rule or "profile" in rule.rule:
                 continue
-            path = re.sub(r"<(?:[^:<>]*:)?[^<>]*>", NOBODY, rule.rule)
+            path = re.sub(r"<(?:[^:<>]*:)?[^<>]*>", UNKNOWN_ID, rule.rule)
             before = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "coder-session-token"}
             for origin in ("https://evil.test", "null", f"{world.url}.evil.test"):
                 for method, more in (("OPTIONS", before), ("HEAD", {"Cookie": cookie})):
@@ -124,7 +124,7 @@ async def test_file_names_stay_in_folder() -> None:
     async with running_coderd(first_user=True, swagger_enable=True) as world:
         parts = urlsplit(world.url)
         said = await _bytes(world, "/swagger/page.js")
-        assert b" 200 " in said.splitlines()[0], "what is in a folder is served"
+        assert b" 200 " in said.splitlines()[0], "a file in the folder is served"
         for folder in FOLDERS:
             for up in UP:
                 for target in TARGETS:

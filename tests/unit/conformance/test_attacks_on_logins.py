@@ -143,7 +143,7 @@ async def test_client_cannot_use_foreign_tokens() -> None:
             {"token": it.user_token, "client_id": it.app_id, "client_secret": it.secret},
         ):
             await it.world.request("POST", "/oauth2/revoke", data=form, token="")
-        assert await it.me(access) == 200 and await it.me(it.user_token) == 200, "revoked by somebody else"
+        assert await it.me(access) == 200 and await it.me(it.user_token) == 200, "revoked by another client"
         # A code works once, for one client that knows the verifier.
         code = await it.code()
         for verifier in (VERIFIER[:-1], VERIFIER + "v", "", "w" * 60):
@@ -504,13 +504,13 @@ async def test_existence_is_not_revealed(monkeypatch: pytest.MonkeyPatch) -> Non
             work.clear()
             there, done = await _said(world, known[kind], method, path, sent, shown), Counter(work)
             work.clear()
-            nowhere = await _said(world, unknown.get(kind, "nobody"), method, path, sent, shown)
+            nowhere = await _said(world, unknown.get(kind, "missing"), method, path, sent, shown)
             hashed += work["password hashes"]
             if there != nowhere:
-                wrong.append(f"{kind} {method} {path} {sent} {shown}: {there}\n  nobody: {nowhere}")
+                wrong.append(f"{kind} {method} {path} {sent} {shown}: {there}\n  unknown: {nowhere}")
             if done != work:
-                wrong.append(f"{kind} {method} {path} {sent} {shown}: {done - work}\n  nobody: {work - done}")
-        assert hashed >= 10, "whoever is not there has a password to be compared, too"
+                wrong.append(f"{kind} {method} {path} {sent} {shown}: {done - work}\n  unknown: {work - done}")
+        assert hashed >= 10, "an unknown user also has a password to compare"
     assert len(SAME) > 100
     assert not wrong, "\n".join(wrong)
 

@@ -146,7 +146,7 @@ async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
                     wrong.append(f"{rule}: still open")
                 elif hers.close_code not in {1000, 1008}:
                     wrong.append(f"{rule}: {hers.close_code}")
-                assert not await _ends(mine, 0.01), "somebody else's stays"
+                assert not await _ends(mine, 0.01), "another user's stream stays"
             await _share(world, places, guest)
     assert not wrong, "\n".join(wrong)
 
@@ -175,7 +175,7 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
                     wrong.append(f"{rule}: {hers.close_code}")
                 try:
                     async with _open(world, token, path):
-                        wrong.append(f"{rule}: opened anew")
+                        wrong.append(f"{rule}: reopened")
                 except HttpError as error:
                     assert error.status == 404, rule
             on = await world.patch(SHARING, {"sharing_disabled": False})
@@ -354,11 +354,11 @@ async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> 
                 for rule, lines in heard.items():
                     if not await _lines_end(lines):
                         wrong.append(f"{loss}: {rule} is open still")
-                assert not await _ends(mine, 0.01), "somebody else's stays"
+                assert not await _ends(mine, 0.01), "another user's stream stays"
             for rule in (*about, *(PERSONAL if loss in SHUT_OUT else ())):
                 try:
                     async with _open(world, token, _path(rule, places)):
-                        wrong.append(f"{loss}: {rule} was opened anew")
+                        wrong.append(f"{loss}: {rule} was reopened")
                 except HttpError as error:
                     assert error.status in {401, 404}, f"{loss}: {rule}: {error.status}"
             for rule in events:

@@ -27,12 +27,12 @@ from tests.unit.appproxy.apps.test_apps import Scene, view_context
 
 PATIENCE = 60.0
 WAYS = (
-    "application of everybody by path",
-    "application of everybody",
+    "public application by path",
+    "public application",
     "application by host",
     "terminal",
     "terminal by ticket",
-    "port of everybody",
+    "public port",
     "port of the organization",
 )
 BY_SHARE = {"application by host", "terminal", "terminal by ticket"}
@@ -42,7 +42,7 @@ BY_KEY = set(WAYS) - {"terminal by ticket"}
 INSIDE = {*BY_SHARE, "port of the organization"}
 """Access for members of the organization."""
 
-LEVELS = (("authenticated", "port of everybody"), ("organization", "port of the organization"))
+LEVELS = (("authenticated", "public port"), ("organization", "port of the organization"))
 """Sharing levels of the one port, in turn, and their names above."""
 LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
     # whether it is shared with a group; (method, path, body); the access that ends
@@ -71,7 +71,7 @@ class _Doors:
         world, agent = self.scene.world, self.scene.agent
         by_key = DialPolicy(world.url, token=Secret(self.token))
         pty = f"/api/v2/workspaceagents/{agent.agent_id}/pty?reconnect={uuid4()}&command=sleep+600"
-        if way == "application of everybody by path":
+        if way == "public application by path":
             return await connect_websocket(by_key, "/@admin/dev/apps/all/ws")
         if way == "terminal":
             return await connect_websocket(by_key, pty)
@@ -79,7 +79,7 @@ class _Doors:
             return await connect_websocket(DialPolicy(world.url), f"{pty}&coder_signed_app_token_23db1dde={ticket}")
         label = {
             "application by host": "web--dev--admin",
-            "application of everybody": "all--dev--admin",
+            "public application": "all--dev--admin",
         }.get(way) or f"{self.scene.app.port}--main--dev--admin"
         there = f"http://{label}.apps.test:{self._port}"
         return await connect_websocket(replace(by_key, url=there, address="127.0.0.1"), "/ws")
@@ -144,7 +144,7 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
             for one in set(ways) & ending - {"terminal by ticket"}:
                 try:
                     await trio.aclose_forcefully(await doors.open(one))
-                    wrong.append(f"{loss}: {one} was opened anew")
+                    wrong.append(f"{loss}: {one} was reopened")
                 except HttpError as error:
                     assert error.status in {303, 307, 401, 403, 404}, f"{loss}: {one}: {error.status}"
     assert not wrong, "\n".join(wrong)

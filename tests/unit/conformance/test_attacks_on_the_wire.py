@@ -83,7 +83,7 @@ CHANGES: tuple[tuple[str, str, Any], ...] = (
     ("PUT", "/api/v2/users/me/gitsshkey", None),
     ("POST", "/api/v2/users/logout", None),
     ("POST", "/api/v2/organizations", {"name": "mine"}),
-    ("DELETE", "/api/v2/users/nobody", None),
+    ("DELETE", "/api/v2/users/missing", None),
     ("PUT", "/api/v2/notifications/settings", {"notifier_paused": True}),
     ("PUT", "/api/v2/appearance", {"application_name": "x", "logo_url": "", "announcement_banners": []}),
 )
@@ -125,7 +125,7 @@ async def test_foreign_cookie_proves_nothing(place: str) -> None:
         for site in ("same-origin", "none"):
             hidden = {**own, "Origin": "null", "Sec-Fetch-Site": site}
             made = await world.client.post("/api/v2/users/me/keys", headers=hidden)
-            assert made.status_code == 201, f"a page of ours that tells no referrer: {made.text}"
+            assert made.status_code == 201, f"an own page without a referrer: {made.text}"
             wrong_token = await world.client.post("/api/v2/users/me/keys", headers={**hidden, "X-CSRF-TOKEN": "x"})
             assert wrong_token.status_code == 400
     assert not wrong, "\n".join(wrong)
@@ -362,7 +362,7 @@ async def test_responses_are_not_shared() -> None:
                 {"Accept-Encoding": "gzip"},
             ):
                 seen: dict[str, httpx.Response] = {}
-                for who, token in (("owner", world.token), ("member", member), ("nobody", "")):
+                for who, token in (("owner", world.token), ("member", member), ("anonymous", "")):
                     answer = seen[who] = await world.get(path, token=token, headers=more)
                     world.client.cookies.clear()
                     vary = answer.headers.get("vary", "").lower()
@@ -370,8 +370,8 @@ async def test_responses_are_not_shared() -> None:
                         wrong.append(f"{who} {path} {more}: {answer.status_code} vary {vary}")
                     if "public" in answer.headers.get("cache-control", ""):
                         wrong.append(f"{who} {path}: {answer.headers['cache-control']}")
-                if path.startswith("/api/") and seen["nobody"].status_code != 401:
-                    wrong.append(f"{path} {more}: {seen['nobody'].status_code}")
+                if path.startswith("/api/") and seen["anonymous"].status_code != 401:
+                    wrong.append(f"{path} {more}: {seen['anonymous'].status_code}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -28,10 +28,10 @@ _BUILD = "a build's end is its entry, with who asked for it (build_events.build_
 _AGENT = "an agent's reports of its own workspace; connections to it are in the connection log"
 _PROXY = "a workspace proxy's process: that it lives, and what its visitors do, whose tickets are entries of the server"
 _INSIDE = "inside a workspace, like anything typed there"
-_SCREEN = "how somebody sees things, for no one else"
-_RECORDED = "recorded without an entry: the site's beginning, before which nobody was; banners everybody sees"
+_SCREEN = "personal display settings"
+_RECORDED = "recorded without an entry: the first user; public banners"
 _NOTHING = "changes nothing"
-_REFUSED = "refused for everybody"
+_REFUSED = "refused for every caller"
 UNAUDITED = {
     "POST /api/v2/workspaces/<id:workspace>/builds": _BUILD,
     "PATCH /api/v2/workspacebuilds/<id:build>/cancel": _BUILD,
@@ -43,7 +43,7 @@ UNAUDITED = {
     "POST /api/experimental/tasks/<user>/<task>/send": _INSIDE,
     "POST /api/v2/workspaceagents/<id:agent>/containers/devcontainers/<id:container>/recreate": _INSIDE,
     "DELETE /api/v2/workspaceagents/<id:agent>/containers/devcontainers/<id:container>": _INSIDE,
-    "POST /api/v2/workspaces/<id:workspace>/usage": "somebody works there, told every minute",
+    "POST /api/v2/workspaces/<id:workspace>/usage": "activity in a workspace, reported every minute",
     "PATCH /api/v2/workspaceagents/me/logs": _AGENT,
     "POST /api/v2/workspaceagents/me/log-source": _AGENT,
     "PATCH /api/v2/workspaceagents/me/app-status": _AGENT,
@@ -78,9 +78,9 @@ UNAUDITED = {
     "POST /api/v2/csp/reports": _NOTHING,
     "POST /api/v2/licenses/refresh-entitlements": _NOTHING,
     "POST /api/v2/templateversions/<id:version>/dynamic-parameters/evaluate": _NOTHING,
-    "POST /api/v2/files": "nothing uses it before a version is made of it, which is an entry",
-    "POST /api/v2/templateversions/<id:version>/dry-run": "a plan that nothing is made of",
-    "PATCH /api/v2/templateversions/<id:version>/dry-run/<id:job>/cancel": "a plan that nothing is made of",
+    "POST /api/v2/files": "unused before a version is created from it, which is an entry",
+    "POST /api/v2/templateversions/<id:version>/dry-run": "a plan that creates nothing",
+    "PATCH /api/v2/templateversions/<id:version>/dry-run/<id:job>/cancel": "a plan that creates nothing",
     "POST /api/v2/users/<user>/wireguard-clients": "its service writes the entry in its transaction",
     "DELETE /api/v2/users/<user>/wireguard-clients/<client>": "its service writes the entry in its transaction",
     "POST /api/v2/licenses": _REFUSED,

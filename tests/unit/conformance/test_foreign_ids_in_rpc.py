@@ -58,16 +58,16 @@ NO_OBJECT = {
     "Agent.ReportBoundaryLogs confined_process_name": "a word for the log",
     "Agent.PushContextState aggregate_hash": "what the agent sent",
     "Agent.PushContextState resources.content_hash": "what the agent sent",
-    "Tailnet.Coordinate update_self.node.id": "a number of the node's own making; keys say who it is",
+    "Tailnet.Coordinate update_self.node.id": "a number the node chose; its key identifies it",
     "ProvisionerDaemon.CompleteJob result agents.apps.slug": "a name below the agent",
     "ProvisionerDaemon.CompleteJob result agents.devcontainers.apps.slug": "a name below the agent",
-    "ProvisionerDaemon.CompleteJob result agents.token": "a secret; who knows it has the agent",
+    "ProvisionerDaemon.CompleteJob result agents.token": "a secret that authorizes its holder as the agent",
     "ProvisionerDaemon.CompleteJob result agents.instance_id": "a cloud's; see test_instance_identity.py",
     "ProvisionerDaemon.CompleteJob result external_auth_providers.id": "a name of the configuration",
     "ProvisionerDaemon.CompleteJob result module_files_hash": "of the worker's own upload; see test_provisioners.py",
-    "ProvisionerDaemon.UploadFile data_upload.data_hash": "of what is uploaded",
-    "ProvisionerDaemon.UploadFile chunk_piece.full_data_hash": "of what is uploaded",
-    "Overlay.Join process": "random bytes of the daemon; its place is made of its own id",
+    "ProvisionerDaemon.UploadFile data_upload.data_hash": "hash of the uploaded data",
+    "ProvisionerDaemon.UploadFile chunk_piece.full_data_hash": "hash of the uploaded data",
+    "Overlay.Join process": "random bytes of the daemon; its path is derived from its own id",
 }
 _AGENT = "/api/v2/workspaceagents/me/rpc?version=2.10&role=other"
 "A program in the agent's place: the agent itself is not under test."
@@ -252,7 +252,7 @@ async def _more(found: ForeignWorld) -> AsyncIterator[dict[str, str]]:
             job = await daemon.acquire()
             assert job.job_id == version["job"]["id"]
             foreign["running_job"] = job.job_id
-            waiting = await _version(world, world.organization_id, world.token, {"held": "nobody"})
+            waiting = await _version(world, world.organization_id, world.token, {"held": "none"})
             foreign["waiting_job"] = waiting["job"]["id"]
             foreign["running_version"] = version["id"]
             yield foreign

@@ -133,7 +133,7 @@ async def test_foreign_stream_ids() -> None:
         foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
         at_home = {kind: value for kind, value in foreign.items() if kind not in SHARED_AT_HOME}
         for who, asker, objects in (
-            ("nobody", _Asker(found, "", found.mine), foreign),
+            ("anonymous", _Asker(found, "", found.mine), foreign),
             ("administrator elsewhere", _Asker(found, found.token, found.mine), foreign),
             ("member elsewhere", _Asker(found, found.stranger_token, found.strangers), foreign),
             ("member at home", _Asker(found, found.neighbour_token, found.neighbours), at_home),
@@ -165,10 +165,10 @@ async def test_foreign_ids_in_messages() -> None:
 
         # A token that begins with an id: whether the proxy exists is not revealed. (For keys it is, as recorded.)
         proxy = (await new_proxy(world)).partition(":")[0]
-        nobody = _Asker(found, "", {})
+        anonymous = _Asker(found, "", {})
         coordinate = "/api/v2/workspaceproxies/me/coordinate?version=2.0"
         answers = {
-            await nobody.heard(coordinate, headers=[("Coder-External-Proxy-Token", f"{one}:wrong")])
+            await anonymous.heard(coordinate, headers=[("Coder-External-Proxy-Token", f"{one}:wrong")])
             for one in (proxy, str(uuid4()))
         }
         assert len(answers) == 1 and "401" in answers.pop()

@@ -112,7 +112,7 @@ async def _shown(world: World, secrets: dict[str, str]) -> None:
         for path in SECRET_PATHS:
             await world.client.put(f"{path}{quote(secret)}")  # no route with that method
         for path, body in (
-            ("/api/v2/users/login", {"email": "nobody@b.c", "password": secret}),
+            ("/api/v2/users/login", {"email": "unknown@b.c", "password": secret}),
             ("/api/v2/users/otp/change-password", {"email": "a@b.c", "one_time_passcode": secret, "password": secret}),
             ("/api/v2/users/validate-password", {"password": secret}),
             ("/api/v2/users/login", {"email": 5, "password": secret}),
