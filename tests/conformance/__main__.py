@@ -76,8 +76,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     else:
         print(json.dumps(totals, indent=1))
     if arguments.folder:
-        found = totals["recorded"]
-        return int(found["matched"] + found["excused"] < found["exchanges"])
+        result = totals["recorded"]
+        return int(result["matched"] + result["excused"] < result["exchanges"])
     if arguments.update_baseline:
         kept = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
         BASELINE.write_text(json.dumps({**kept, **totals}, indent=1, sort_keys=True) + "\n")
@@ -91,16 +91,16 @@ async def _run(arguments: argparse.Namespace) -> int:
 def regressions(totals: dict[str, Any]) -> list[str]:
     """Return the figures below the committed baseline, without parts that were not measured."""
     baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    found = []
+    result = []
     for name, value in totals.items():
         before = baseline.get(name)
         if isinstance(value, dict) and isinstance(before, dict):
             size = "exchanges" if "exchanges" in value else "cells"
             if before[size] == value[size] and value["matched"] < before["matched"]:
-                found.append(f"{name}: {before['matched']} matched, now {value['matched']}")
+                result.append(f"{name}: {before['matched']} matched, now {value['matched']}")
         elif isinstance(before, int) and name not in {"in_scope", "streams_only_opened"} and value < before:
-            found.append(f"{name}: {before}, now {value}")
-    return found
+            result.append(f"{name}: {before}, now {value}")
+    return result
 
 
 def _replay_totals(reports: list[Report]) -> dict[str, int]:

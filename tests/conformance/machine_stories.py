@@ -51,8 +51,8 @@ _CONTAINERS = "{workspaceagent}/containers"
 
 async def machine_stories() -> Told:
     for story in (_clouds, _container_engine, _chat, _attached, _made_ahead):
-        async for found in story():
-            yield found
+        async for call in story():
+            yield call
 
 
 async def _clouds() -> Told:
@@ -84,10 +84,10 @@ async def _container_engine() -> Told:
             world, own = machine.world, f"{_AGENTS}/{machine.agent_id}/containers"
             yield f"GET {_AGENTS}/{_CONTAINERS}", await world.get(own)
             yield f"GET {_AGENTS}/{_CONTAINERS}/watch", await handshake(world.url, f"{own}/watch", world.token)
-            one = f"devcontainers/{DEVCONTAINER}"
+            item = f"devcontainers/{DEVCONTAINER}"
             named = f"{_AGENTS}/{_CONTAINERS}/devcontainers/{{devcontainer}}"
-            yield f"POST {named}/recreate", await world.post(f"{own}/{one}/recreate")
-            yield f"DELETE {named}", await world.delete(f"{own}/{one}")
+            yield f"POST {named}/recreate", await world.post(f"{own}/{item}/recreate")
+            yield f"DELETE {named}", await world.delete(f"{own}/{item}")
 
 
 async def _chat() -> Told:
@@ -98,8 +98,8 @@ async def _chat() -> Told:
             async with running_agent(machine, DialPolicy(world.url), Path(folder) / "agent"):
 
                 async def active() -> bool:
-                    found = await world.get(f"/api/v2/tasks/me/{task['id']}")
-                    return bool(found.json()["status"] == "active")
+                    result = await world.get(f"/api/v2/tasks/me/{task['id']}")
+                    return bool(result.json()["status"] == "active")
 
                 await eventually(active)
                 for root in ("/api/v2/tasks", "/api/experimental/tasks"):
@@ -114,8 +114,8 @@ async def _attached() -> Told:
 
     async with workspace_world(Answers(import_=imported, build=external_answer)) as (world, _):
         workspace = await new_workspace(world, "machine")
-        shown = await world.get(f"/api/v2/workspaces/{workspace['id']}/external-agent/main/credentials")
-        yield "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials", shown
+        view = await world.get(f"/api/v2/workspaces/{workspace['id']}/external-agent/main/credentials")
+        yield "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials", view
 
 
 async def _made_ahead() -> Told:

@@ -107,11 +107,11 @@ async def request_of(world: Populated, row: dict[str, str], caller: str) -> Aske
 async def _ask(world: Populated, row: dict[str, str], caller: str) -> tuple[int, str]:
     path = row["path"].split(" ")[0]
     asked = await request_of(world, row, caller)
-    answer = await world.ask(row["method"], asked.url, asked.token, asked.body)
-    if row["method"] != "GET" and answer.status_code < 400:
+    response = await world.ask(row["method"], asked.url, asked.token, asked.body)
+    if row["method"] != "GET" and response.status_code < 400:
         person = any(part in path for part in _PERSONAL) or path.endswith("{user}")
         world.drop(asked.who, person=person and asked.who != "site")
-    return answer.status_code, answer.text if "event-stream" not in answer.headers.get("content-type", "") else ""
+    return response.status_code, response.text if "event-stream" not in response.headers.get("content-type", "") else ""
 
 
 def _with(path: str, values: dict[str, Any]) -> str:

@@ -60,13 +60,13 @@ class Operation:
 
 def in_scope() -> list[Operation]:
     """Return the operations in scope, sorted by path."""
-    found: dict[tuple[str, str], Operation] = {}
+    operations: dict[tuple[str, str], Operation] = {}
     for row in _rows("operations.tsv"):
         if (row["method"], row["path"]) in _NOT_RECORDED or row["tags"] in _OUT_TAGS or _OUT_PATHS.search(row["path"]):
             continue
         statuses = tuple(int(text) for text in row["success"].split(",") if text)
         response = row["response"].replace("codersdk.", "") if row["strict_schema"] == "y" else ""
-        found[row["method"], row["path"]] = Operation(
+        operations[row["method"], row["path"]] = Operation(
             row["method"],
             row["path"],
             not row["security"],
@@ -79,14 +79,14 @@ def in_scope() -> list[Operation]:
         wild = row["method"] == "MOUNT" or "*" in row["path"] or row["path"] == "/swagger"
         if (
             wild
-            or key in found
+            or key in operations
             or key in _NOT_RECORDED
             or _OUT_PATHS.search(row["path"])
             or "templatebuilder" in row["path"]
         ):
             continue
-        found[key] = Operation(*key)
-    return sorted(found.values(), key=lambda item: (item.path, item.method))
+        operations[key] = Operation(*key)
+    return sorted(operations.values(), key=lambda item: (item.path, item.method))
 
 
 def permission_rows() -> list[dict[str, str]]:

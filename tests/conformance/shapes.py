@@ -116,7 +116,7 @@ def _typed(name: str, value: Any) -> list[str]:
 @cache
 def recorded_shapes() -> dict[str, dict[str, Any]]:
     """Return the shape of every operation with a recorded successful JSON body."""
-    found: dict[str, dict[str, Any]] = {}
+    shapes: dict[str, dict[str, Any]] = {}
     for area in AREAS:
         for line in load_area(area):
             response, request = line["response"], line["request"]
@@ -127,8 +127,8 @@ def recorded_shapes() -> dict[str, dict[str, Any]]:
                 continue
             if body is None and "content-type" not in response.get("headers", {}):
                 continue  # no body
-            _learn(found.setdefault(operation.name, {}), body)
-    return found
+            _learn(shapes.setdefault(operation.name, {}), body)
+    return shapes
 
 
 @cache

@@ -60,8 +60,8 @@ async def check_every_role(world: Populated) -> Matrix:
     world.world.client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     # A task is prepared by pausing it, which stops its workspace's agent: these cells come after all others are filled
     # in.
-    wanted = sorted([*recorded_cells(), *predicted_cells()], key=lambda cell: "{task}" in cell[0]["path"])
-    cells = [await _cell(world, *found) for found in wanted]
+    expected = sorted([*recorded_cells(), *predicted_cells()], key=lambda cell: "{task}" in cell[0]["path"])
+    cells = [await _cell(world, *result) for result in expected]
     matrix, alike = Matrix(), defaultdict[str, set[int]](set)
     send, receive = trio.open_memory_channel[Cell](len(cells))
     async with trio.open_nursery() as nursery, send:
@@ -69,7 +69,9 @@ async def check_every_role(world: Populated) -> Matrix:
             send.send_nowait(cell)
         for _ in range(SIDE_BY_SIDE):
             nursery.start_soon(_ask_all, world, receive.clone(), matrix, alike)
-    matrix.wrong += [f"{name}: {sorted(found)}, as callers differ" for name, found in alike.items() if len(found) > 1]
+    matrix.wrong += [
+        f"{name}: {sorted(result)}, as callers differ" for name, result in alike.items() if len(result) > 1
+    ]
     return matrix
 
 
@@ -83,10 +85,10 @@ async def _ask_all(
 ) -> None:
     async with cells:
         async for cell in cells:
-            answer = await world.ask(cell.method, cell.url, cell.token, cell.body)
+            response = await world.ask(cell.method, cell.url, cell.token, cell.body)
             matrix.cells += 1
-            text = answer.text if "event-stream" not in answer.headers.get("content-type", "") else ""
-            status = answer.status_code
+            text = response.text if "event-stream" not in response.headers.get("content-type", "") else ""
+            status = response.status_code
             if cell.expected == "recorded":
                 if not good(cell.row, cell.caller, status, text):
                     matrix.wrong.append(f"{cell}: {cell.row[cell.caller]} became {status}")
@@ -136,9 +138,9 @@ def _of_a_person_itself(row: dict[str, str]) -> bool:
 
 def predicted_cells() -> Iterator[tuple[dict[str, str], str, Expected]]:
     """Return (row, caller, expectation) of all cells without a recording, predicted by the route's declaration."""
-    told = {(*_operation(row), caller) for row, caller, _ in recorded_cells()}
+    covered = {(*_operation(row), caller) for row, caller, _ in recorded_cells()}
     # Some routes check the body first, or an object that does not exist: their responses do not depend on the role.
-    told |= {
+    covered |= {
         (*_operation(row), caller)
         for row in permission_rows()
         if row["object_owner"] != "self" and (_speaks_of_roles(row) or row["owner"] == _DENIED_AS_ERROR)
@@ -152,7 +154,7 @@ def predicted_cells() -> Iterator[tuple[dict[str, str], str, Expected]]:
             if expected is None:
                 continue
             harmless = expected == "same" and operation.method != "GET"  # recorded as answered, and requested nowhere
-            if harmless or (*_operation(row), caller) not in told:
+            if harmless or (*_operation(row), caller) not in covered:
                 yield row, caller, expected
 
 
@@ -199,16 +201,16 @@ def _decisions(operation: Operation, scope: Scope, caller: str) -> list[bool]:
     everyone = {str(organization): frozenset({"read", "use"})}
     lists = {"template": everyone}  # access list of a new template
     subject = _subject(caller, organization)
-    found = []
+    result = []
     for kind, action in (text.split(":") for text in named(scope)):
         owner = subject.user_id if kind == "user" and "{user}" not in operation.path else UUID(int=2)
-        found += [
+        result += [
             decide(
                 subject, action, Resource(kind, owner_id=owner, organization_id=place, group_acl=lists.get(kind, {}))
             )
             for place in (organization, None)
         ]
-    return found
+    return result
 
 
 def _subject(caller: str, organization: UUID) -> Subject:

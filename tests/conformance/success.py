@@ -69,50 +69,50 @@ class Outcome:
 
 def successes(operation: Operation) -> set[int]:
     """Return the documented or recorded success statuses."""
-    found = {*operation.statuses, *OTHERWISE.get(operation.name, ()), *_recorded().get(operation.name, ())}
+    statuses = {*operation.statuses, *OTHERWISE.get(operation.name, ()), *_recorded().get(operation.name, ())}
     if operation.upgrades:
-        found.add(101)
-    return found or {200, 201, 202, 204}
+        statuses.add(101)
+    return statuses or {200, 201, 202, 204}
 
 
-def judge(outcome: Outcome, answer: httpx.Response) -> None:
+def judge(outcome: Outcome, response: httpx.Response) -> None:
     """Record the response to a valid call."""
-    if answer.status_code not in successes(outcome.operation):
-        outcome.refusal = f"{answer.status_code} {answer.text[:160]}"
+    if response.status_code not in successes(outcome.operation):
+        outcome.refusal = f"{response.status_code} {response.text[:160]}"
         return
     outcome.succeeded = True
-    if is_stream(answer):
+    if is_stream(response):
         outcome.checked = outcome.checked or outcome.operation.name in recorded_streams()
         outcome.opened = not outcome.checked
         return
-    found = _body_problems(outcome.operation, answer)
-    outcome.checked = outcome.checked or found is not None
-    outcome.problems += [f"shape: {text}" for text in (found or ())[:3]]
+    problems = _body_problems(outcome.operation, response)
+    outcome.checked = outcome.checked or problems is not None
+    outcome.problems += [f"shape: {text}" for text in (problems or ())[:3]]
 
 
-def _body_problems(operation: Operation, answer: httpx.Response) -> list[str] | None:
+def _body_problems(operation: Operation, response: httpx.Response) -> list[str] | None:
     """Return the faults of a body; None when it has an undescribed part."""
-    kind = answer.headers.get("content-type", "")
-    if answer.status_code in _WITHOUT_BODY or (answer.status_code == 202 and not answer.content):
+    kind = response.headers.get("content-type", "")
+    if response.status_code in _WITHOUT_BODY or (response.status_code == 202 and not response.content):
         return []
-    if not answer.content:
+    if not response.content:
         return ["a body became nothing"] if operation.response else []
     if "json" not in kind:
         # pages, archives, profiles and texts of other programs: only their presence and media type are checked
         return [f"JSON became {kind}"] if operation.response else []
-    return problems_of(operation, answer.json())
+    return problems_of(operation, response.json())
 
 
-def is_stream(answer: httpx.Response) -> bool:
-    return answer.status_code == 101 or "event-stream" in answer.headers.get("content-type", "")
+def is_stream(response: httpx.Response) -> bool:
+    return response.status_code == 101 or "event-stream" in response.headers.get("content-type", "")
 
 
 @cache
 def recorded_streams() -> frozenset[str]:
     """Return the operations with messages in a recorded exchange; the replay compares them one by one."""
     lines = (line for area in AREAS for line in load_area(area) if line["response"].keys() & {"messages", "events"})
-    found = (operation_of(line["request"]["method"], line["request"]["path"]) for line in lines)
-    return frozenset(operation.name for operation in found if operation is not None)
+    operations = (operation_of(line["request"]["method"], line["request"]["path"]) for line in lines)
+    return frozenset(operation.name for operation in operations if operation is not None)
 
 
 _seen: dict[str, set[int]] = {}

@@ -88,15 +88,15 @@ class Populated:
             role = "owner" if who == "boss" else who
             await self._must(self.world.put(f"/api/v2/users/{user_id}/roles", {"roles": [role]}))
         elif who == "stranger":
-            made = await self._made("POST", "/api/v2/organizations", {"name": self.fresh_name("org")})
-            if made:
-                path = f"/api/v2/organizations/{made['id']}/members/{user_id}"
+            created = await self._made("POST", "/api/v2/organizations", {"name": self.fresh_name("org")})
+            if created:
+                path = f"/api/v2/organizations/{created['id']}/members/{user_id}"
                 await self._must(self.world.post(path))
                 await self._must(self.world.delete(f"/api/v2/organizations/default/members/{user_id}"))
 
     async def _must(self, call: Any) -> None:
-        answer = await call
-        assert answer.status_code < 300, answer.text
+        response = await call
+        assert response.status_code < 300, response.text
 
     def drop(self, who: str, *, person: bool = False) -> None:
         """Forget the object of `who` after a change."""
@@ -167,17 +167,17 @@ class Populated:
             sent["timeout"] = 5
         request = self.world.client.build_request(method, path, headers=headers, **sent)
         try:
-            answer = await self.world.client.send(request, stream=True)
+            response = await self.world.client.send(request, stream=True)
         except httpx.ReadTimeout:
             return httpx.Response(SILENT)
         try:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            if not response.headers.get("content-type", "").startswith("text/event-stream"):
                 with trio.fail_after(_PATIENCE):
-                    await answer.aread()
+                    await response.aread()
         finally:
-            await answer.aclose()
+            await response.aclose()
         self.world.client.cookies.clear()
-        return answer
+        return response
 
     # ---- objects
 
@@ -188,18 +188,18 @@ class Populated:
         key = (who, parameter)
         if key not in self.things:
             maker = getattr(self, f"_new_{parameter.replace('-', '_')}", None)
-            made = _FIXED.get(parameter) if maker is None else await maker(who)
-            self.things[key] = made if made is not None else str(uuid4())
+            created = _FIXED.get(parameter) if maker is None else await maker(who)
+            self.things[key] = created if created is not None else str(uuid4())
         return self.things[key]
 
     async def _made(self, method: str, path: str, body: Any, who: str = "site") -> Any:
         """Return the response to a creating call; None when it is refused (the route may be missing)."""
-        answer = await self.ask(method, path, await self.token(who), body)
-        return answer.json() if answer.status_code in {200, 201} and answer.content else None
+        response = await self.ask(method, path, await self.token(who), body)
+        return response.json() if response.status_code in {200, 201} and response.content else None
 
     async def _id(self, path: str, body: Any, who: str = "site", key: str = "id") -> str | None:
-        made = await self._made("POST", path, body, who)
-        return str(made[key]) if made else None
+        created = await self._made("POST", path, body, who)
+        return str(created[key]) if created else None
 
     async def _new_user(self, who: str) -> str:
         if who in {"site", "owner"}:
@@ -208,8 +208,8 @@ class Populated:
         return self.people[who]
 
     async def _new_user_id(self, who: str) -> str:
-        answer = await self.world.get(f"/api/v2/users/{await self.thing(who, 'user')}")
-        return str(answer.json()["id"])
+        response = await self.world.get(f"/api/v2/users/{await self.thing(who, 'user')}")
+        return str(response.json()["id"])
 
     async def _new_organization(self, who: str) -> str:
         return self.world.organization_id
@@ -220,21 +220,21 @@ class Populated:
     async def _new_workspace(self, who: str) -> str:
         user = await self.thing(who, "user")
         body = {"name": self.fresh_name("ws"), "template_id": self.world.extra["template"]["id"]}
-        answer = await self.world.post(f"/api/v2/users/{user}/workspaces", body)
-        assert answer.status_code == 201, answer.text
-        return await self._adopt(who, answer.json()["id"])
+        response = await self.world.post(f"/api/v2/users/{user}/workspaces", body)
+        assert response.status_code == 201, response.text
+        return await self._adopt(who, response.json()["id"])
 
     async def _adopt(self, who: str, workspace_id: str) -> str:
         """Record a workspace as that of `who`, once it is built."""
-        found = await settled(self.world, workspace_id)
-        build = found["latest_build"]
+        result = await settled(self.world, workspace_id)
+        build = result["latest_build"]
         self.things[who, "workspacebuild"] = build["id"]
         self.things[who, "buildnumber"] = str(build["build_number"])
-        self.things[who, "workspacename"] = found["name"]
+        self.things[who, "workspacename"] = result["name"]
         agents = [item for part in build["resources"] for item in part.get("agents") or ()]
         self.things[who, "workspaceagent"] = agents[0]["id"]
         self.things[who, "agent"] = agents[0]["name"]
-        return str(found["id"])
+        return str(result["id"])
 
     async def _of_workspace(self, who: str, parameter: str) -> str:
         self.things[who, "workspace"] = await self._new_workspace(who)
@@ -265,8 +265,8 @@ class Populated:
     async def _new_fileID(self, who: str) -> str | None:
         headers = {"Content-Type": "application/x-tar"}
         content = bytes(512) * 2 + self.fresh_name().encode()
-        answer = await self.world.request("POST", "/api/v2/files", content=content, headers=headers)
-        return str(answer.json()["hash"]) if answer.status_code in {200, 201} else None
+        response = await self.world.request("POST", "/api/v2/files", content=content, headers=headers)
+        return str(response.json()["hash"]) if response.status_code in {200, 201} else None
 
     async def _new_template(self, who: str) -> str | None:
         version = self.things["site", "templateversion"] = await self._new_free_version(who)
@@ -286,11 +286,11 @@ class Populated:
         if template_id:
             body["template_id"] = template_id
         path = f"/api/v2/organizations/{self.world.organization_id}/templateversions"
-        made = await self._made("POST", path, body)
+        created = await self._made("POST", path, body)
         with trio.fail_after(_PATIENCE):
-            while made and made["job"]["status"] in {"pending", "running"}:
-                made = (await self.world.get(f"/api/v2/templateversions/{made['id']}")).json()
-        return made
+            while created and created["job"]["status"] in {"pending", "running"}:
+                created = (await self.world.get(f"/api/v2/templateversions/{created['id']}")).json()
+        return created
 
     async def _new_templateversion(self, who: str) -> str:
         await self.thing(who, "template")
@@ -303,8 +303,8 @@ class Populated:
         return str((await self._new_version(await self.thing(who, "template")))["id"])
 
     async def _new_templateversionname(self, who: str) -> str:
-        found = await self.world.get(f"/api/v2/templateversions/{await self.thing(who, 'second_version')}")
-        return str(found.json()["name"])
+        result = await self.world.get(f"/api/v2/templateversions/{await self.thing(who, 'second_version')}")
+        return str(result.json()["name"])
 
     async def _new_jobID(self, who: str) -> str | None:
         version = await self.thing(who, "templateversion")
@@ -312,12 +312,12 @@ class Populated:
 
     async def _new_job(self, who: str) -> str:
         version = await self.thing(who, "templateversion")
-        found = await self.world.get(f"/api/v2/templateversions/{version}")
-        return str(found.json()["job"]["id"])
+        result = await self.world.get(f"/api/v2/templateversions/{version}")
+        return str(result.json()["job"]["id"])
 
     async def _new_keyid(self, who: str) -> str | None:
-        made = await self._made("POST", "/api/v2/users/me/keys", None, who)
-        return str(made["key"]).split("-")[0] if made else None
+        created = await self._made("POST", "/api/v2/users/me/keys", None, who)
+        return str(created["key"]).split("-")[0] if created else None
 
     async def _new_keyname(self, who: str) -> str | None:
         name = self.fresh_name("k")
@@ -341,8 +341,8 @@ class Populated:
     async def _new_provisionerkey(self, who: str) -> str:
         name = self.fresh_name("pk")
         path = f"/api/v2/organizations/{self.world.organization_id}/provisionerkeys"
-        made = await self._made("POST", path, {"name": name})
-        self.things["site", "provisionerkey_secret"] = made["key"] if made else str(uuid4())
+        created = await self._made("POST", path, {"name": name})
+        self.things["site", "provisionerkey_secret"] = created["key"] if created else str(uuid4())
         return name
 
     async def _new_provisionerkey_secret(self, who: str) -> str:
@@ -351,9 +351,9 @@ class Populated:
 
     async def _new_workspaceproxy(self, who: str) -> str | None:
         body = {"name": self.fresh_name("px"), "display_name": "P", "icon": "/e.png"}
-        made = await self._made("POST", "/api/v2/workspaceproxies", body)
-        self.things["site", "proxy_token"] = made["proxy_token"] if made else str(uuid4())
-        return str(made["proxy"]["id"]) if made else None
+        created = await self._made("POST", "/api/v2/workspaceproxies", body)
+        self.things["site", "proxy_token"] = created["proxy_token"] if created else str(uuid4())
+        return str(created["proxy"]["id"]) if created else None
 
     async def _new_proxy_token(self, who: str) -> str:
         await self.thing(who, "workspaceproxy")
@@ -382,11 +382,11 @@ class Populated:
 
     async def _new_task(self, who: str) -> str | None:
         body = {"template_version_id": self.world.extra["template"]["active_version_id"], "input": "do"}
-        made = await self._made("POST", "/api/v2/tasks/me", body, who)
-        if made is None:
+        created = await self._made("POST", "/api/v2/tasks/me", body, who)
+        if created is None:
             return None
-        self.things[who, "workspace"] = await self._adopt(who, made["workspace_id"])
-        return str(made["id"])
+        self.things[who, "workspace"] = await self._adopt(who, created["workspace_id"])
+        return str(created["id"])
 
     # ---- a deployment with all providers (`equipped`)
 
@@ -394,9 +394,9 @@ class Populated:
         service: PushService | None = self.world.extra.get("push")
         if service is None:
             return None
-        found = service.browser(self.fresh_name("b")).subscription()
-        self.things |= {(who, f"push_{key}"): value for key, value in found.items()}
-        return found[name]
+        subscription = service.browser(self.fresh_name("b")).subscription()
+        self.things |= {(who, f"push_{key}"): value for key, value in subscription.items()}
+        return subscription[name]
 
     async def _new_push_endpoint(self, who: str) -> str | None:
         return await self._push(who, "endpoint")
@@ -470,7 +470,7 @@ def _parameter(path: str, name: str) -> str:
 @contextlib.asynccontextmanager
 async def populated(**settings: Any) -> AsyncIterator[Populated]:
     """Yield the deployment; a daemon of the harness builds its workspaces."""
-    answers = Answers(
+    responses = Answers(
         import_=lambda job: {
             "start_resources": [resource("box", agents=[agent()])],
             "rich_parameters": parameters(),
@@ -478,7 +478,7 @@ async def populated(**settings: Any) -> AsyncIterator[Populated]:
         },
         build=_build,
     )
-    async with workspace_world(answers, **settings) as (world, _):
+    async with workspace_world(responses, **settings) as (world, _):
         yield Populated(world)
 
 
@@ -516,11 +516,11 @@ async def equipped(**settings: Any) -> AsyncIterator[Populated]:
             "wildcard_access_url": "*.apps.example.com",
         }
         async with (
-            populated(**options, **settings) as found,
-            push_service(found.world, Path(folder)) as found.world.extra["push"],
+            populated(**options, **settings) as world,
+            push_service(world.world, Path(folder)) as world.world.extra["push"],
         ):
-            found.world.extra["mail"] = box
-            yield found
+            world.world.extra["mail"] = box
+            yield world
 
 
 def _build(job: Any) -> dict[str, Any]:
@@ -531,6 +531,6 @@ def _build(job: Any) -> dict[str, Any]:
     speaks = [pb.AITask(id=str(uuid4()), app_id=app)] if job.workspace_build.metadata.task_prompt else []
     if job.workspace_build.metadata.workspace_transition != pb.START:
         return {"state": b"{}", "resources": [], "ai_tasks": speaks}
-    made = full_agent(str(uuid4()))
-    made.apps.append(pb.App(id=app, slug="chat", url="http://localhost:19096"))
-    return {"state": b'{"version":4}', "resources": [resource("box", agents=[made])], "ai_tasks": speaks}
+    created = full_agent(str(uuid4()))
+    created.apps.append(pb.App(id=app, slug="chat", url="http://localhost:19096"))
+    return {"state": b'{"version":4}', "resources": [resource("box", agents=[created])], "ai_tasks": speaks}

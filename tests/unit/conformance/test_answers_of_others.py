@@ -74,12 +74,12 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return taken
 
 
-def always(answer: bytes) -> Reply:
-    return lambda _method, _path: answer
+def always(response: bytes) -> Reply:
+    return lambda _method, _path: response
 
 
-def status_of(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
+def status_of(response: bytes) -> int:
+    return int(response.split(b" ", 2)[1])
 
 
 def dials(server: OddServer, path: str) -> int:
@@ -111,7 +111,7 @@ async def test_dialling_raises_the_status(refusal: bytes, server: OddServer) -> 
         await connect_websocket(DialPolicy(server.url), "/api/v2/workspaceagents/me/rpc")
     error = refused.value
     assert error.status == status_of(refusal)
-    assert error not in [one.__cause__ for one in causes(error)]
+    assert error not in [item.__cause__ for item in causes(error)]
     assert explain_error(error).startswith(f"unexpected status {error.status}")
 
 
@@ -124,8 +124,8 @@ async def test_agent_retries_and_logs(refusal: bytes, server: OddServer, delays:
     with log.also(sink):
         async with ended_by(agent.run):
             await until(lambda: dials(server, "/me/rpc") >= TRIES)
-    said = [line for line in lines if line.startswith("connection to the server ended; dialling again")]
-    assert len(said) >= TRIES - 1 and all(f"unexpected status {status_of(refusal)}" in line for line in said)
+    retries = [line for line in lines if line.startswith("connection to the server ended; dialling again")]
+    assert len(retries) >= TRIES - 1 and all(f"unexpected status {status_of(refusal)}" in line for line in retries)
     assert grows(delays)
 
 
@@ -142,13 +142,13 @@ async def test_link_retries_or_explains(refusal: bytes, server: OddServer, delay
             async with open_link(DialPolicy(server.url, token=Secret("x")), AGENT, direct=False):
                 await trio.sleep_forever()
         except* CoderError as group:
-            errors.extend(one for one in group.exceptions if isinstance(one, CoderError))
+            errors.extend(item for item in group.exceptions if isinstance(item, CoderError))
 
     async with ended_by(link):
         await until(lambda: errors or dials(server, "/coordinate") >= TRIES)
     is_final = status_of(refusal) in {403, 404}
     assert bool(errors) is is_final and (is_final or grows(delays))
-    assert all(f"status {status_of(refusal)}" in error_text(one, is_terminal=False) for one in errors)
+    assert all(f"status {status_of(refusal)}" in error_text(item, is_terminal=False) for item in errors)
 
 
 async def test_ssh_without_websockets_fails(server: OddServer, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ async def test_provisioner_retries_or_explains(
         await until(lambda: errors or dials(server, "/serve") >= TRIES)
     is_final = status_of(refusal) in {403, 404}
     assert bool(errors) is is_final and (is_final or grows(delays))
-    assert all(f"status {status_of(refusal)}" in error_text(one, is_terminal=False) for one in errors)
+    assert all(f"status {status_of(refusal)}" in error_text(item, is_terminal=False) for item in errors)
 
 
 @pytest.mark.parametrize("cell", ["502 page", "403 JSON"])

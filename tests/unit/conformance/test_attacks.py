@@ -39,18 +39,18 @@ class Door:
 
 
 def _doors() -> Iterator[Door]:
-    for said, method, path in declared():
-        yield Door(method, re.sub(r"\{[^}]*\}", UNKNOWN_ID, path), said.scope, said.signed_in)
+    for route, method, path in declared():
+        yield Door(method, re.sub(r"\{[^}]*\}", UNKNOWN_ID, path), route.scope, route.signed_in)
 
 
-async def _keys(found: ForeignWorld) -> dict[str, str]:
+async def _keys(scene: ForeignWorld) -> dict[str, str]:
     """Return secrets of every kind except sessions, by holder."""
-    world = found.world
-    organization = found.mine["organization"]
+    world = scene.world
+    organization = scene.mine["organization"]
     path = f"/api/v2/organizations/{organization}/provisionerkeys"
-    provisioner = (await world.post(path, {"name": "attacks"}, token=found.token)).json()["key"]
+    provisioner = (await world.post(path, {"name": "attacks"}, token=scene.token)).json()["key"]
     proxy = (await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})).json()
-    return {"agent": found.agent_token, "provisioner": provisioner, "proxy": proxy["proxy_token"]}
+    return {"agent": scene.agent_token, "provisioner": provisioner, "proxy": proxy["proxy_token"]}
 
 
 _HEADERS = {
@@ -65,16 +65,16 @@ _HOMES: dict[str, Unscoped] = {"agent": AGENT, "provisioner": PROVISIONER, "prox
 async def test_machine_keys_are_refused() -> None:
     """Every route that requires a session, with every other kind of key in every header."""
     wrong, asked = [], 0
-    async with foreign_world() as found:
-        for holder, key in (await _keys(found)).items():
+    async with foreign_world() as scene:
+        for holder, key in (await _keys(scene)).items():
             for door in _doors():
                 if not door.signed_in:
                     continue
                 for header in _HEADERS[holder]:
                     asked += 1
-                    answer = await _ask(found, door.method, door.path, {header: key})
-                    if answer.status_code != 401:
-                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {answer.status_code}")
+                    response = await _ask(scene, door.method, door.path, {header: key})
+                    if response.status_code != 401:
+                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {response.status_code}")
     assert asked > 500
     assert not wrong, "\n".join(wrong)
 
@@ -82,8 +82,8 @@ async def test_machine_keys_are_refused() -> None:
 async def test_sessions_on_machine_routes() -> None:
     """Every route for agents, proxies, daemons and clients, with an owner's session and the keys of the others."""
     wrong, asked = [], 0
-    async with foreign_world() as found:
-        keys = {**await _keys(found), "owner": found.world.token}
+    async with foreign_world() as scene:
+        keys = {**await _keys(scene), "owner": scene.world.token}
         for door in _doors():
             if not isinstance(door.scope, Unscoped) or door.scope not in _HOMES.values():
                 continue
@@ -93,10 +93,10 @@ async def test_sessions_on_machine_routes() -> None:
                 names = {_TOKEN, "Authorization", "Coder-Provisioner-Daemon-Key", "Coder-External-Proxy-Token"}
                 for header in sorted(names):
                     asked += 1
-                    shown = f"Bearer {key}" if header == "Authorization" else key
-                    answer = await _ask(found, door.method, door.path, {header: shown})
-                    if answer.status_code not in {401, 403, 404}:
-                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {answer.status_code}")
+                    credential = f"Bearer {key}" if header == "Authorization" else key
+                    response = await _ask(scene, door.method, door.path, {header: credential})
+                    if response.status_code not in {401, 403, 404}:
+                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {response.status_code}")
     assert asked > 100
     assert not wrong, "\n".join(wrong)
 
@@ -104,26 +104,26 @@ async def test_sessions_on_machine_routes() -> None:
 async def test_cross_site_changes_are_refused() -> None:
     """Every change, with only the owner's cookie, as the form of a foreign page would send it."""
     wrong, asked = [], 0
-    async with foreign_world() as found:
-        cookie = f"coder_session_token={found.world.token}"
+    async with foreign_world() as scene:
+        cookie = f"coder_session_token={scene.world.token}"
         for door in _doors():
             if door.method in {"GET", "HEAD", "OPTIONS"} or not door.signed_in:
                 continue
             for more in ({}, {"X-CSRF-TOKEN": ""}, {"X-CSRF-TOKEN": "guess", "Origin": "https://evil.example"}):
                 asked += 1
-                answer = await _ask(found, door.method, door.path, {"Cookie": cookie, **more})
+                response = await _ask(scene, door.method, door.path, {"Cookie": cookie, **more})
                 # a group of routes that this server leaves out
-                gone = answer.status_code == 404 and "Route not found" in answer.text
-                if not gone and (answer.status_code != 400 or "CSRF" not in answer.text):
-                    wrong.append(f"{door.method} {door.path}: {answer.status_code} {answer.text[:80]}")
+                deleted = response.status_code == 404 and "Route not found" in response.text
+                if not deleted and (response.status_code != 400 or "CSRF" not in response.text):
+                    wrong.append(f"{door.method} {door.path}: {response.status_code} {response.text[:80]}")
     assert asked > 300
     assert not wrong, "\n".join(wrong)
 
 
-async def _ask(found: ForeignWorld, method: str, path: str, headers: dict[str, str], **rest: Any) -> httpx.Response:
-    answer = await found.world.client.request(method, path, headers=headers, **rest)
-    found.world.client.cookies.clear()
-    return answer
+async def _ask(scene: ForeignWorld, method: str, path: str, headers: dict[str, str], **rest: Any) -> httpx.Response:
+    response = await scene.world.client.request(method, path, headers=headers, **rest)
+    scene.world.client.cookies.clear()
+    return response
 
 
 ORG, USER, ME = "/api/v2/organizations/{organization}", "/api/v2/users/{user}", "/api/v2/users/me"
@@ -341,67 +341,67 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
 
 async def test_listed_attacks_are_refused() -> None:
     wrong = []
-    async with foreign_world() as found:
-        world = found.world
+    async with foreign_world() as scene:
+        world = scene.world
         narrow = await world.post(
-            f"{ME}/keys/tokens", {"token_name": "narrow", "scopes": ["workspace:read"]}, token=found.stranger_token
+            f"{ME}/keys/tokens", {"token_name": "narrow", "scopes": ["workspace:read"]}, token=scene.stranger_token
         )
         assert narrow.status_code == 201, narrow.text
         _, user_admin = await world.member("people", roles=["user-admin"])
         tokens = {
-            "member": found.stranger_token,
-            "stranger": found.stranger_token,
-            "admin": found.token,
-            "neighbour": found.neighbour_token,
+            "member": scene.stranger_token,
+            "stranger": scene.stranger_token,
+            "admin": scene.token,
+            "neighbour": scene.neighbour_token,
             "user-admin": user_admin,
             "narrow": narrow.json()["key"],
         }
         names = {who: (await world.get(ME, token=key)).json().get("id", "") for who, key in tokens.items()}
         names["narrow"] = names["member"]
         values = {
-            **found.mine,
-            "user": found.foreign["user"],
-            "victims": found.foreign["organization"],
-            "victims_box": found.foreign["workspace"],
-            "victims_agent": found.foreign["agent"],
-            "victims_build": found.foreign["build"],
-            "box": found.strangers["workspace"],
-            "agent": found.strangers["agent"],
-            "build": found.strangers["build"],
+            **scene.mine,
+            "user": scene.foreign["user"],
+            "victims": scene.foreign["organization"],
+            "victims_box": scene.foreign["workspace"],
+            "victims_agent": scene.foreign["agent"],
+            "victims_build": scene.foreign["build"],
+            "box": scene.strangers["workspace"],
+            "agent": scene.strangers["agent"],
+            "build": scene.strangers["build"],
         }
-        before = await _state(found)
+        before = await _state(scene)
         for who, method, path, body in WRITTEN:
             own = {**values, "myself": names[who]}
             sent = {} if body is None else {"json": _filled(body, own)}
-            answer = await _ask(found, method, _filled(path, own), {_TOKEN: tokens[who]}, **sent)
-            if answer.status_code not in REFUSED and answer.text not in NOTHING:
-                wrong.append(f"{who}: {method} {path} {body}: {answer.status_code} {answer.text[:160]}")
-        after = await _state(found)
+            response = await _ask(scene, method, _filled(path, own), {_TOKEN: tokens[who]}, **sent)
+            if response.status_code not in REFUSED and response.text not in NOTHING:
+                wrong.append(f"{who}: {method} {path} {body}: {response.status_code} {response.text[:160]}")
+        after = await _state(scene)
     assert len(WRITTEN) > 200
     assert not wrong, "\n".join(wrong)
     assert after == before
 
 
-async def _state(found: ForeignWorld) -> list[Any]:
+async def _state(scene: ForeignWorld) -> list[Any]:
     """Return the state that no attack may change, as an owner sees it."""
-    seen: list[Any] = []
+    state: list[Any] = []
     for path in (
         "/api/v2/users",
         "/api/v2/organizations",
         "/api/v2/workspaceproxies",
         "/api/v2/appearance",
-        f"/api/v2/organizations/{found.mine['organization']}/members",
-        f"/api/v2/organizations/{found.foreign['organization']}/members",
-        f"/api/v2/workspaces/{found.foreign['workspace']}/acl",
-        f"/api/v2/workspaces/{found.strangers['workspace']}/acl",
-        f"/api/v2/templates/{found.mine['template']}/acl",
-        f"/api/v2/users/{found.foreign['user']}/keys/tokens",
+        f"/api/v2/organizations/{scene.mine['organization']}/members",
+        f"/api/v2/organizations/{scene.foreign['organization']}/members",
+        f"/api/v2/workspaces/{scene.foreign['workspace']}/acl",
+        f"/api/v2/workspaces/{scene.strangers['workspace']}/acl",
+        f"/api/v2/templates/{scene.mine['template']}/acl",
+        f"/api/v2/users/{scene.foreign['user']}/keys/tokens",
     ):
-        answer = await found.world.get(path)
-        assert answer.status_code == 200, path
-        without_times = re.sub(r"\d{4}-\d\d-\d\dT[^\"]*", "", answer.text)
-        seen.append((path, re.sub(r'"status":"[^"]*"', "", without_times)))  # dormant users become active
-    return seen
+        response = await scene.world.get(path)
+        assert response.status_code == 200, path
+        without_times = re.sub(r"\d{4}-\d\d-\d\dT[^\"]*", "", response.text)
+        state.append((path, re.sub(r'"status":"[^"]*"', "", without_times)))  # dormant users become active
+    return state
 
 
 def _filled(value: Any, values: dict[str, str]) -> Any:
@@ -449,7 +449,7 @@ async def test_odd_paths_bypass_no_check() -> None:
     async with running_coderd(first_user=True) as world:
         sender = Sender(world.url, {"X-Original-URL": "/api/v2/users/me", "X-Rewrite-URL": "/api/v2/users"})
         for path in ODD_PATHS:
-            answer = await trio.to_thread.run_sync(sender.send, Strange("GET", path))
+            response = await trio.to_thread.run_sync(sender.send, Strange("GET", path))
             for secret in (b"root:", b"import trio", b'"email"'):
-                assert secret not in answer.body, (path, answer.body[:200])
+                assert secret not in response.body, (path, response.body[:200])
         sender.close()

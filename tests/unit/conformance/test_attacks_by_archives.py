@@ -48,8 +48,13 @@ def _pax(name: str, headers: dict[str, str], data: bytes = b"") -> bytes:
 
 
 def _sparse(name: str, size: int) -> bytes:
-    said = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": name, "GNU.sparse.realsize": str(size)}
-    return _pax("sparse", said, b"1\n0\n0\n".ljust(512, b"\0"))
+    headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": name,
+        "GNU.sparse.realsize": str(size),
+    }
+    return _pax("sparse", headers, b"1\n0\n0\n".ljust(512, b"\0"))
 
 
 def _patched(at: int, raw: bytes) -> bytes:
@@ -248,27 +253,27 @@ async def test_no_upload_does_harm() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world):
         path = f"/api/v2/organizations/{world.organization_id}/templateversions"
         for kind, what, data in rows:
-            answer = await _uploaded(world, kind, data)
-            if answer.status_code not in {200, 201, 400}:
-                wrong.append(f"{kind} {what}: {answer.status_code} {answer.text[:120]}")
-            if answer.status_code not in {200, 201}:
+            response = await _uploaded(world, kind, data)
+            if response.status_code not in {200, 201, 400}:
+                wrong.append(f"{kind} {what}: {response.status_code} {response.text[:120]}")
+            if response.status_code not in {200, 201}:
                 continue
-            file_id = answer.json()["hash"]
+            file_id = response.json()["hash"]
             body: dict[str, Any] = {
                 "storage_method": "file",
                 "provisioner": "terraform",
                 "tags": {},
                 "file_id": file_id,
             }
-            made = await world.post(path, body)
-            if made.status_code not in {201, 400}:
-                wrong.append(f"{kind} {what}: a version: {made.status_code} {made.text[:120]}")
-            if made.status_code == 201 and "error in the server" in str(made.json()["job"].get("error")):
-                wrong.append(f"{kind} {what}: {made.json()['job']['error']}")
-            for wanted in ("", "zip"):
-                back = await world.get(f"/api/v2/files/{file_id}?format={wanted}")
+            created = await world.post(path, body)
+            if created.status_code not in {201, 400}:
+                wrong.append(f"{kind} {what}: a version: {created.status_code} {created.text[:120]}")
+            if created.status_code == 201 and "error in the server" in str(created.json()["job"].get("error")):
+                wrong.append(f"{kind} {what}: {created.json()['job']['error']}")
+            for expected in ("", "zip"):
+                back = await world.get(f"/api/v2/files/{file_id}?format={expected}")
                 if back.status_code not in {200, 400}:
-                    wrong.append(f"{kind} {what}: download {wanted}: {back.status_code} {back.text[:120]}")
-                if kind == "application/x-tar" and not wanted and back.content != data:
+                    wrong.append(f"{kind} {what}: download {expected}: {back.status_code} {back.text[:120]}")
+                if kind == "application/x-tar" and not expected and back.content != data:
                     wrong.append(f"{kind} {what}: other bytes came back")
     assert not wrong, "\n".join(wrong)

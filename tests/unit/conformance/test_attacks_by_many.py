@@ -74,21 +74,21 @@ def test_every_kind_has_case() -> None:
 
 
 async def _flood(count: int, ask: Callable[[int], Any]) -> list[httpx.Response]:
-    answers: list[httpx.Response] = []
+    responses: list[httpx.Response] = []
 
     async def one(number: int) -> None:
-        answers.append(await ask(number))
+        responses.append(await ask(number))
 
     async with trio.open_nursery() as nursery:
         for number in range(count):
             nursery.start_soon(one, number)
-    return answers
+    return responses
 
 
 async def test_object_limits_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     async with running_coderd(first_user=True) as world:
-        for kind, path, body, one in KINDS:
+        for kind, path, body, item in KINDS:
             _, token = await world.member()
             _, other = await world.member()
             url = _place(kind, path)
@@ -96,18 +96,18 @@ async def test_object_limits_apply(monkeypatch: pytest.MonkeyPatch) -> None:
             def make(n: int, url: str = url, body: Any = body, token: str = token) -> Any:
                 return world.post(url, body(n), token=token)
 
-            answers = await _flood(FEW * 3, make)
-            made = [answer for answer in answers if answer.status_code in {200, 201}]
-            assert len(made) == FEW, f"{kind}: {[answer.text for answer in answers]}"
-            assert {answer.status_code for answer in answers if answer not in made} == {409}, kind
+            responses = await _flood(FEW * 3, make)
+            created = [response for response in responses if response.status_code in {200, 201}]
+            assert len(created) == FEW, f"{kind}: {[response.text for response in responses]}"
+            assert {response.status_code for response in responses if response not in created} == {409}, kind
             assert (await world.post(url, body(99), token=other)).is_success, f"{kind}: another user's"
-            known = made[0].json()
+            known = created[0].json()
             key = known.get("key", "").partition("-")[0] if isinstance(known, dict) else ""
-            asked = made[0].request.content.decode()
+            asked = created[0].request.content.decode()
             marks = ("s{}\\n", '"s{}"', "A{}=")
             number = next((n for n in range(FEW * 3) if any(mark.format(n) in asked for mark in marks)), 0)
-            gone = await world.delete(_place(kind, one.format(id=key, number=number)), token=token)
-            assert gone.status_code == 204, gone.text
+            deleted = await world.delete(_place(kind, item.format(id=key, number=number)), token=token)
+            assert deleted.status_code == 204, deleted.text
             assert (await world.post(url, body(98), token=token)).is_success, f"{kind}: after one was deleted"
 
 
@@ -149,8 +149,8 @@ async def test_login_ends_oldest_session(monkeypatch: pytest.MonkeyPatch) -> Non
     async with running_coderd(first_user=True, clock=clock) as world:
         _, other = await world.member()
         _, token = await world.member("busy")
-        made = await world.post("/api/v2/users/me/keys/tokens", {}, token=token)
-        kept = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {}, token=token)
+        kept = created.json()["key"]
 
         async def key(_: int) -> httpx.Response:
             return await world.post("/api/v2/users/me/keys", token=kept)
@@ -160,7 +160,7 @@ async def test_login_ends_oldest_session(monkeypatch: pytest.MonkeyPatch) -> Non
             return await world.post("/api/v2/users/login", body, token="")
 
         async def sessions() -> set[str]:
-            return {one["id"] for one in (await world.get("/api/v2/users/me/sessions", token=kept)).json()}
+            return {item["id"] for item in (await world.get("/api/v2/users/me/sessions", token=kept)).json()}
 
         for make in (key, sign_in):
             clock.advance(60)
@@ -168,9 +168,9 @@ async def test_login_ends_oldest_session(monkeypatch: pytest.MonkeyPatch) -> Non
             (last,) = await _flood(1, make)
             assert last.status_code == 201 and len(await sessions()) <= FEW
             clock.advance(60)
-            answers = await _flood(FEW * 3, make)
+            responses = await _flood(FEW * 3, make)
             world.client.cookies.clear()
-            assert [answer.status_code for answer in answers] == [201] * len(answers), answers[0].text
+            assert [response.status_code for response in responses] == [201] * len(responses), responses[0].text
             left = await sessions()
             assert len(left) == FEW and not left & before
         assert (await world.get("/api/v2/users/me", token=other)).status_code == 200
@@ -229,7 +229,7 @@ async def test_login_ends_sessions_in_batches(monkeypatch: pytest.MonkeyPatch) -
                     break
                 heard.append(payload)
     assert left == [62, 23, FEW]
-    assert [one for one in heard if one.startswith("user")] == [f"user {user_id}"] * 2
+    assert [item for item in heard if item.startswith("user")] == [f"user {user_id}"] * 2
     assert len(heard) == 2 + min(24 - FEW, key_store.MOST_NOTICES)
 
 
@@ -238,15 +238,15 @@ async def test_expired_tokens_do_not_count(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     path = "/api/v2/users/me/keys/tokens"
     async with running_coderd(first_user=True) as world:
-        made = [(await world.post(path, {})).json()["key"].partition("-")[0] for _ in range(FEW)]
+        created = [(await world.post(path, {})).json()["key"].partition("-")[0] for _ in range(FEW)]
         assert (await world.post(path, {})).status_code == 409
-        for key in made[1:]:
+        for key in created[1:]:
             assert (await world.put(f"/api/v2/users/me/keys/{key}/expire")).status_code == 204
-        shown = (await world.get(path, params={"include_expired": "true"})).json()
-        assert len(shown) == FEW
+        tokens = (await world.get(path, params={"include_expired": "true"})).json()
+        assert len(tokens) == FEW
         assert (await world.post(path, {})).status_code == 201
-        shown = (await world.get(path, params={"include_expired": "true"})).json()
-        assert len(shown) == 2 and made[0] in {one["id"] for one in shown}
+        tokens = (await world.get(path, params={"include_expired": "true"})).json()
+        assert len(tokens) == 2 and created[0] in {item["id"] for item in tokens}
 
 
 async def test_queue_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,12 +270,12 @@ async def test_queue_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
             def make(n: int, path: str = path, body: Any = body, who: str = who) -> Any:
                 return world.post(path, body, token=who)
 
-            answers = await _flood(FEW * 3, make)
-            made = [answer.json()["id"] for answer in answers if answer.status_code == 201]
-            assert len(made) == FEW, f"{kind}: {[answer.text for answer in answers]}"
-            assert {answer.status_code for answer in answers} == {201, 409}, kind
+            responses = await _flood(FEW * 3, make)
+            created = [response.json()["id"] for response in responses if response.status_code == 201]
+            assert len(created) == FEW, f"{kind}: {[response.text for response in responses]}"
+            assert {response.status_code for response in responses} == {201, 409}, kind
             assert (await world.post(path, body, token=another)).status_code == 201, f"{kind}: another's"
-            assert (await world.patch(cancel.format(id=made[0]), token=who)).status_code == 200
+            assert (await world.patch(cancel.format(id=created[0]), token=who)).status_code == 200
             assert (await make(0)).status_code == 201, f"{kind}: after one was canceled"
             assert (await make(0)).status_code == 409
 
@@ -349,13 +349,13 @@ async def test_oversized_names_are_refused() -> None:
             ("/api/v2/users/me/secrets", {"name": "a", "value": "v", "file_path": f"/{name}"}),
             ("/api/v2/users/me/keys/tokens", {"token_name": name}),
         ):
-            answer = await world.post(path, body)
-            assert answer.status_code == 400, (path, answer.text)
+            response = await world.post(path, body)
+            assert response.status_code == 400, (path, response.text)
 
 
 async def test_object_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither when created nor when changed."""
-    limits = {kind: ObjectLimit(100, 5000 if one.max_bytes else 0) for kind, one in LIMITS.items()}
+    limits = {kind: ObjectLimit(100, 5000 if item.max_bytes else 0) for kind, item in LIMITS.items()}
     monkeypatch.setattr(object_limits, "LIMITS", limits)
     async with running_coderd(first_user=True) as world:
         _, token = await world.member()
@@ -378,8 +378,8 @@ async def test_object_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None
             ("POST", skills, {"content": head.replace("name: s", "name: t") + "x" * 6000}),
             ("PATCH", f"{skills}/s", {"content": head + "x" * 6000}),
         ):
-            answer = await world.request(method, path, json=body, token=token)
-            assert answer.status_code == 409, f"{method} {path}: {answer.status_code} {answer.text}"
+            response = await world.request(method, path, json=body, token=token)
+            assert response.status_code == 409, f"{method} {path}: {response.status_code} {response.text}"
         assert len((await world.get("/api/v2/users/me/secrets", token=token)).json()) == 1
 
 
@@ -395,10 +395,10 @@ async def test_unused_uploads_are_replaced(monkeypatch: pytest.MonkeyPatch, most
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         assert len(tar({"a": "x" * 3000})) == 10_240
         user_id, token = await world.member("author", ["template-admin"])
-        answers = await _flood(FEW * 3, lambda n: _upload(world, str(n), token))
-        statuses = sorted(answer.status_code for answer in answers)
+        responses = await _flood(FEW * 3, lambda n: _upload(world, str(n), token))
+        statuses = sorted(response.status_code for response in responses)
         assert statuses == [201] * FEW + [409] * FEW * 2
-        used = next(answer.json()["hash"] for answer in answers if answer.status_code == 201)
+        used = next(response.json()["hash"] for response in responses if response.status_code == 201)
         body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": used}
         path = f"/api/v2/organizations/{world.organization_id}/templateversions"
         assert (await world.post(path, body, token=token)).status_code == 201
@@ -411,10 +411,10 @@ async def test_unused_uploads_are_replaced(monkeypatch: pytest.MonkeyPatch, most
 
 
 async def _two_hours_later(world: World, user_id: UUID) -> None:
-    said = text("UPDATE files SET created_at = created_at - interval '2 hours' WHERE created_by = :user")
+    statement = text("UPDATE files SET created_at = created_at - interval '2 hours' WHERE created_by = :user")
 
     async def write(tx: Any) -> None:
-        await tx.execute(said, {"user": user_id})
+        await tx.execute(statement, {"user": user_id})
 
     await world.ctx.db.run(write)
 
@@ -441,7 +441,7 @@ async def test_inbox_drops_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
                 await trio.sleep(0.02)
         assert dict(await world.ctx.db.read(count)) == {UUID(world.user_id): FEW, UUID(user_id): 1}
         newest = (await world.get("/api/v2/notifications/inbox")).json()["notifications"]
-        assert [one["title"] for one in newest] == [f"n{FEW * 3 - 1 - number}" for number in range(FEW)]
+        assert [item["title"] for item in newest] == [f"n{FEW * 3 - 1 - number}" for number in range(FEW)]
 
 
 async def _send(world: World, token: str, title: str, count: int) -> None:
@@ -469,8 +469,8 @@ async def test_shared_ports_are_limited(monkeypatch: pytest.MonkeyPatch) -> None
             body = {"agent_name": "main", "port": 8000 + number, "share_level": "public", "protocol": "http"}
             return it.world.post(path, body)
 
-        answers = await _flood(FEW * 3, share)
-        assert sorted(answer.status_code for answer in answers) == [200] * FEW + [400] * FEW * 2
+        responses = await _flood(FEW * 3, share)
+        assert sorted(response.status_code for response in responses) == [200] * FEW + [400] * FEW * 2
         kept = (await it.world.get(path)).json()["shares"]
         assert len(kept) == FEW
         monkeypatch.setattr(workspace_settings, "MOST_SHARED_PORTS", FEW - 2)

@@ -184,13 +184,13 @@ async def test_agent_messages_affect_own_agent() -> None:
         for method, text in AS_AGENT:
             name = f"Agent.{method}"
             request = text_format.Parse(text, id_fields.request_of(name))
-            said = ""
+            error_text = ""
             try:
                 await agent.call(method, request, id_fields.reply_type(name))
             except (RpcError, RpcClosed) as error:
-                said = str(error)
-            if "internal" in said or "ended" in said:
-                wrong.append(f"{method} {text[:120]}: {said}")
+                error_text = str(error)
+            if "internal" in error_text or "ended" in error_text:
+                wrong.append(f"{method} {text[:120]}: {error_text}")
         await agent.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
         wrong += await _unreadable(it)
     assert len(AS_AGENT) > 100
@@ -216,13 +216,13 @@ async def _unreadable(it: AgentWorld) -> list[str]:
         "/api/v2/insights/daus?tz_offset=0",
         f"/api/v2/workspaces/{it.workspace['id']}/timings",
     ):
-        answer = await world.get(path)
+        response = await world.get(path)
         try:
-            json.loads(answer.text, parse_constant=_no_number)
+            json.loads(response.text, parse_constant=_no_number)
         except ValueError as error:
             wrong.append(f"{path}: {error}")
-        if answer.status_code != 200:
-            wrong.append(f"{path}: {answer.status_code} {answer.text[:200]}")
+        if response.status_code != 200:
+            wrong.append(f"{path}: {response.status_code} {response.text[:200]}")
     return wrong
 
 
@@ -283,7 +283,9 @@ async def test_foreign_node_claims_are_refused() -> None:
                                 heard[path, what] = error.text
         refused = ("Addresses: ", "Node.addresses has 5000 elements")
         accepted = [
-            f"{path} {what}: {said}" for (path, what), said in heard.items() if not any(one in said for one in refused)
+            f"{path} {what}: {reply}"
+            for (path, what), reply in heard.items()
+            if not any(item in reply for item in refused)
         ]
         assert not accepted, "\n".join(accepted)
 
@@ -352,11 +354,11 @@ async def test_daemon_messages_affect_own_job(number: int) -> None:
                 await daemon.fail(job, "over")
             except RpcError as error:
                 assert "already completed" in error.text
-            found = await ended(world, f"/api/v2/templateversions/{version['id']}")
+            result = await ended(world, f"/api/v2/templateversions/{version['id']}")
             for more in ("", "/logs", "/resources", "/rich-parameters", "/presets", "/variables", "/external-auth"):
-                answer = await world.get(f"/api/v2/templateversions/{found['id']}{more}")
-                if answer.status_code not in {200, 404}:
-                    wrong.append(f"{method} {text[:120]}: {more} {answer.status_code} {answer.text[:200]}")
+                response = await world.get(f"/api/v2/templateversions/{result['id']}{more}")
+                if response.status_code not in {200, 404}:
+                    wrong.append(f"{method} {text[:120]}: {more} {response.status_code} {response.text[:200]}")
         assert not (await world.get("/healthz")).is_error
     assert not wrong, "\n".join(wrong)
 
@@ -381,8 +383,8 @@ async def test_invalid_build_result_fails_build() -> None:
         await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
         for number, text in enumerate(reports):
             body = {"name": f"w{number}", "template_id": template["id"]}
-            made = await world.post("/api/v2/users/me/workspaces", body)
-            assert made.status_code == 201, made.text
+            created = await world.post("/api/v2/users/me/workspaces", body)
+            assert created.status_code == 201, created.text
             job = await daemon.acquire()
             result = text_format.Parse(text, provisionerd_pb2.CompletedJob.WorkspaceBuild())
             request = provisionerd_pb2.CompletedJob(job_id=job.job_id, workspace_build=result)
@@ -391,9 +393,9 @@ async def test_invalid_build_result_fails_build() -> None:
             except RpcError as error:
                 wrong.append(f"{text[:120]}: {error}")
                 await daemon.fail(job, "over")
-            build = made.json()["latest_build"]["id"]
-            for path in (f"workspaces/{made.json()['id']}", f"workspacebuilds/{build}/timings"):
-                answer = await world.get(f"/api/v2/{path}")
-                if answer.status_code != 200:
-                    wrong.append(f"{text[:120]}: {path} {answer.status_code} {answer.text[:200]}")
+            build = created.json()["latest_build"]["id"]
+            for path in (f"workspaces/{created.json()['id']}", f"workspacebuilds/{build}/timings"):
+                response = await world.get(f"/api/v2/{path}")
+                if response.status_code != 200:
+                    wrong.append(f"{text[:120]}: {path} {response.status_code} {response.text[:200]}")
     assert not wrong, "\n".join(wrong)

@@ -39,7 +39,7 @@ async def test_concurrent_organization_admins(undo: str) -> None:
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             members = (await world.get(organization)).json()
-            admins = [one["user_id"] for one in members if one["roles"] and one["user_id"] in {ann, ben}]
+            admins = [item["user_id"] for item in members if item["roles"] and item["user_id"] in {ann, ben}]
             assert len(admins) == 1, f"{undo} {number}: {admins}"
 
 
@@ -76,8 +76,8 @@ async def test_concurrent_owners(undo: str) -> None:
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             mine = [await world.get("/api/v2/users/me", token=key) for key in (ann_key, ben_key)]
-            left = [one for one in mine if one.status_code == 200 and one.json()["roles"]]
-            assert len(left) == 1, f"{undo} {number}: {[one.text for one in mine]}"
+            left = [item for item in mine if item.status_code == 200 and item.json()["roles"]]
+            assert len(left) == 1, f"{undo} {number}: {[item.text for item in mine]}"
 
 
 # ---- concurrent use of a resume token
@@ -94,7 +94,7 @@ async def test_concurrent_resume_is_one_peer() -> None:
             await first.ask(view_context.agent_id)
             resume = await first.resume_token()
         links: dict[int, Any] = {}
-        said: dict[int, str] = {}
+        statuses: dict[int, str] = {}
         turned_away: list[int] = []
         overwritten = trio.Event()
 
@@ -102,7 +102,7 @@ async def test_concurrent_resume_is_one_peer() -> None:
             async with coordinating(world, path, world.token, resume=resume) as link:
                 links[number] = link
                 await link.tell(first.key, first.disco)
-                said[number] = await link.refusal()
+                statuses[number] = await link.refusal()
                 overwritten.set()
 
         async def foreign(token: str) -> None:
@@ -119,10 +119,10 @@ async def test_concurrent_resume_is_one_peer() -> None:
                     strangers.start_soon(foreign, eve)
             with trio.fail_after(60):
                 await overwritten.wait()
-            ((number, why),) = said.items()
+            ((number, why),) = statuses.items()
             assert "overwritten" in why
             assert await links[1 - number].resume_token(), "the other one stays connected"
-            assert said.keys() == {number}
+            assert statuses.keys() == {number}
             nursery.cancel_scope.cancel()
         assert turned_away == [401] * 4
         assert [*agent._node.peers()].count(first.key) <= 1

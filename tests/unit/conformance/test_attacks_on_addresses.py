@@ -70,13 +70,13 @@ async def _canary() -> AsyncIterator[Canary]:
 
 async def test_no_request_to_internal_addresses() -> None:
     asked = accepted = 0
-    async with foreign_world(experiments=("oauth2", "web-push")) as found, _canary() as canary:
-        world = found.world
-        me = (await world.get("/api/v2/users/me", token=found.token)).json()["id"]
+    async with foreign_world(experiments=("oauth2", "web-push")) as scene, _canary() as canary:
+        world = scene.world
+        me = (await world.get("/api/v2/users/me", token=scene.token)).json()["id"]
         roles = {"roles": ["user-admin", "template-admin", "auditor"]}
         assert (await world.put(f"/api/v2/users/{me}/roles", roles)).status_code == 200
         proxy = await new_proxy(world)
-        asker = Asker(found, found.token, found.agent_token)
+        asker = Asker(scene, scene.token, scene.agent_token)
         for place in text_places():
             name = place.path[-1] if place.path else ""
             if place.where == PATH or place.rule in _NOT_ASKED or not _ADDRESS.search(name):
@@ -87,7 +87,7 @@ async def test_no_request_to_internal_addresses() -> None:
         for name in HEADERS:
             for path in ("/api/v2/users/me", "/", "/oauth2/authorize", "/api/v2/users/oidc/callback"):
                 headers = {name: canary.url.removeprefix("http://") if name == "Host" else canary.url}
-                assert (await _got(world.client, path, headers, found.token)).status_code < 500
+                assert (await _got(world.client, path, headers, scene.token)).status_code < 500
                 asked += 1
         await deliver_due(world.ctx)
         health = world.ctx.part(ProxyHealth)
@@ -104,9 +104,9 @@ async def test_no_request_to_internal_addresses() -> None:
             "version": "v2.99.0",
             "derp_enabled": False,
         }
-        shown = {"Coder-External-Proxy-Token": proxy}
+        credential = {"Coder-External-Proxy-Token": proxy}
         registered = await world.request(
-            "POST", "/api/v2/workspaceproxies/me/register", json=body, headers=shown, token=""
+            "POST", "/api/v2/workspaceproxies/me/register", json=body, headers=credential, token=""
         )
         assert registered.status_code in {200, 201}, registered.text
         await health.look()

@@ -115,8 +115,8 @@ async def test_application_host_spellings(tmp_path: Path) -> None:
     async with view_context(tmp_path) as s:
 
         async def asked(host: str) -> tuple[int, bool]:
-            answer = await s.get("/echo", token="", headers={"Host": host.encode()})
-            return answer.status_code, answer.text.startswith('{"method"')
+            response = await s.get("/echo", token="", headers={"Host": host.encode()})
+            return response.status_code, response.text.startswith('{"method"')
 
         async def reached() -> bool:
             return (await asked(OPEN))[1]

@@ -103,13 +103,13 @@ RESERVED = (0, 1, 2, 3, 4, 5, 6, 7, 8)
 async def _opened(s: Scene, host: str, path: str, **rest: Any) -> str:
     """Return the request that the application got, if any."""
     headers = {**({"Host": f"{host}.apps.test"} if host else {}), **rest.pop("headers", {})}
-    answer = await s.get(path, headers=headers, token=rest.pop("token", ""), **rest)
+    response = await s.get(path, headers=headers, token=rest.pop("token", ""), **rest)
     # The 500 is recorded: a port under a path.
-    assert answer.status_code < 500 or "Ports cannot be opened" in answer.text, (host, path, answer.text)
-    there = answer.headers.get("location", "")
+    assert response.status_code < 500 or "Ports cannot be opened" in response.text, (host, path, response.text)
+    there = response.headers.get("location", "")
     own = {"", urlsplit(s.world.url).netloc, f"{host}.apps.test".lower(), f"{host}.apps.test"}
     assert urlsplit(there).netloc in own, (host, path, there)
-    return answer.text if answer.status_code == 200 and answer.text.startswith('{"method"') else ""
+    return response.text if response.status_code == 200 and response.text.startswith('{"method"') else ""
 
 
 async def test_applications_refuse_other_users(tmp_path: Path) -> None:
@@ -165,7 +165,9 @@ async def _by_tickets(s: Scene, token: str) -> list[str]:
         AppRequest("path", "/@admin/dev/apps/web/", "admin", "dev", "", "web", "prefix"),
         terminal_request(agent),
     ]
-    tokens = [(await app_tokens.issue_ticket(world.ctx, Ticket(one, workspace, agent, url, me)))[0] for one in requests]
+    tokens = [
+        (await app_tokens.issue_ticket(world.ctx, Ticket(item, workspace, agent, url, me)))[0] for item in requests
+    ]
     whole, _ = await app_tokens.issue_ticket(world.ctx, Ticket(good, workspace, agent, url, me))
     head, claims, signature = whole.split(".")
     tokens += [
@@ -182,8 +184,11 @@ async def _by_tickets(s: Scene, token: str) -> list[str]:
         whole[:-4],
     ]
     for text in tokens:
-        for shown in ({"Cookie": f"coder_signed_app_token={text}"}, {"Cookie": f'coder_signed_app_token="{text}"'}):
-            if await _opened(s, "", MINE, headers=shown):
+        for credential in (
+            {"Cookie": f"coder_signed_app_token={text}"},
+            {"Cookie": f'coder_signed_app_token="{text}"'},
+        ):
+            if await _opened(s, "", MINE, headers=credential):
                 wrong.append(f"ticket {text[:60]}")
         if await _opened(s, "", f"{MINE}?{SIGNED_TOKEN_QUERY}={text}"):
             wrong.append(f"ticket in the query {text[:60]}")
@@ -222,9 +227,9 @@ async def _by_headers(s: Scene, token: str) -> list[str]:
         {"Referer": s.world.url},
     ):
         for path in ("/echo", MINE):
-            for shown in ("", token):
-                answer = await s.get(path, headers=headers, token=shown)
-                if answer.text.startswith('{"method"'):
+            for credential in ("", token):
+                response = await s.get(path, headers=headers, token=credential)
+                if response.text.startswith('{"method"'):
                     wrong.append(f"{headers} {path}")
     return wrong
 
@@ -252,8 +257,8 @@ async def _secrets_stay(s: Scene) -> list[str]:
         (MINE, {"Coder-Session-Token": token, "Connection": "coder-session-token, cookie"}),
     ]
     for path, headers in ways:
-        answer = await s.get(path, token="", headers=headers)
-        if token in answer.text:
+        response = await s.get(path, token="", headers=headers)
+        if token in response.text:
             wrong.append(f"{path} {headers}: seen by the application")
     return wrong
 
@@ -314,7 +319,7 @@ async def test_one_request_never_becomes_two(tmp_path: Path) -> None:
             if b"/echo/smuggled" in received.replace(hidden.encode(), b""):
                 wrong.append(f"smuggled by {sent[:300]!r}: {received[:300]!r}")
             # A second success may only answer a request without credentials that the sender itself made.
-            if len([one for one in heads if b" 200 " in one]) > 1:
+            if len([item for item in heads if b" 200 " in item]) > 1:
                 wrong.append(f"two answers to {sent[:300]!r}")
     assert not wrong, "\n".join(wrong)
 
@@ -345,8 +350,8 @@ async def test_cross_application_cookies_are_refused(tmp_path: Path) -> None:
         ):
             for method in ("POST", "PUT", "PATCH", "DELETE"):
                 headers = {"Cookie": ticket, "Origin": origin, "Sec-Fetch-Site": "cross-site"}
-                answer = await s.get(MINE, method=method, token="", headers=headers)
-                if answer.status_code == 200:
+                response = await s.get(MINE, method=method, token="", headers=headers)
+                if response.status_code == 200:
                     wrong.append(f"{method} from {origin}")
                 # Browsers send no fetch metadata to a host without TLS, and old browsers never do.
                 silent = await s.get(MINE, method=method, token="", headers={"Cookie": ticket, "Origin": origin})
@@ -364,11 +369,11 @@ async def test_cross_application_cookies_are_refused(tmp_path: Path) -> None:
                 "Sec-WebSocket-Version": "13",
                 "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
             }
-            answer = await s.get("/@admin/dev/apps/web/ws", token="", headers=upgrade)
-            if answer.status_code in {101, 200}:
+            response = await s.get("/@admin/dev/apps/web/ws", token="", headers=upgrade)
+            if response.status_code in {101, 200}:
                 wrong.append(f"a WebSocket from {origin}")
-            shown = await s.get(MINE, token="", headers={"Cookie": ticket, "Origin": origin})
-            if shown.headers.get("access-control-allow-origin"):
+            page = await s.get(MINE, token="", headers={"Cookie": ticket, "Origin": origin})
+            if page.headers.get("access-control-allow-origin"):
                 wrong.append(f"{origin} may read")
         mine = json.loads((await s.get(MINE, token="", headers={"Cookie": ticket})).text)
         assert mine["method"] == "GET"

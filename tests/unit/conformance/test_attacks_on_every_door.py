@@ -34,8 +34,8 @@ async def test_cross_site_reads_are_refused() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         cookie = f"coder_session_token={world.token}"
-        seen = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie, "Origin": world.url})
-        assert seen.status_code == 200, "our own page reads"
+        own_page = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie, "Origin": world.url})
+        assert own_page.status_code == 200, "our own page reads"
         for rule in application().url_map.iter_rules():
             if rule.websocket or EVERYBODYS.match(rule.rule) or "logout" in rule.rule or "profile" in rule.rule:
                 continue
@@ -45,12 +45,12 @@ async def test_cross_site_reads_are_refused() -> None:
                 for method, more in (("OPTIONS", before), ("HEAD", {"Cookie": cookie})):
                     asked += 1
                     with trio.move_on_after(60) as late:
-                        answer = await world.client.request(method, path, headers={"Origin": origin, **more})
+                        response = await world.client.request(method, path, headers={"Origin": origin, **more})
                     world.client.cookies.clear()
                     if late.cancelled_caught:
                         wrong.append(f"{method} {path}: no answer")
-                    elif any(name.startswith("access-control-allow") for name in answer.headers):
-                        wrong.append(f"{method} {path} from {origin}: {answer.status_code} {dict(answer.headers)}")
+                    elif any(name.startswith("access-control-allow") for name in response.headers):
+                        wrong.append(f"{method} {path} from {origin}: {response.status_code} {dict(response.headers)}")
     assert asked > 1000
     assert not wrong, "\n".join(wrong[:40])
 
@@ -76,8 +76,8 @@ LISTS = (
 async def test_search_terms_are_literal() -> None:
     """Wildcards of LIKE and of regular expressions are plain characters; an object is found by its name."""
     wrong = []
-    async with foreign_world() as found:
-        world = found.world
+    async with foreign_world() as scene:
+        world = scene.world
         for path, search, real, key in LISTS:
 
             async def ask(text: str, path: str = path, search: str = search) -> httpx.Response:
@@ -88,11 +88,11 @@ async def test_search_terms_are_literal() -> None:
                 rows = control.json() if not key else control.json()[key]
                 assert control.status_code == 200 and rows, f"{path} {search.format(real)}: {control.text[:200]}"
             for pattern in PATTERNS:
-                answer = await ask(pattern)
-                shown: Any = answer.json() if answer.status_code == 200 else []
-                rows = shown[key] if key and shown else shown
-                if answer.status_code not in {200, 400} or rows:
-                    wrong.append(f"{path} {search.format(pattern)}: {answer.status_code} {len(rows)} rows")
+                response = await ask(pattern)
+                body: Any = response.json() if response.status_code == 200 else []
+                rows = body[key] if key and body else body
+                if response.status_code not in {200, 400} or rows:
+                    wrong.append(f"{path} {search.format(pattern)}: {response.status_code} {len(rows)} rows")
     assert not wrong, "\n".join(wrong)
 
 
@@ -123,15 +123,15 @@ async def test_file_names_stay_in_folder() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True, swagger_enable=True) as world:
         parts = urlsplit(world.url)
-        said = await _bytes(world, "/swagger/page.js")
-        assert b" 200 " in said.splitlines()[0], "a file in the folder is served"
+        reply = await _bytes(world, "/swagger/page.js")
+        assert b" 200 " in reply.splitlines()[0], "a file in the folder is served"
         for folder in FOLDERS:
             for up in UP:
                 for target in TARGETS:
                     asked += 1
-                    said = await _bytes(world, f"/{folder}{up * 8}{target}")
-                    if _BETRAYED.search(said.decode("latin-1")) or said.split()[1].startswith(b"5"):
-                        wrong.append(f"/{folder}{up}…{target}: {said[:60]!r}")
+                    reply = await _bytes(world, f"/{folder}{up * 8}{target}")
+                    if _BETRAYED.search(reply.decode("latin-1")) or reply.split()[1].startswith(b"5"):
+                        wrong.append(f"/{folder}{up}…{target}: {reply[:60]!r}")
         assert parts.port
     assert asked > 500
     assert not wrong, "\n".join(wrong)
@@ -181,8 +181,8 @@ async def test_log_lines_cannot_be_forged() -> None:
                     ("/api/v2/users/me/keys/tokens", {"token_name": text}),
                     ("/api/v2/organizations", {"name": "fine", "display_name": text}),
                 ):
-                    answer = await world.post(path, body)
-                    assert answer.status_code < 500, (path, text, answer.text)
+                    response = await world.post(path, body)
+                    assert response.status_code < 500, (path, text, response.text)
                     world.client.cookies.clear()
                 await _bytes(world, "/api/v2/buildinfo", f"User-Agent: {text.encode('utf-8').hex()}\x1b[31m\r\n")
     lines = out.getvalue().splitlines()
@@ -209,14 +209,14 @@ async def test_repeated_cookies_grant_nothing() -> None:
             f"coder_session_token={bad}; $Path=/",
             f"coder_session_token={token},{token}",
         ):
-            answer = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie})
+            response = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie})
             world.client.cookies.clear()
-            assert answer.status_code == 401, f"{cookie}: {answer.text[:100]}"
+            assert response.status_code == 401, f"{cookie}: {response.text[:100]}"
         for first, second in ((token, world.token), (world.token, token), (bad, token), (token, bad)):
             both = f"coder_session_token={first}; coder_session_token={second}"
-            answer = await world.client.get("/api/v2/users/me", headers={"Cookie": both})
+            response = await world.client.get("/api/v2/users/me", headers={"Cookie": both})
             world.client.cookies.clear()
-            assert answer.status_code in {200, 401}
+            assert response.status_code in {200, 401}
 
 
 DEVICE_CODES = (
@@ -238,11 +238,11 @@ async def test_device_code_links_its_user() -> None:
         _, other = await world.member("other")
         begun = (await world.get(f"{ME}/dev/device")).json()
         for code in DEVICE_CODES:
-            answer = await world.post(f"{ME}/dev/device", {"device_code": code}, token="")
-            assert answer.status_code == 401
+            response = await world.post(f"{ME}/dev/device", {"device_code": code}, token="")
+            assert response.status_code == 401
         for provider in ("fake", "none", "dev%2f..", "DEV"):
-            answer = await world.post(f"{ME}/{provider}/device", {"device_code": begun["device_code"]})
-            assert answer.status_code in {400, 404}, f"{provider}: {answer.text}"
+            response = await world.post(f"{ME}/{provider}/device", {"device_code": begun["device_code"]})
+            assert response.status_code in {400, 404}, f"{provider}: {response.text}"
         assert (await world.post(f"{ME}/dev/device", {"device_code": ""})).status_code == 400
         assert (await world.post(f"{ME}/dev/device", {"device_code": begun["device_code"]})).status_code == 204
         assert await authenticated(world, "dev")
@@ -261,10 +261,10 @@ async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pyte
     async with deployment() as (world, _):
         assert (await world.get(f"{ME}/dev/device")).status_code == 200, "as it is meant"
         monkeypatch.setattr(external_auth, "fetch", said)
-        answer = await world.get(f"{ME}/dev/device")
-        assert answer.status_code == 200 and 0 < answer.json()["expires_in"] < 10**9, answer.text
+        response = await world.get(f"{ME}/dev/device")
+        assert response.status_code == 200 and 0 < response.json()["expires_in"] < 10**9, response.text
         granted = oauth_exchange._expiry(world.ctx.clock.now(), json.loads(number))
         assert granted is None or granted > world.ctx.clock.now()
         who = OutgoingReply(200, f'{{"id":{number},"login":"x"}}'.encode())
-        found = external_auth._parsed(who, external_auth._github_user)
-        assert found is None or abs(found.id) < 2**63
+        user = external_auth._parsed(who, external_auth._github_user)
+        assert user is None or abs(user.id) < 2**63

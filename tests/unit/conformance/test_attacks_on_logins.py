@@ -63,20 +63,20 @@ async def test_code_requires_registered_redirect() -> None:
     async with client() as it:
         for uri in REDIRECTS:
             for method in ("GET", "POST"):
-                answer = await it.world.request(method, it.query(redirect_uri=uri), token=it.user_token)
-                there = answer.headers.get("location", "")
-                if answer.status_code != 400 or "code=" in there or urlsplit(there).netloc:
-                    wrong.append(f"{method} {uri!r}: {answer.status_code} {there}")
+                response = await it.world.request(method, it.query(redirect_uri=uri), token=it.user_token)
+                there = response.headers.get("location", "")
+                if response.status_code != 400 or "code=" in there or urlsplit(there).netloc:
+                    wrong.append(f"{method} {uri!r}: {response.status_code} {there}")
         twice = it.query() + "&" + urlencode({"redirect_uri": "https://evil.test"})
-        answer = await it.world.post(twice, token=it.user_token)
-        if urlsplit(answer.headers.get("location", "")).netloc not in {"", urlsplit(CALLBACK).netloc}:
-            wrong.append(f"two addresses: {answer.headers}")
+        response = await it.world.post(twice, token=it.user_token)
+        if urlsplit(response.headers.get("location", "")).netloc not in {"", urlsplit(CALLBACK).netloc}:
+            wrong.append(f"two addresses: {response.headers}")
         for state in ("\r\nSet-Cookie: a=b", "&code=mine", "#x", "\x00", "x" * 5000, "%0d%0aX: y"):
-            answer = await it.world.post(it.query(state=state), token=it.user_token)
-            found = parse_qs(urlsplit(answer.headers.get("location", "")).query)
-            if answer.status_code == 302 and (len(found["code"]) != 1 or found["state"] != [state]):
-                wrong.append(f"state {state[:20]!r}: {answer.headers['location'][:200]}")
-            if "a" in answer.cookies or "x" in answer.headers:
+            response = await it.world.post(it.query(state=state), token=it.user_token)
+            query = parse_qs(urlsplit(response.headers.get("location", "")).query)
+            if response.status_code == 302 and (len(query["code"]) != 1 or query["state"] != [state]):
+                wrong.append(f"state {state[:20]!r}: {response.headers['location'][:200]}")
+            if "a" in response.cookies or "x" in response.headers:
                 wrong.append(f"state {state[:20]!r}: a header of its own")
         for more in (
             {"response_type": "token"},
@@ -90,9 +90,9 @@ async def test_code_requires_registered_redirect() -> None:
             {"code_challenge": "a" * 44},
             {"code_challenge": "a" * 42},
         ):
-            answer = await it.world.post(it.query(**more), token=it.user_token)
-            if answer.status_code < 400:
-                wrong.append(f"{more}: {answer.status_code}")
+            response = await it.world.post(it.query(**more), token=it.user_token)
+            if response.status_code < 400:
+                wrong.append(f"{more}: {response.status_code}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -101,9 +101,9 @@ async def test_client_cannot_use_foreign_tokens() -> None:
     secret.
     """
     async with client() as it:
-        made = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
-        secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{made.json()['id']}/secrets")
-        other = Client(it.world, made.json()["id"], secret.json()["client_secret_full"], it.user_token)
+        created = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
+        secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{created.json()['id']}/secrets")
+        other = Client(it.world, created.json()["id"], secret.json()["client_secret_full"], it.user_token)
         mine: Any = (await it.exchange(await it.code())).json()
         access, refresh = mine["access_token"], mine["refresh_token"]
         basic = base64.b64encode(f"{other.app_id}:{other.secret}".encode()).decode()
@@ -132,9 +132,9 @@ async def test_client_cannot_use_foreign_tokens() -> None:
         wrong = []
         for who, fields, headers in asked:
             form = {"client_id": who.app_id, "client_secret": who.secret, **fields}
-            answer = await it.world.request("POST", "/oauth2/tokens", data=form, headers=headers, token="")
-            if answer.status_code not in {400, 401, 403} or "access_token" in answer.json():
-                wrong.append(f"{fields} {headers}: {answer.status_code} {answer.text[:200]}")
+            response = await it.world.request("POST", "/oauth2/tokens", data=form, headers=headers, token="")
+            if response.status_code not in {400, 401, 403} or "access_token" in response.json():
+                wrong.append(f"{fields} {headers}: {response.status_code} {response.text[:200]}")
         for form in (
             {"token": access, "client_id": other.app_id, "client_secret": other.secret},
             {"token": refresh, "client_id": other.app_id, "client_secret": other.secret},
@@ -190,19 +190,19 @@ async def test_dangerous_registrations_are_refused() -> None:
         await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
         wrong = []
         for body in bad:
-            answer = await it.world.post("/oauth2/register", body, token="")
-            if answer.status_code != 400:
-                wrong.append(f"{body}: {answer.status_code} {answer.text[:200]}")
+            response = await it.world.post("/oauth2/register", body, token="")
+            if response.status_code != 400:
+                wrong.append(f"{body}: {response.status_code} {response.text[:200]}")
         mine = (await it.world.post("/oauth2/register", {"redirect_uris": [CALLBACK]}, token="")).json()
         theirs = (await it.world.post("/oauth2/register", {"redirect_uris": [CALLBACK]}, token="")).json()
         path = f"/oauth2/clients/{theirs['client_id']}"
         for secret in (mine["registration_access_token"], mine["client_secret"], it.secret, it.world.token, "x"):
             for method in ("GET", "PUT", "DELETE"):
-                shown = {"Authorization": f"Bearer {secret}"}
+                credential = {"Authorization": f"Bearer {secret}"}
                 body = {"redirect_uris": ["https://evil.test"]}
-                answer = await it.world.request(method, path, headers=shown, json=body, token="")
-                if answer.status_code not in {400, 401, 403, 404}:
-                    wrong.append(f"{method} by {secret[:6]}: {answer.status_code}")
+                response = await it.world.request(method, path, headers=credential, json=body, token="")
+                if response.status_code not in {400, 401, 403, 404}:
+                    wrong.append(f"{method} by {secret[:6]}: {response.status_code}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -242,14 +242,14 @@ async def test_login_redirects_stay_local() -> None:
                 "/install.sh",
             ):
                 query = urlencode({"redirect": there, "redirect_uri": there, "return_to": there, "state": there})
-                answer = await world.get(f"{path}?{query}")
-                if urlsplit(answer.headers.get("location", "")).netloc not in own:
-                    wrong.append(f"{path} {there!r}: {answer.headers['location']}")
+                response = await world.get(f"{path}?{query}")
+                if urlsplit(response.headers.get("location", "")).netloc not in own:
+                    wrong.append(f"{path} {there!r}: {response.headers['location']}")
             if there.isprintable() and there.startswith("/"):
                 raw = httpx.URL(world.url).copy_with(raw_path=there.encode())
-                answer = await world.client.send(httpx.Request("GET", raw))
-                if urlsplit(answer.headers.get("location", "")).netloc not in own:
-                    wrong.append(f"the path {there!r}: {answer.headers['location']}")
+                response = await world.client.send(httpx.Request("GET", raw))
+                if urlsplit(response.headers.get("location", "")).netloc not in own:
+                    wrong.append(f"the path {there!r}: {response.headers['location']}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -261,7 +261,7 @@ async def test_scim_serves_its_provider_alone() -> None:
     wrong = []
     async with running_coderd(first_user=True, scim_auth_header=Secret(key)) as world:
         _, admin = await world.member("people", ["user-admin"])
-        shown: list[dict[str, str]] = [
+        credentials: list[dict[str, str]] = [
             {},
             {"Authorization": ""},
             {"Authorization": "Bearer"},
@@ -280,7 +280,7 @@ async def test_scim_serves_its_provider_alone() -> None:
             {"Authorization": f"bearer {key}x"},
             {"Proxy-Authorization": key},
         ]
-        for headers in shown:
+        for headers in credentials:
             for method, path, body in (
                 ("GET", "/scim/v2/Users", None),
                 ("POST", "/scim/v2/Users", _USER),
@@ -288,9 +288,9 @@ async def test_scim_serves_its_provider_alone() -> None:
                 ("PUT", f"/scim/v2/Users/{world.user_id}", {**_USER, "active": False}),
                 ("GET", f"/scim/v2/Users/{world.user_id}", None),
             ):
-                answer = await world.request(method, path, json=body, headers=headers, token="")
-                if answer.status_code != 401:
-                    wrong.append(f"{headers} {method} {path}: {answer.status_code}")
+                response = await world.request(method, path, json=body, headers=headers, token="")
+                if response.status_code != 401:
+                    wrong.append(f"{headers} {method} {path}: {response.status_code}")
         good = {"Authorization": f"Bearer {key}"}
         for method, ident, document in (
             ("PATCH", str(PREBUILDS_USER_ID), {"active": False}),
@@ -306,17 +306,17 @@ async def test_scim_serves_its_provider_alone() -> None:
             ("PATCH", world.user_id, {"Operations": [{"op": "remove", "path": "active"}]}),
         ):
             path = f"/scim/v2/Users/{ident}"
-            answer = await world.request(method, path, json=document, headers=good, token="")
-            if answer.status_code >= 500:
-                wrong.append(f"{method} {ident} {document}: {answer.status_code} {answer.text[:200]}")
+            response = await world.request(method, path, json=document, headers=good, token="")
+            if response.status_code >= 500:
+                wrong.append(f"{method} {ident} {document}: {response.status_code} {response.text[:200]}")
         me = (await world.get("/api/v2/users/me")).json()
         assert (me["status"], [role["name"] for role in me["roles"]]) == ("active", ["owner"])
         for name in ("admin", "a\x00b", "<script>", "x" * 500, "", "../x", "eve\r\nX: y", "prebuilds"):
             document = {**_USER, "userName": name, "roles": ["owner"], "groups": ["owner"], "organization_ids": ["x"]}
             document["emails"] = [{"value": f"{uuid4().hex}@b.c", "primary": True}]
-            answer = await world.request("POST", "/scim/v2/Users", json=document, headers=good, token="")
-            if answer.status_code >= 500:
-                wrong.append(f"{name[:20]!r}: {answer.status_code} {answer.text[:200]}")
+            response = await world.request("POST", "/scim/v2/Users", json=document, headers=good, token="")
+            if response.status_code >= 500:
+                wrong.append(f"{name[:20]!r}: {response.status_code} {response.text[:200]}")
         users = (await world.get("/api/v2/users?q=role:owner")).json()["users"]
         assert [user["username"] for user in users] == ["admin"]
     assert not wrong, "\n".join(wrong)
@@ -372,13 +372,13 @@ async def test_proxy_has_visitors_rights() -> None:
                 "path_app_base_url": "https://proxy.test",
                 "app_hostname": "*.proxy.test",
             }
-            answer = await world.request(
+            response = await world.request(
                 "POST", "/api/v2/workspaceproxies/me/issue-signed-app-token", json=body, headers=headers, token=""
             )
-            if answer.status_code < 400 and "signed_token" in answer.text:
-                wrong.append(f"{token[:5]} {more}: {answer.status_code} {answer.text[:100]}")
-            if answer.status_code >= 500 and answer.status_code != 502:
-                wrong.append(f"{token[:5]} {more}: {answer.status_code} {answer.text[:200]}")
+            if response.status_code < 400 and "signed_token" in response.text:
+                wrong.append(f"{token[:5]} {more}: {response.status_code} {response.text[:100]}")
+            if response.status_code >= 500 and response.status_code != 502:
+                wrong.append(f"{token[:5]} {more}: {response.status_code} {response.text[:200]}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -500,16 +500,16 @@ async def test_existence_is_not_revealed(monkeypatch: pytest.MonkeyPatch) -> Non
         }
         unknown = {"application": str(uuid4()), "workspace": str(uuid4())}
         work, hashed = count_work(world.ctx.db, monkeypatch), 0
-        for kind, method, path, sent, shown in SAME:
+        for kind, method, path, sent, headers in SAME:
             work.clear()
-            there, done = await _said(world, known[kind], method, path, sent, shown), Counter(work)
+            there, done = await _said(world, known[kind], method, path, sent, headers), Counter(work)
             work.clear()
-            nowhere = await _said(world, unknown.get(kind, "missing"), method, path, sent, shown)
+            nowhere = await _said(world, unknown.get(kind, "missing"), method, path, sent, headers)
             hashed += work["password hashes"]
             if there != nowhere:
-                wrong.append(f"{kind} {method} {path} {sent} {shown}: {there}\n  unknown: {nowhere}")
+                wrong.append(f"{kind} {method} {path} {sent} {headers}: {there}\n  unknown: {nowhere}")
             if done != work:
-                wrong.append(f"{kind} {method} {path} {sent} {shown}: {done - work}\n  unknown: {work - done}")
+                wrong.append(f"{kind} {method} {path} {sent} {headers}: {done - work}\n  unknown: {work - done}")
         assert hashed >= 10, "an unknown user also has a password to compare"
     assert len(SAME) > 100
     assert not wrong, "\n".join(wrong)
@@ -521,13 +521,13 @@ async def _said(
     """Return the whole response, without the name itself and values that are new in each response."""
     sent = {key: value.replace("{}", name) for key, value in body.items()}
     more: dict[str, Any] = {} if not sent else {"data": sent} if path == _APP else {"json": sent}
-    shown = {key: value.replace("{}", name) for key, value in headers.items()}
+    named = {key: value.replace("{}", name) for key, value in headers.items()}
     world.client.cookies.clear()
-    answer = await world.request(method, path.replace("{}", name), headers=shown, token="", **more)
+    response = await world.request(method, path.replace("{}", name), headers=named, token="", **more)
     new = {"date", "x-coder-request-id", "content-length", "etag", "server-timing"}
-    lines = {key: value.replace(name, "<asked>") for key, value in answer.headers.items() if key not in new}
-    text = _FRESH.sub("<fresh>", answer.text.replace(name, "<asked>"))
-    return answer.status_code, text, sorted((key, _FRESH.sub("<fresh>", value)) for key, value in lines.items())
+    lines = {key: value.replace(name, "<asked>") for key, value in response.headers.items() if key not in new}
+    text = _FRESH.sub("<fresh>", response.text.replace(name, "<asked>"))
+    return response.status_code, text, sorted((key, _FRESH.sub("<fresh>", value)) for key, value in lines.items())
 
 
 _INSIDE = (
@@ -568,9 +568,9 @@ async def test_push_service_must_be_public() -> None:
         _, member = await world.member("bob")
         for endpoint in _INSIDE:
             body = {"endpoint": endpoint, **keys}
-            answer = await world.post("/api/v2/users/me/webpush/subscription", body, token=member)
-            if answer.status_code not in {400, 403, 404}:
-                wrong.append(f"{endpoint}: {answer.status_code} {answer.text[:200]}")
+            response = await world.post("/api/v2/users/me/webpush/subscription", body, token=member)
+            if response.status_code not in {400, 403, 404}:
+                wrong.append(f"{endpoint}: {response.status_code} {response.text[:200]}")
         assert await _subscriptions(world) == 0
     assert not wrong, "\n".join(wrong)
 

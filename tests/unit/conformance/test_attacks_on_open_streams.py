@@ -57,7 +57,7 @@ async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
 async def _places(world: World, guest: str) -> dict[str, str]:
     """Return one object of each kind, shared with the guest, with pending jobs, so that no stream ends on its own."""
     workspace, building = await new_workspace(world), await new_workspace(world, "building")
-    (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+    (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
     template = world.extra["template"]
     await without_daemon(world)
     built = await world.post(f"/api/v2/workspaces/{building['id']}/builds", {"transition": "stop"})
@@ -84,14 +84,14 @@ async def _share(world: World, places: dict[str, str], guest: str, *, away: bool
         ("workspaces", "building", f"{whom}_roles", "use"),
         ("templates", "template", f"{whom}_perms", "admin"),
     ):
-        answer = await world.patch(f"/api/v2/{kind}/{places[name]}/acl", {field: {guest: "" if away else role}})
-        assert answer.status_code in {200, 204}, answer.text
+        response = await world.patch(f"/api/v2/{kind}/{places[name]}/acl", {field: {guest: "" if away else role}})
+        assert response.status_code in {200, 204}, response.text
 
 
 async def _dry_run(world: World, token: str, version: str) -> str:
-    made = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
-    assert made.status_code == 201, made.text
-    return str(made.json()["id"])
+    created = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
+    assert created.status_code == 201, created.text
+    return str(created.json()["id"])
 
 
 def _path(rule: str, places: dict[str, str]) -> str:
@@ -120,7 +120,7 @@ async def _ends(stream: WebSocketStream, patience: float) -> bool:
 
 
 def rules() -> list[str]:
-    return sorted({one.rule for one in streams() if one.parameters and one.rule not in ELSEWHERE})
+    return sorted({item.rule for item in streams() if item.parameters and item.rule not in ELSEWHERE})
 
 
 def about_a_workspace() -> list[str]:
@@ -132,14 +132,14 @@ async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = rules()
-    assert len(found) >= 9
+    routes = rules()
+    assert len(routes) >= 9
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
         places = await _places(world, guest)
         places["job"] = await _dry_run(world, token, places["done"])
-        for rule in found:
+        for rule in routes:
             async with _open(world, token, _path(rule, places)) as hers, _open(world, world.token, INBOX) as mine:
                 await _share(world, places, guest, away=True)
                 if not await _ends(hers, PATIENCE):
@@ -158,13 +158,13 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = about_a_workspace()
-    assert len(found) >= 6
+    routes = about_a_workspace()
+    assert len(routes) >= 6
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
         places = await _places(world, guest)
-        for rule in found:
+        for rule in routes:
             path = _path(rule, places)
             async with _open(world, world.token, path), _open(world, token, path) as hers:
                 off = await world.patch(SHARING, {"sharing_disabled": True})
@@ -189,23 +189,23 @@ async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = about_a_workspace()
-    assert len(found) >= 6
+    routes = about_a_workspace()
+    assert len(routes) >= 6
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        made = [await new_workspace(world, f"w{place}") for place in range(len(found))]
+        created = [await new_workspace(world, f"w{place}") for place in range(len(routes))]
         await without_daemon(world)
-        for rule, workspace in zip(found, made, strict=True):
-            (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+        for rule, workspace in zip(routes, created, strict=True):
+            (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
             path = f"/api/v2/workspaces/{workspace['id']}"
             build = await world.post(f"{path}/builds", {"transition": "stop"}) if "{build}" in rule else None
             places = {"workspace": workspace["id"], "agent": agent["id"], "build": build.json()["id"] if build else ""}
             shared = await world.patch(f"{path}/acl", {"user_roles": {guest: "use"}})
             assert shared.status_code == 204, shared.text
             async with _open(world, token, _path(rule, places)) as hers:
-                gone = await world.post(f"{path}/abandon")
-                assert gone.status_code == 200, gone.text
+                deleted = await world.post(f"{path}/abandon")
+                assert deleted.status_code == 200, deleted.text
                 if not await _ends(hers, PATIENCE):
                     wrong.append(f"{rule}: still open")
                 elif hers.close_code not in {1000, 1008}:
@@ -215,31 +215,31 @@ async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_newer_build_keeps_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams about an agent continue while a stop is queued; log streams end on their own."""
-    answers: list[bool | None] = []
+    responses: list[bool | None] = []
     is_ordered, put = False, recheck_rights._is_allowed
 
     async def noted(ask: Any) -> bool | None:
         counts = is_ordered
-        answer = await put(ask)
+        response = await put(ask)
         if counts:
-            answers.append(answer)
-        return answer
+            responses.append(response)
+        return response
 
     async def asked() -> bool:
-        return bool(answers)
+        return bool(responses)
 
     monkeypatch.setattr(recheck_rights, "_is_allowed", noted)
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = [one for one in rules() if "{agent}" in one and "logs" not in one]
-    assert len(found) >= 2
+    routes = [item for item in rules() if "{agent}" in item and "logs" not in item]
+    assert len(routes) >= 2
     async with workspace_world() as (world, _):
-        made = [await new_workspace(world, f"w{place}") for place in range(len(found))]
+        created = [await new_workspace(world, f"w{place}") for place in range(len(routes))]
         await without_daemon(world)
-        for rule, workspace in zip(found, made, strict=True):
-            (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
-            answers.clear()
+        for rule, workspace in zip(routes, created, strict=True):
+            (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
+            responses.clear()
             is_ordered = False
             async with _open(world, world.token, _path(rule, {"agent": agent["id"]})) as stream:
                 ordered = await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "stop"})
@@ -247,7 +247,7 @@ async def test_newer_build_keeps_streams(monkeypatch: pytest.MonkeyPatch) -> Non
                 is_ordered = True
                 await world.member(f"m{workspace['name']}")  # a new member triggers a check of every stream
                 await eventually(asked)
-                assert all(answers), rule
+                assert all(responses), rule
                 assert not await _ends(stream, 0.01), f"{rule}: {stream.close_code}"
 
 
@@ -256,12 +256,12 @@ async def test_newer_build_keeps_streams(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def event_streams() -> list[str]:
     """Server-sent events about a workspace or an agent, for users."""
-    app, found = application(), set()
+    app, routes = application(), set()
     for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is not None and said.answers is EVENTS and said.scope is not AGENT:
-            found.add(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule))
-    return sorted(found)
+        declared = getattr(app.view_functions[rule.endpoint], "route", None)
+        if declared is not None and declared.answers is EVENTS and declared.scope is not AGENT:
+            routes.add(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule))
+    return sorted(routes)
 
 
 PERSONAL = [INBOX, "/api/v2/tailnet?version=2.0"]
@@ -297,8 +297,8 @@ async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str
     if "user" in how:
         await _share(world, places, guest)
     if "group" in how:
-        made = await world.post("/api/v2/organizations/default/groups", {"name": name})
-        names["group"] = made.json()["id"]
+        created = await world.post("/api/v2/organizations/default/groups", {"name": name})
+        names["group"] = created.json()["id"]
         added = await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
         assert added.status_code == 200, added.text
         await _share(world, places, names["group"], whom="group")
@@ -307,9 +307,9 @@ async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str
 
 @asynccontextmanager
 async def _events(world: World, token: str, path: str) -> AsyncIterator[AsyncIterator[str]]:
-    async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as answer:
-        assert answer.status_code == 200, path
-        lines = answer.aiter_lines()
+    async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as response:
+        assert response.status_code == 200, path
+        lines = response.aiter_lines()
         assert await anext(lines), path
         yield lines
 
@@ -380,9 +380,9 @@ FORM_ENDS: dict[str, tuple[str, str, Any]] = {
 async def _asked(stream: WebSocketStream, number: int, **body: Any) -> Any:
     await stream.send_message(json.dumps({"id": number, "inputs": {}, **body}))
     with trio.fail_after(PATIENCE):
-        while (said := json.loads(await stream.receive_some()))["id"] != number:
+        while (declared := json.loads(await stream.receive_some()))["id"] != number:
             pass
-    return said
+    return declared
 
 
 async def test_two_users_of_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,5 +468,5 @@ async def test_form_follows_template_rights(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def _dry_run_status(world: World, token: str, version: str) -> int:
-    answer = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
-    return answer.status_code
+    response = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
+    return response.status_code

@@ -88,8 +88,8 @@ class _Doors:
         world, agent_id = self.scene.world, str(self.scene.agent.agent_id)
         url = world.url.replace("http://", "ws://") + f"/api/v2/workspaceagents/{agent_id}/pty"
         body = {"url": url, "agentID": agent_id}
-        made = await world.post("/api/v2/applications/reconnecting-pty-signed-token", body, token=self.token)
-        return str(made.json()["signed_token"])
+        created = await world.post("/api/v2/applications/reconnecting-pty-signed-token", body, token=self.token)
+        return str(created.json()["signed_token"])
 
 
 async def _ends(socket: WebSocketStream, patience: float = PATIENCE) -> bool:
@@ -104,8 +104,8 @@ async def _let_in(world: World, workspace: str, name: str, by_group: bool) -> tu
     names = {"guest": guest, "key": token.partition("-")[0], "group": "", "workspace": workspace}
     roles = {"user_roles": {guest: "use"}}
     if by_group:
-        made = await world.post("/api/v2/organizations/default/groups", {"name": name})
-        names["group"] = made.json()["id"]
+        created = await world.post("/api/v2/organizations/default/groups", {"name": name})
+        names["group"] = created.json()["id"]
         await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
         roles = {"group_roles": {names["group"]: "use"}}
     shared = await world.patch(f"/api/v2/workspaces/{workspace}/acl", roles)
@@ -123,30 +123,30 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
             level, way = LEVELS[number % 2]
             changed = await world.post(f"/api/v2/workspaces/{workspace}/port-share", {**share, "share_level": level})
             assert changed.status_code == 200, changed.text
-            ways = [one for one in WAYS if not one.startswith("port") or one == way]
+            ways = [item for item in WAYS if not item.startswith("port") or item == way]
             names, token = await _let_in(world, workspace, f"guest{number}", by_group)
             doors = _Doors(scene, token)
             async with AsyncExitStack() as stack:
                 opened = {}
-                for one in ways:
-                    opened[one] = await doors.open(one, await doors.ticket())
-                    stack.push_async_callback(trio.aclose_forcefully, opened[one])
+                for item in ways:
+                    opened[item] = await doors.open(item, await doors.ticket())
+                    stack.push_async_callback(trio.aclose_forcefully, opened[item])
                 await visits.look()
-                assert [one for one, socket in opened.items() if not await _answers(one, socket)] == [], loss
+                assert [item for item, socket in opened.items() if not await _answers(item, socket)] == [], loss
                 taken = await world.request(method, path.format(**names), json=filled(body, names))
                 assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
                 await visits.look()
-                for one, socket in opened.items():
-                    if one in ending and not await _ends(socket):
-                        wrong.append(f"{loss}: {one} is open still")
-                    elif one not in ending and not await _answers(one, socket):
-                        wrong.append(f"{loss}: {one} ended, too")
-            for one in set(ways) & ending - {"terminal by ticket"}:
+                for item, socket in opened.items():
+                    if item in ending and not await _ends(socket):
+                        wrong.append(f"{loss}: {item} is open still")
+                    elif item not in ending and not await _answers(item, socket):
+                        wrong.append(f"{loss}: {item} ended, too")
+            for item in set(ways) & ending - {"terminal by ticket"}:
                 try:
-                    await trio.aclose_forcefully(await doors.open(one))
-                    wrong.append(f"{loss}: {one} was reopened")
+                    await trio.aclose_forcefully(await doors.open(item))
+                    wrong.append(f"{loss}: {item} was reopened")
                 except HttpError as error:
-                    assert error.status in {303, 307, 401, 403, 404}, f"{loss}: {one}: {error.status}"
+                    assert error.status in {303, 307, 401, 403, 404}, f"{loss}: {item}: {error.status}"
     assert not wrong, "\n".join(wrong)
 
 

@@ -36,19 +36,19 @@ class Member:
 
     async def new(self, name: str) -> str:
         body = {"template_id": self.template, "name": name}
-        made = await self.world.post("/api/v2/users/me/workspaces", body, token=self.token)
-        assert made.status_code == 201, made.text
-        return str(made.json()["id"])
+        created = await self.world.post("/api/v2/users/me/workspaces", body, token=self.token)
+        assert created.status_code == 201, created.text
+        return str(created.json()["id"])
 
     async def queue(self, transition: str) -> str:
         path = f"/api/v2/workspaces/{self.first}/builds"
-        made = await self.world.post(path, {"transition": transition}, token=self.token)
-        assert made.status_code == 201, made.text
-        return str(made.json()["id"])
+        created = await self.world.post(path, {"transition": transition}, token=self.token)
+        assert created.status_code == 201, created.text
+        return str(created.json()["id"])
 
     async def cancel(self, build: str) -> None:
-        answer = await self.world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=self.token)
-        assert answer.status_code == 200, answer.text
+        response = await self.world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=self.token)
+        assert response.status_code == 200, response.text
 
     async def commit(self, job: Any, cost: int) -> bool:
         request = pd.CommitQuotaRequest(job_id=job.job_id, daily_cost=cost)
@@ -167,8 +167,8 @@ WAYS: tuple[Callable[[Member], Awaitable[None]], ...] = (
 
 
 async def _member(world: World, daemon: FakeDaemon) -> Member:
-    answer = await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": ALLOWED})
-    assert answer.status_code == 200, answer.text
+    response = await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": ALLOWED})
+    assert response.status_code == 200, response.text
     template = await new_template(world, allow_user_cancel_workspace_jobs=True)
     await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
     return Member(world, daemon, "", template["id"])
@@ -240,15 +240,15 @@ async def test_claim_requires_budget(allowed: int) -> None:
         await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": allowed})
         _, claimer = await world.member("claimer")
         body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
-        made = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
-        assert (made.json()["id"] == str(ahead)) is (allowed == ALLOWED), made.text
-        await settled(world, made.json()["id"])
+        created = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
+        assert (created.json()["id"] == str(ahead)) is (allowed == ALLOWED), created.text
+        await settled(world, created.json()["id"])
 
 
 async def _costs(world: World, workspace_id: str, cost: int) -> None:
-    said = text("UPDATE workspace_builds SET daily_cost = :cost, granted_cost = :cost WHERE workspace_id = :id")
+    statement = text("UPDATE workspace_builds SET daily_cost = :cost, granted_cost = :cost WHERE workspace_id = :id")
 
     async def write(tx: Any) -> None:
-        await tx.execute(said, {"cost": cost, "id": workspace_id})
+        await tx.execute(statement, {"cost": cost, "id": workspace_id})
 
     await world.ctx.db.run(write)

@@ -69,9 +69,9 @@ async def test_cross_site_websockets_are_refused() -> None:
                 asked += 1
                 head = f"GET {path}?version=2.0 HTTP/1.1\r\nHost: {host}\r\n{_UPGRADE}"
                 head += f"Origin: {origin.format(host=host)}\r\nCookie: coder_session_token={world.token}\r\n\r\n"
-                said = await _raw(world, head)
-                if said.split()[1] not in {b"400", b"401", b"403", b"404"}:
-                    wrong.append(f"{path} from {origin!r}: {said!r}")
+                reply = await _raw(world, head)
+                if reply.split()[1] not in {b"400", b"401", b"403", b"404"}:
+                    wrong.append(f"{path} from {origin!r}: {reply!r}")
     assert asked > 200
     assert not wrong, "\n".join(wrong)
 
@@ -115,17 +115,17 @@ async def test_foreign_cookie_proves_nothing(place: str) -> None:
                 sent: dict[str, Any] = {"data": body} if place == "form" else {"json": body}
                 if place == "header":
                     headers["X-CSRF-TOKEN"] = "tossed"
-                answer = await world.client.request(method, path, headers=headers, **sent)
+                response = await world.client.request(method, path, headers=headers, **sent)
                 world.client.cookies.clear()
-                if answer.status_code != 400 or "CSRF" not in answer.text:
-                    wrong.append(f"{method} {path} from {origin} {site}: {answer.status_code} {answer.text[:100]}")
+                if response.status_code != 400 or "CSRF" not in response.text:
+                    wrong.append(f"{method} {path} from {origin} {site}: {response.status_code} {response.text[:100]}")
         own = {"Cookie": f"coder_session_token={world.token}; csrf_token=t", "X-CSRF-TOKEN": "t", "Origin": world.url}
-        made = await world.client.post("/api/v2/users/me/keys", headers=own)
-        assert made.status_code == 201, made.text
+        created = await world.client.post("/api/v2/users/me/keys", headers=own)
+        assert created.status_code == 201, created.text
         for site in ("same-origin", "none"):
             hidden = {**own, "Origin": "null", "Sec-Fetch-Site": site}
-            made = await world.client.post("/api/v2/users/me/keys", headers=hidden)
-            assert made.status_code == 201, f"an own page without a referrer: {made.text}"
+            created = await world.client.post("/api/v2/users/me/keys", headers=hidden)
+            assert created.status_code == 201, f"an own page without a referrer: {created.text}"
             wrong_token = await world.client.post("/api/v2/users/me/keys", headers={**hidden, "X-CSRF-TOKEN": "x"})
             assert wrong_token.status_code == 400
     assert not wrong, "\n".join(wrong)
@@ -147,12 +147,12 @@ async def test_own_origin_spellings(access_url: str, host: str) -> None:
         cookie = f"coder_session_token={world.token}; csrf_token=t"
         for origin, fine in ((f"{scheme}://coder.test", True), (f"{scheme}://coder.test:444", False)):
             named = {"Cookie": cookie, "X-CSRF-TOKEN": "t", "Origin": origin, "Host": host}
-            made = await world.client.post("/api/v2/users/me/keys", headers=named)
-            assert (made.status_code == 201) is fine, f"{origin}: {made.text}"
+            created = await world.client.post("/api/v2/users/me/keys", headers=named)
+            assert (created.status_code == 201) is fine, f"{origin}: {created.text}"
             path = f"/api/v2/workspaceagents/{uuid4()}/pty"
             head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{_UPGRADE}"
-            said = await _raw(world, f"{head}Origin: {origin}\r\nCookie: {cookie}\r\n\r\n")
-            assert said.split()[1] == (b"404" if fine else b"403"), origin
+            reply = await _raw(world, f"{head}Origin: {origin}\r\nCookie: {cookie}\r\n\r\n")
+            assert reply.split()[1] == (b"404" if fine else b"403"), origin
 
 
 BROKEN = (
@@ -190,12 +190,12 @@ async def test_malformed_addresses_are_refused() -> None:
     """
     wrong = []
     async with running_coderd(first_user=True, wildcard_access_url="*.apps.test", experiments=("oauth2",)) as world:
-        made = await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})
-        proxy = {"Coder-External-Proxy-Token": made.json()["proxy_token"]}
+        created = await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})
+        proxy = {"Coder-External-Proxy-Token": created.json()["proxy_token"]}
         for text in BROKEN:
-            shown = quote(text)
+            quoted = quote(text)
             rows: list[tuple[str, str, Any, dict[str, str]]] = [
-                ("GET", f"/api/v2/applications/auth-redirect?redirect_uri={shown}", None, {}),
+                ("GET", f"/api/v2/applications/auth-redirect?redirect_uri={quoted}", None, {}),
                 (
                     "POST",
                     "/api/v2/applications/reconnecting-pty-signed-token",
@@ -203,8 +203,8 @@ async def test_malformed_addresses_are_refused() -> None:
                     {},
                 ),
                 ("POST", "/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": text}, {}),
-                ("GET", f"/login?redirect={shown}", None, {}),
-                ("GET", f"/api/v2/users/oidc/callback?redirect={shown}", None, {}),
+                ("GET", f"/login?redirect={quoted}", None, {}),
+                ("GET", f"/api/v2/users/oidc/callback?redirect={quoted}", None, {}),
                 (
                     "POST",
                     "/api/v2/workspaceproxies/me/issue-signed-app-token",
@@ -230,9 +230,9 @@ async def test_malformed_addresses_are_refused() -> None:
             ]
             for method, path, body, headers in rows:
                 sent = {"Coder-Session-Token": world.token, **headers}
-                answer = await world.client.request(method, path, json=body, headers=sent)
-                if answer.status_code >= 500:
-                    wrong.append(f"{method} {path} {body}: {answer.status_code} {answer.text[:100]}")
+                response = await world.client.request(method, path, json=body, headers=sent)
+                if response.status_code >= 500:
+                    wrong.append(f"{method} {path} {body}: {response.status_code} {response.text[:100]}")
             for path in (
                 "/api/v2/regions",
                 "/api/v2/workspaceproxies",
@@ -283,15 +283,17 @@ async def test_host_header_is_not_trusted(redirects: bool) -> None:
     async with running_coderd(
         first_user=not redirects, wildcard_access_url="*.apps.test", experiments=("oauth2",), **more
     ) as world:
-        shown: list[dict[str, str]] = [{"Host": host} for host in HOSTS if host.isascii()]
-        shown += [{name: "host=evil.test;proto=https" if name == "Forwarded" else "evil.test"} for name in FORWARDED]
-        for headers in shown:
+        credential: list[dict[str, str]] = [{"Host": host} for host in HOSTS if host.isascii()]
+        credential += [
+            {name: "host=evil.test;proto=https" if name == "Forwarded" else "evil.test"} for name in FORWARDED
+        ]
+        for headers in credential:
             for path in _PAGES:
-                answer = await world.client.get(path, headers={**headers, "Coder-Session-Token": world.token})
+                response = await world.client.get(path, headers={**headers, "Coder-Session-Token": world.token})
                 world.client.cookies.clear()
-                told = "".join(f"{name}: {value}\n" for name, value in answer.headers.items())
-                if answer.status_code >= 500 or "evil.test" in answer.text + told:
-                    wrong.append(f"{headers} {path}: {answer.status_code} {told}")
+                reported = "".join(f"{name}: {value}\n" for name, value in response.headers.items())
+                if response.status_code >= 500 or "evil.test" in response.text + reported:
+                    wrong.append(f"{headers} {path}: {response.status_code} {reported}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -329,8 +331,8 @@ async def test_client_address(trusted: bool) -> None:
                 "organization_ids": [world.organization_id],
             }
             sent = {**headers, "Coder-Session-Token": world.token}
-            made = await world.client.post("/api/v2/users", json=body, headers=sent)
-            assert made.status_code == 201, made.text
+            created = await world.client.post("/api/v2/users", json=body, headers=sent)
+            assert created.status_code == 201, created.text
             rows = (await world.get(f"/api/v2/audit?limit=1&q=resource_target:{name}")).json()["audit_logs"]
             if [row["ip"] for row in rows] != [expected if trusted else "127.0.0.1"]:
                 wrong.append(f"{headers}: {[row['ip'] for row in rows]}")
@@ -361,17 +363,17 @@ async def test_responses_are_not_shared() -> None:
                 {"Range": "bytes=" + "9" * 5000 + "-"},
                 {"Accept-Encoding": "gzip"},
             ):
-                seen: dict[str, httpx.Response] = {}
+                responses: dict[str, httpx.Response] = {}
                 for who, token in (("owner", world.token), ("member", member), ("anonymous", "")):
-                    answer = seen[who] = await world.get(path, token=token, headers=more)
+                    response = responses[who] = await world.get(path, token=token, headers=more)
                     world.client.cookies.clear()
-                    vary = answer.headers.get("vary", "").lower()
-                    if answer.status_code >= 500 or "cookie" not in vary:
-                        wrong.append(f"{who} {path} {more}: {answer.status_code} vary {vary}")
-                    if "public" in answer.headers.get("cache-control", ""):
-                        wrong.append(f"{who} {path}: {answer.headers['cache-control']}")
-                if path.startswith("/api/") and seen["anonymous"].status_code != 401:
-                    wrong.append(f"{path} {more}: {seen['anonymous'].status_code}")
+                    vary = response.headers.get("vary", "").lower()
+                    if response.status_code >= 500 or "cookie" not in vary:
+                        wrong.append(f"{who} {path} {more}: {response.status_code} vary {vary}")
+                    if "public" in response.headers.get("cache-control", ""):
+                        wrong.append(f"{who} {path}: {response.headers['cache-control']}")
+                if path.startswith("/api/") and responses["anonymous"].status_code != 401:
+                    wrong.append(f"{path} {more}: {responses['anonymous'].status_code}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -384,8 +386,8 @@ async def test_header_lines_are_limited() -> None:
         for lines, end, status in HEADS:
             head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
             body = "{" + "\n" * 1000 + "}"
-            said = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
-            assert said.split()[1] == status, (lines, end)
+            reply = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
+            assert reply.split()[1] == status, (lines, end)
 
 
 TRAILERS = [(0, b"200"), (400, b"200"), (600, b"431"), (10_000, b"431")]
@@ -396,8 +398,8 @@ async def test_trailer_lines_are_limited() -> None:
     async with running_coderd() as world:
         head = "POST /api/v2/csp/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         for lines, status in TRAILERS:
-            said = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
-            assert said.split()[1] == status, lines
+            reply = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
+            assert reply.split()[1] == status, lines
 
 
 NAMES = (
@@ -430,9 +432,9 @@ async def test_unreadable_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
         for folder in ("", "assets/", "icon/", "emojis/", "static/", "bin/", "swagger/", "install.sh/", "@me/"):
             for name in NAMES:
                 looks = 0
-                answer = await world.get(f"/{folder}{name}")
-                if answer.status_code >= 500 or looks > 2000:
-                    wrong.append(f"/{folder}{name[:12]} ({len(name)}): {answer.status_code}, {looks} looks")
+                response = await world.get(f"/{folder}{name}")
+                if response.status_code >= 500 or looks > 2000:
+                    wrong.append(f"/{folder}{name[:12]} ({len(name)}): {response.status_code}, {looks} looks")
     assert not wrong, "\n".join(wrong)
 
 
@@ -488,18 +490,18 @@ async def test_http2_is_refused() -> None:
     async with running_coderd(first_user=True) as world:
         host = urlsplit(world.url).netloc
         for what, (frames, times) in FLOODS.items():
-            answers: list[bytes] = []
+            responses: list[bytes] = []
 
-            async def flood(sent: bytes = _PREFACE + frames * times, answers: list[bytes] = answers) -> None:
-                answers.append(await _spoken(world, sent))
+            async def flood(sent: bytes = _PREFACE + frames * times, responses: list[bytes] = responses) -> None:
+                responses.append(await _spoken(world, sent))
 
             async with trio.open_nursery() as nursery:
                 for _ in range(3):
                     nursery.start_soon(flood)
                 assert (await world.get("/api/v2/users/me")).status_code == 200, what
-            for answer in answers:
-                if answer and not re.match(rb"HTTP/1\.1 [45]\d\d ", answer):
-                    wrong.append(f"{what}: {answer[:60]!r}")
+            for response in responses:
+                if response and not re.match(rb"HTTP/1\.1 [45]\d\d ", response):
+                    wrong.append(f"{what}: {response[:60]!r}")
         for method, path, more, status in (
             ("GET", "/healthz", "", b"200"),
             ("GET", "/api/v2/users/me", "", b"401"),
@@ -509,7 +511,7 @@ async def test_http2_is_refused() -> None:
             ("GET", "/api/v2/notifications/inbox/watch", "", b"401"),
         ):
             head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{_H2C}{more}\r\n"
-            answer = await _raw(world, head + ("{}" if method == "POST" else ""))
-            if answer.split()[:2] != [b"HTTP/1.1", status]:
-                wrong.append(f"h2c {method} {path} {more[:10]}: {answer!r}")
+            response = await _raw(world, head + ("{}" if method == "POST" else ""))
+            if response.split()[:2] != [b"HTTP/1.1", status]:
+                wrong.append(f"h2c {method} {path} {more[:10]}: {response!r}")
     assert not wrong, "\n".join(wrong)

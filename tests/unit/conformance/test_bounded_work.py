@@ -39,15 +39,15 @@ async def _try(world: World, asked: list[CostlyRequest], token: str) -> tuple[Sp
     wrong = []
     # The first request prepares what all requests need. All requests together leave memory in the allocator: measured
     # once 124 MiB, and 7 MiB the second time. The growth is measured on top of that.
-    for one in asked if len(asked) > MANY else asked[:1]:
-        await answer_of(world.url, one.encoded(token))
+    for item in asked if len(asked) > MANY else asked[:1]:
+        await answer_of(world.url, item.encoded(token))
     gc.collect()
     with measured() as spent:
-        for one in asked:
-            spent.during = str(one)
-            said = await answer_of(world.url, one.encoded(token))
-            if not said.startswith(b"HTTP/1.1 ") or b"An internal server error" in said:
-                wrong.append(f"{one} -> {said[:300]!r}")
+        for item in asked:
+            spent.during = str(item)
+            reply = await answer_of(world.url, item.encoded(token))
+            if not reply.startswith(b"HTTP/1.1 ") or b"An internal server error" in reply:
+                wrong.append(f"{item} -> {reply[:300]!r}")
     return spent, wrong
 
 
@@ -78,18 +78,18 @@ async def test_greedy_requests_are_bounded(asked: list[CostlyRequest], who: str)
 
 async def test_refused_body_frees_memory() -> None:
     """Not only when cycles are collected, which may be a hundred bodies later."""
-    asked = [one for one in OF_STRANGERS + OF_MEMBERS if one.body][::3]
+    asked = [item for item in OF_STRANGERS + OF_MEMBERS if item.body][::3]
     async with running_coderd(first_user=True) as world:
-        for one in asked[:20]:
-            await answer_of(world.url, one.encoded(world.token))
+        for item in asked[:20]:
+            await answer_of(world.url, item.encoded(world.token))
         gc.collect()
         gc.disable()
         try:
-            for one in asked:
-                await answer_of(world.url, one.encoded(world.token))
+            for item in asked:
+                await answer_of(world.url, item.encoded(world.token))
             gc.set_debug(gc.DEBUG_SAVEALL)
             gc.collect()
-            frames = {one.tb_frame.f_code.co_qualname for one in gc.garbage if isinstance(one, TracebackType)}
+            frames = {item.tb_frame.f_code.co_qualname for item in gc.garbage if isinstance(item, TracebackType)}
             large = [len(held) for held in gc.get_referents(*gc.garbage) if isinstance(held, bytes | bytearray | str)]
         finally:
             gc.set_debug(0)
@@ -105,12 +105,12 @@ async def test_slow_requests_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 1.0)
     async with running_coderd(first_user=True) as world:
         budget, quiet = world.ctx.part(BodyBudget), trio.lowlevel.current_statistics().tasks_living
-        taking = [one for one in OF_STRANGERS if one.kind == "large"]
+        taking = [item for item in OF_STRANGERS if item.kind == "large"]
         assert len(taking) > 20
-        halves = [one.encoded("")[: len(one.encoded("")) - len(one.body) + 40_000] for one in taking]
+        halves = [item.encoded("")[: len(item.encoded("")) - len(item.body) + 40_000] for item in taking]
         halves += [b"GET /healthz HTTP/1.1\r\nA: " + b"b" * 40_000]
-        for one in taking:  # the first request of a route imports and prepares
-            await answer_of(world.url, one.encoded(""))
+        for item in taking:  # the first request of a route imports and prepares
+            await answer_of(world.url, item.encoded(""))
         gc.collect()
         with measured() as spent:
             async with trio.open_nursery() as nursery:
@@ -140,10 +140,10 @@ async def test_upload_is_streamed() -> None:
             request = head.encode() + content
             gc.collect()
             with measured() as spent:
-                said = await answer_of(world.url, request, 120.0)
-            assert b" 201 " in said.splitlines()[0], said
+                reply = await answer_of(world.url, request, 120.0)
+            assert b" 201 " in reply.splitlines()[0], reply
             _judge(spent, [])
-            file_id = json.loads(said.partition(b"\r\n\r\n")[2])["hash"]
+            file_id = json.loads(reply.partition(b"\r\n\r\n")[2])["hash"]
             row = await world.ctx.db.read(files.get_file, UUID(file_id))
             assert row is not None
             assert hashlib.sha256(row.data).hexdigest() == row.hash
@@ -169,19 +169,19 @@ async def test_archives_are_streamed() -> None:
             sent = await world.post("/api/v2/files", headers=head, content=_large_archive(number), timeout=120)
             assert sent.status_code == 201, sent.text
             ids.append(sent.json()["hash"])
-        made: list[int] = []
+        created: list[int] = []
 
         async def evaluate(file_id: str) -> None:
-            wanted = {"storage_method": "file", "file_id": file_id, "provisioner": "terraform", "name": file_id[:8]}
+            expected = {"storage_method": "file", "file_id": file_id, "provisioner": "terraform", "name": file_id[:8]}
             path = f"/api/v2/organizations/{world.organization_id}/templateversions"
-            made.append((await world.post(path, wanted, timeout=120)).status_code)
+            created.append((await world.post(path, expected, timeout=120)).status_code)
 
         async def read(file_id: str, form: str) -> None:
             async with world.client.stream(
                 "GET", f"/api/v2/files/{file_id}{form}", headers={"Coder-Session-Token": world.token}, timeout=120
-            ) as answer:
-                made.append(answer.status_code)
-                async for _ in answer.aiter_raw():
+            ) as response:
+                created.append(response.status_code)
+                async for _ in response.aiter_raw():
                     pass
 
         await world.get("/api/v2/users/me")
@@ -194,5 +194,5 @@ async def test_archives_are_streamed() -> None:
                 async with trio.open_nursery() as nursery:
                     for file_id in ids:
                         nursery.start_soon(read, file_id, form)
-        assert made == [201, 201, 200, 200, 200, 200]
+        assert created == [201, 201, 200, 200, 200, 200]
         _judge(spent, [])

@@ -20,9 +20,9 @@ async def test_the_routes_are_there() -> None:
     problems = [f"{item.operation.name}: {item.problems}" for item in outcomes if item.problems]
     assert not problems, "\n".join(problems)
     implemented = sum(item.implemented for item in outcomes)
-    wanted = json.loads(BASELINE.read_text())["implemented"]
+    expected = json.loads(BASELINE.read_text())["implemented"]
     missing = "\n".join(item.operation.name for item in outcomes if not item.implemented)
-    assert implemented >= wanted, f"{implemented} of {wanted} routes are left. Missing:\n{missing}"
+    assert implemented >= expected, f"{implemented} of {expected} routes are left. Missing:\n{missing}"
 
 
 def test_scope_matches_product() -> None:
@@ -41,9 +41,9 @@ def test_only_worse_is_regression() -> None:
     assert regressions({"permissions": {"cells": 3, "matched": 1}}) == [], "a part of it is no regression"
 
 
-def judged(name: str, answer: httpx.Response) -> Outcome:
+def judged(name: str, response: httpx.Response) -> Outcome:
     outcome = Outcome(next(operation for operation in in_scope() if operation.name == name))
-    judge(outcome, answer)
+    judge(outcome, response)
     return outcome
 
 
@@ -51,8 +51,8 @@ def test_opened_stream_has_no_body() -> None:
     """Unless a recorded exchange has its messages, which the replay compares."""
     silent = judged("GET /api/v2/workspaceagents/{workspaceagent}/coordinate", httpx.Response(101))
     assert (silent.opened, silent.checked, silent.valid) == (True, False, True)
-    told = judged("GET /api/v2/workspaces/{workspace}/watch-ws", httpx.Response(101))
-    assert (told.opened, told.checked, told.valid) == (False, True, True)
+    reported = judged("GET /api/v2/workspaces/{workspace}/watch-ws", httpx.Response(101))
+    assert (reported.opened, reported.checked, reported.valid) == (False, True, True)
 
 
 def test_accepted_body_is_compared() -> None:

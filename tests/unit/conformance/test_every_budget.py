@@ -102,14 +102,16 @@ def doors() -> Iterator[Door]:
     app = application()
     for rule in app.url_map.iter_rules():
         view = app.view_functions[rule.endpoint]
-        said, budgets = route_of(view), app.config["CODER_BUDGETS"][rule.rule, rule.endpoint]
-        public = said is None or (isinstance(said.scope, Unscoped) and said.scope is not Unscoped.ANY_KEY)
-        if said is None or said.websocket:
-            scope = said.scope if said else None
-            yield Door("GET", rule.rule, rule.websocket, public or bool(said and said.asks_itself), budgets, scope)
+        declared, budgets = route_of(view), app.config["CODER_BUDGETS"][rule.rule, rule.endpoint]
+        public = declared is None or (isinstance(declared.scope, Unscoped) and declared.scope is not Unscoped.ANY_KEY)
+        if declared is None or declared.websocket:
+            scope = declared.scope if declared else None
+            yield Door(
+                "GET", rule.rule, rule.websocket, public or bool(declared and declared.asks_itself), budgets, scope
+            )
         else:
-            for method in said.methods:
-                yield Door(method, rule.rule, False, public or said.asks_itself, budgets, said.scope)
+            for method in declared.methods:
+                yield Door(method, rule.rule, False, public or declared.asks_itself, budgets, declared.scope)
     table = EndpointTable()
     for module in ENDPOINTS:
         module.register(table)
@@ -121,7 +123,7 @@ DOORS = list(doors())
 
 
 def test_unlimited_routes_are_listed() -> None:
-    assert {door.rule for door in DOORS if any(one.unlimited_because for one in door.budgets)} == UNLIMITED
+    assert {door.rule for door in DOORS if any(item.unlimited_because for item in door.budgets)} == UNLIMITED
     assert all(len(door.budgets) == 1 for door in DOORS if door.rule in UNLIMITED)
 
 
@@ -137,7 +139,7 @@ def test_secret_paths_share_budget() -> None:
     named = {door.rule for door in DOORS if re.search("<(secret|ident|token|code|key)>", door.rule) and door.public}
     assert named - {"/scim/v2/Users/<ident>"} == SECRETS_IN_PATHS
     for door in DOORS:
-        assert door.rule not in SECRETS_IN_PATHS or all(one.whole_route for one in door.budgets)
+        assert door.rule not in SECRETS_IN_PATHS or all(item.whole_route for item in door.budgets)
 
 
 @pytest.fixture
@@ -147,7 +149,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _limit_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        RateLimits, "limit_of", lambda limits, one: 0 if one.unlimited_because or not limits.enabled else LIMIT
+        RateLimits, "limit_of", lambda limits, item: 0 if item.unlimited_because or not limits.enabled else LIMIT
     )
 
 
@@ -164,12 +166,12 @@ async def _ask(world: World, door: Door, guess: int) -> int:
     return await _status(world, door, door.path(guess), WRONG)
 
 
-async def _status(world: World, door: Door, path: str, shown: dict[str, str]) -> int:
+async def _status(world: World, door: Door, path: str, view: dict[str, str]) -> int:
     world.client.cookies.clear()
-    headers = shown | (HANDSHAKE if door.websocket else {})
+    headers = view | (HANDSHAKE if door.websocket else {})
     form = _FORMS.get(door.rule) if door.scope is APPLICATION else None
-    async with world.client.stream(door.method, path, headers=headers, data=form) as answer:
-        return answer.status_code
+    async with world.client.stream(door.method, path, headers=headers, data=form) as response:
+        return response.status_code
 
 
 async def _guesses(world: World, asked: list[Door]) -> list[str]:
@@ -217,20 +219,20 @@ async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) ->
     """Clients behind the same address, for every route that takes a random secret."""
     doors, wrong = [door for door in DOORS if door.shows_secret], []
     assert {door.scope for door in doors} > BY_SECRET
-    async with workspace_world(clock=FakeClock(), **SETTINGS) as found:
-        world = found.world
-        right = await _secrets(found)
-        applications = await _applications(found.world, sum(door.scope is APPLICATION for door in doors))
+    async with workspace_world(clock=FakeClock(), **SETTINGS) as scene:
+        world = scene.world
+        right = await _secrets(scene)
+        applications = await _applications(scene.world, sum(door.scope is APPLICATION for door in doors))
         _limit_all(monkeypatch)
         for door in doors:
             guesses = [await _ask(world, door, number) for number in range(LIMIT + 1)]
             path = door.path(0).replace("guess-0", world.ctx.part(CarriedStreams).open("127.0.0.1")[0])
-            shown = right.get(door.scope, {"Coder-Session-Token": world.token})
+            view = right.get(door.scope, {"Coder-Session-Token": world.token})
             if door.scope is APPLICATION:
                 client = applications.pop()
                 path = path.replace(_NOTHING, client["client_id"])
-                shown = {"Authorization": _shown_by(client, by_secret=door.rule in _FORMS)}
-            status = await _status(world, door, path, shown)
+                view = {"Authorization": _shown_by(client, by_secret=door.rule in _FORMS)}
+            status = await _status(world, door, path, view)
             if guesses[-1] != 429 or status == 429 or (door.scope in BY_SECRET and status in {401, 403}):
                 wrong.append(f"{door.method} {door.rule}: wrong {guesses}, right {status}")
         serve = next(door for door in doors if door.rule.endswith("/serve"))
@@ -241,13 +243,13 @@ async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) ->
     assert not wrong, "\n".join(wrong)
 
 
-async def _secrets(found: AgentWorld) -> dict[Scope | None, dict[str, str]]:
+async def _secrets(scene: AgentWorld) -> dict[Scope | None, dict[str, str]]:
     """Return the valid secret of each."""
-    world = found.world
+    world = scene.world
     owner = {"Coder-Session-Token": world.token}
     key = (await world.post("/api/v2/organizations/default/provisionerkeys", {"name": "k"}, headers=owner)).json()
     return {
-        AGENT: {"Coder-Session-Token": found.token},
+        AGENT: {"Coder-Session-Token": scene.token},
         PROXY: {TOKEN_HEADER: await new_proxy(world)},
         PROVISIONER: {"Coder-Provisioner-Daemon-Key": key["key"]},
         STREAM: {MODE: "poll", WAIT: "0.1"},
@@ -258,13 +260,13 @@ async def _applications(world: World, count: int) -> list[dict[str, str]]:
     """Registered applications: each has a secret, and a token for its registration."""
     owner = {"Coder-Session-Token": world.token}
     settings = {"dynamic_client_registration_enabled": True}
-    answer = await world.request("PUT", "/api/v2/oauth2-provider/settings", json=settings, headers=owner)
-    assert answer.status_code == 200, answer.text
-    made = []
+    response = await world.request("PUT", "/api/v2/oauth2-provider/settings", json=settings, headers=owner)
+    assert response.status_code == 200, response.text
+    created = []
     for number in range(count):
         asked = {"client_name": f"a{number}", "redirect_uris": ["http://localhost:1/cb"]}
-        made.append((await world.post("/oauth2/register", asked, token="")).json())
-    return made
+        created.append((await world.post("/oauth2/register", asked, token="")).json())
+    return created
 
 
 def _shown_by(client: dict[str, str], *, by_secret: bool) -> str:
@@ -334,13 +336,13 @@ async def test_unanswered_link_is_not_counted() -> None:
 
         table = EndpointTable()
         table.add("/link", handler, scope=PROVISIONER, budgets=(replace(GUESSES, limit=LIMIT),))
-        found = table.find("/link")
-        assert found is not None
+        scene = table.find("/link")
+        assert scene is not None
         stream = trio.testing.memory_stream_pair()[0]
         upgrade = Upgrade(UpgradeRequest("GET", "/link", {}, {}, "192.0.2.1"), {}, stream, b"")
-        draw_on(limits, found[0], upgrade)
+        draw_on(limits, scene[0], upgrade)
         with trio.CancelScope() as scope:
-            await serve_endpoint(None, found[0], upgrade, stream, envelope_of)
+            await serve_endpoint(None, scene[0], upgrade, stream, envelope_of)
         assert not upgrade.answered
 
     with trio.fail_after(60):  # otherwise a waiting request would wait for ever: no response is in progress
@@ -352,5 +354,5 @@ async def test_disabled_limits_count_nothing() -> None:
     settings = SETTINGS | {"dangerous_disable_rate_limits": True}
     async with running_coderd(first_user=True, clock=FakeClock(), **settings) as world:
         for _ in range(80):
-            answer = await world.get("/scim/v2/Users", headers={"Authorization": "Bearer wrong"}, token="")
-            assert answer.status_code == 401
+            response = await world.get("/scim/v2/Users", headers={"Authorization": "Bearer wrong"}, token="")
+            assert response.status_code == 401

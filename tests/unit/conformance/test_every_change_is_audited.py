@@ -98,14 +98,14 @@ UNAUDITED = {
 def changes() -> Iterator[tuple[str, Route]]:
     app = application()
     for rule in app.url_map.iter_rules():
-        said = route_of(app.view_functions[rule.endpoint])
-        if said is not None and not said.websocket:
-            for method in set(said.methods) - {"GET"}:
-                yield f"{method} {rule.rule}", said
+        declared = route_of(app.view_functions[rule.endpoint])
+        if declared is not None and not declared.websocket:
+            for method in set(declared.methods) - {"GET"}:
+                yield f"{method} {rule.rule}", declared
 
 
 def test_every_change_declares_audit() -> None:
-    silent = {name for name, said in changes() if said.audit is None}
+    silent = {name for name, declared in changes() if declared.audit is None}
     assert silent == set(UNAUDITED)
 
 
@@ -117,18 +117,18 @@ class Heard:
 
     def __post_init__(self) -> None:
         self._urls = application().url_map.bind("localhost")
-        self._audited = {name for name, said in changes() if said.audit is not None}
+        self._audited = {name for name, declared in changes() if declared.audit is not None}
 
-    async def note(self, answer: httpx.Response) -> None:
-        if answer.request.method == "GET" or answer.status_code >= 400 or answer.status_code == 304:
+    async def note(self, response: httpx.Response) -> None:
+        if response.request.method == "GET" or response.status_code >= 400 or response.status_code == 304:
             return
         try:
-            rule, _ = self._urls.match(answer.request.url.path, answer.request.method, return_rule=True)
+            rule, _ = self._urls.match(response.request.url.path, response.request.method, return_rule=True)
         except HTTPException:
             return
-        name = f"{answer.request.method} {rule.rule}"
+        name = f"{response.request.method} {rule.rule}"
         if name in self._audited:
-            self.answers.setdefault(name, []).append(UUID(answer.headers["x-coder-request-id"]))
+            self.answers.setdefault(name, []).append(UUID(response.headers["x-coder-request-id"]))
 
 
 async def _silent(world: Populated, heard: Heard) -> list[str]:
@@ -186,6 +186,6 @@ async def test_successful_call_writes_entry() -> None:
         await walk(world)
         await _forget_password(world)
         silent = await _silent(world, heard)
-    never = {name for name, said in changes() if said.audit is not None} - set(heard.answers)
+    never = {name for name, declared in changes() if declared.audit is not None} - set(heard.answers)
     assert not silent, "\n".join(silent)
     assert never == set(ELSEWHERE), "\n".join(sorted(never ^ set(ELSEWHERE)))

@@ -54,8 +54,8 @@ def _members(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         value = tuple(value.values())
     if isinstance(value, tuple | list | set | frozenset):
-        for one in value:
-            yield from _members(one)
+        for item in value:
+            yield from _members(item)
     else:
         yield value
 
@@ -63,7 +63,7 @@ def _members(value: Any) -> Iterator[Any]:
 @cache
 def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
     """Return (module, name or line, pattern, method)."""
-    found: dict[tuple[str, str, re.Pattern[Any], str], None] = {}
+    result: dict[tuple[str, str, re.Pattern[Any], str], None] = {}
     for path in sorted((ROOT / room).rglob("*.py")):
         text = path.read_text()
         if not re.search(r"\bre\.[a-z]+\(", text) or "migrations" in path.parts or "node_modules" in path.parts:
@@ -73,11 +73,11 @@ def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
             if not re.search(rf"^(\w+, )*{name}\b.*=", text, re.MULTILINE):
                 continue  # imported from another module
             uses = re.findall(rf"\b{name}\.({'|'.join(_METHODS)})\(", text) or ["sub"]
-            ours = [one for one in _members(value) if isinstance(one, re.Pattern)]
-            found |= dict.fromkeys((module, name, one, _ANYWHERE.get(use, use)) for one in ours for use in uses)
+            ours = [item for item in _members(value) if isinstance(item, re.Pattern)]
+            result |= dict.fromkeys((module, name, item, _ANYWHERE.get(use, use)) for item in ours for use in uses)
         for line, pattern, use in _inline(ast.parse(text)):
-            found[module, f"line {line}", pattern, _ANYWHERE.get(use, use)] = None
-    return list(found)
+            result[module, f"line {line}", pattern, _ANYWHERE.get(use, use)] = None
+    return list(result)
 
 
 def _inline(tree: ast.Module) -> Iterator[tuple[int, re.Pattern[Any], str]]:
@@ -89,8 +89,8 @@ def _inline(tree: ast.Module) -> Iterator[tuple[int, re.Pattern[Any], str]]:
             continue
         if ast.unparse(node.func) in {f"re.{method}" for method in _METHODS}:
             flags = [ast.unparse(word.value) for word in node.keywords if word.arg == "flags"]
-            flags += [text for one in node.args[1:] if (text := ast.unparse(one)).startswith("re.")]
-            number = sum(int(getattr(re, one.removeprefix("re."))) for text in flags for one in text.split(" | "))
+            flags += [text for item in node.args[1:] if (text := ast.unparse(item)).startswith("re.")]
+            number = sum(int(getattr(re, item.removeprefix("re."))) for text in flags for item in text.split(" | "))
             yield node.lineno, re.compile(node.args[0].value, number), ast.unparse(node.func).removeprefix("re.")
 
 
@@ -100,21 +100,21 @@ def _texts(tree: Any, times: int) -> Iterator[tuple[str, str]]:
     every = dict.fromkeys((*own, *PIECES))
     for start, piece, tail in (*product(("",), every, TAILS), *product(starts[1:], own, TAILS[:2])):
         yield f"{start!r} {piece!r} {tail!r}", start + piece * times + tail
-    for start, one, two, tail in product(starts[:2], few, few, TAILS[:2]):
-        if one != two:
-            yield f"{start!r} {one!r} {two!r} {tail!r}", start + one * times + two * times + tail
+    for start, item, two, tail in product(starts[:2], few, few, TAILS[:2]):
+        if item != two:
+            yield f"{start!r} {item!r} {two!r} {tail!r}", start + item * times + two * times + tail
 
 
 def _too_many(pattern: re.Pattern[Any], use: str) -> str:
     """Return the text for which steps grow faster than the text, or an empty one."""
     steps = Steps(pattern)
     # The shorter texts, in the same order.
-    for (said, long), (_, short) in zip(_texts(steps.tree, TIMES), _texts(steps.tree, TIMES // 2), strict=True):
+    for (shown, long), (_, short) in zip(_texts(steps.tree, TIMES), _texts(steps.tree, TIMES // 2), strict=True):
         try:
             steps.of(use, long, PER_LETTER * len(long) + 200)
         except TooManyError:
             if _grows(steps, use, short, long):
-                return said
+                return shown
     return ""
 
 
@@ -172,6 +172,6 @@ def test_counter_follows_library(pattern: str, text: str) -> None:
     compiled = re.compile(pattern)
     steps, ends = Steps(compiled), []
     steps._text, steps._most = text, 10_000
-    found = steps._whole(0, lambda end: ends.append(end) is None)
+    result = steps._whole(0, lambda end: ends.append(end) is None)
     expected = compiled.match(text)
-    assert (ends[0] if found else None) == (expected.end() if expected else None)
+    assert (ends[0] if result else None) == (expected.end() if expected else None)

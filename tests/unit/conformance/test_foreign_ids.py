@@ -50,20 +50,20 @@ async def _administrator_elsewhere(world: Populated) -> str:
     mine = (await world.world.get("/api/v2/users/me/organizations", token=token)).json()
     user = (await world.world.get("/api/v2/users/me", token=token)).json()
     path = f"/api/v2/organizations/{mine[0]['id']}/members/{user['id']}/roles"
-    answer = await world.world.put(path, {"roles": ["organization-admin"]})
-    assert answer.status_code == 200, answer.text
+    response = await world.world.put(path, {"roles": ["organization-admin"]})
+    assert response.status_code == 200, response.text
     return token
 
 
 async def _ask(world: Populated, item: Described, token: str) -> str:
     path = fill(item.path, {name: quote(value, safe="") for name, value in item.values.items()})
-    answer = await world.ask(item.method, path, token, item.body)
-    said = {value for (who, _), value in world.things.items() if who in {"victim", "site"} and len(value) > 8}
+    response = await world.ask(item.method, path, token, item.body)
+    values = {value for (who, _), value in world.things.items() if who in {"victim", "site"} and len(value) > 8}
     asked = path + str(item.body)
-    leaks = [value for value in said if value not in asked and value in answer.text]
-    if answer.status_code < 400:
-        return f"{item.name}: {answer.status_code} {answer.text[:200]}"
-    return f"{item.name}: {answer.status_code} says {leaks}: {answer.text[:200]}" if leaks else ""
+    leaks = [value for value in values if value not in asked and value in response.text]
+    if response.status_code < 400:
+        return f"{item.name}: {response.status_code} {response.text[:200]}"
+    return f"{item.name}: {response.status_code} says {leaks}: {response.text[:200]}" if leaks else ""
 
 
 @pytest.mark.soak
@@ -77,6 +77,6 @@ async def test_foreign_organization_ids_refused() -> None:
     async with populated(**SETTINGS) as world:
         token = await _administrator_elsewhere(world)
         async for item in described(world, names.__contains__):
-            found = await _ask(world, item, token)
-            wrong += [found] * bool(found)
+            result = await _ask(world, item, token)
+            wrong += [result] * bool(result)
     assert not wrong, "\n".join(wrong)

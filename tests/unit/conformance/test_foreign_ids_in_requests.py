@@ -109,11 +109,11 @@ class Asker:
         client = self.found.world.client
         sent = {} if body is None else {"json": body}
         try:
-            answer = await client.request(method, path, headers=headers, params=params, timeout=60, **sent)
+            response = await client.request(method, path, headers=headers, params=params, timeout=60, **sent)
         except httpx.ReadTimeout:  # a stream
             return httpx.Response(599)
         client.cookies.clear()
-        return answer
+        return response
 
     def _path(self, rule: str) -> str:
         return re.sub(r"\{([^}]*)\}", lambda match: self._value(match[1]), rule)
@@ -156,34 +156,34 @@ async def _differences(asker: Asker, objects: dict[str, str], *, every_kind: boo
                 continue
             if objects is asker.found.gone and (place.where == PATH or "audit" in place.rule):
                 continue  # a user may read about a deleted own object (recorded)
-            answer = await asker.answer(place, value)
+            response = await asker.answer(place, value)
             # Repeated, because the first response may differ by what an accepted request has left behind.
-            if answer != unknown and answer != await asker.answer(place, str(uuid4())):
-                said = f"  {answer[0]} {answer[1][:300]}\n  unknown: {unknown[0]} {unknown[1][:300]}"
-                wrong.append(f"{place} with {kind}:\n{said}")
+            if response != unknown and response != await asker.answer(place, str(uuid4())):
+                difference = f"  {response[0]} {response[1][:300]}\n  unknown: {unknown[0]} {unknown[1][:300]}"
+                wrong.append(f"{place} with {kind}:\n{difference}")
     return wrong
 
 
 @pytest.mark.parametrize("every_kind", [False, pytest.param(True, marks=pytest.mark.soak)])
 async def test_hidden_ids_look_unknown(every_kind: bool) -> None:
-    async with foreign_world() as found:
+    async with foreign_world() as scene:
         wrong = []
-        for who, asker, objects in _askers(found):
+        for who, asker, objects in _askers(scene):
             wrong += [f"{who}: {line}" for line in await _differences(asker, objects, every_kind=every_kind)]
     assert not wrong, "\n".join(wrong)
 
 
-def _askers(found: ForeignWorld) -> Iterator[tuple[str, Asker, dict[str, str]]]:
-    foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
+def _askers(scene: ForeignWorld) -> Iterator[tuple[str, Asker, dict[str, str]]]:
+    foreign = {**scene.foreign, **{f"gone_{kind}": value for kind, value in scene.foreign_gone.items()}}
     # Organization admins may see every user, to add them (recorded, as in the reference release).
     people = {kind: value for kind, value in foreign.items() if kind in {"user", "gone_user"}}
     others = {kind: value for kind, value in foreign.items() if kind not in people}
-    yield "administrator elsewhere", Asker(found, found.token, found.agent_token), others
-    yield "member elsewhere", Asker(found, found.stranger_token, found.agent_token, found.strangers), people
+    yield "administrator elsewhere", Asker(scene, scene.token, scene.agent_token), others
+    yield "member elsewhere", Asker(scene, scene.stranger_token, scene.agent_token, scene.strangers), people
     at_home = {kind: value for kind, value in foreign.items() if kind not in _SHARED_AT_HOME}
-    yield "member at home", Asker(found, found.neighbour_token, found.agent_token, found.neighbours), at_home
-    found.gone.pop("user")  # a readable user may be paged from
-    yield "administrator at home", Asker(found, found.token, found.agent_token), found.gone
+    yield "member at home", Asker(scene, scene.neighbour_token, scene.agent_token, scene.neighbours), at_home
+    scene.gone.pop("user")  # a readable user may be paged from
+    yield "administrator at home", Asker(scene, scene.token, scene.agent_token), scene.gone
 
 
 # ---- logs, statistics and lists about other organizations
@@ -271,34 +271,34 @@ _LISTS = (
 
 
 async def test_lists_hide_other_organizations() -> None:
-    async with foreign_world() as found:
-        wrong = await _told(found)
+    async with foreign_world() as scene:
+        wrong = await _told(scene)
     assert not wrong, "\n".join(wrong)
 
 
-async def _told(found: ForeignWorld) -> list[str]:
+async def _told(scene: ForeignWorld) -> list[str]:
     """Return what an administrator and auditor of another organization, and a member of it, read about the default
     one.
     """
-    wrong, world, organization = [], found.world, found.mine["organization"]
+    wrong, world, organization = [], scene.world, scene.mine["organization"]
     user, auditor = await world.member("auditor", organizations=[organization])
     path = f"/api/v2/organizations/{organization}/members/{user}/roles"
     given = await world.put(path, {"roles": ["organization-admin", "organization-auditor"]})
     assert given.status_code == 200, given.text
     logs = [
-        f"{log}?{urlencode({'q': text.format(**found.foreign), 'limit': '25'})}"
+        f"{log}?{urlencode({'q': text.format(**scene.foreign), 'limit': '25'})}"
         for log in ("/api/v2/audit", "/api/v2/connectionlog")
         for text in _SEARCHES
     ]
-    lists = [path.format(**found.foreign, mine=found.mine["template"]) for path in _LISTS]
+    lists = [path.format(**scene.foreign, mine=scene.mine["template"]) for path in _LISTS]
     # An organization admin knows every user, and a path with the own user repeats its name.
-    names = [value for kind, value in found.foreign.items() if kind not in {"user", "organization"}]
+    names = [value for kind, value in scene.foreign.items() if kind not in {"user", "organization"}]
     names += ["victim-box", "victim-group", "victim-key", "# victim"]
     assert len(logs) + len(lists) > 90
-    for who, token in (("administrator", auditor), ("member", found.stranger_token)):
+    for who, token in (("administrator", auditor), ("member", scene.stranger_token)):
         for path in (*logs, *lists):
-            answer = await world.get(path, token=token)
-            seen = [name for name in names if name not in path and name in answer.text]
-            if answer.status_code >= 500 or seen:
-                wrong.append(f"{who} {path}: {answer.status_code} {seen} {answer.text[:300]}")
+            response = await world.get(path, token=token)
+            state = [name for name in names if name not in path and name in response.text]
+            if response.status_code >= 500 or state:
+                wrong.append(f"{who} {path}: {response.status_code} {state} {response.text[:300]}")
     return wrong

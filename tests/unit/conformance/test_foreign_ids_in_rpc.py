@@ -94,10 +94,10 @@ def _places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def test_every_message_id_is_covered() -> None:
-    found = {_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
-    known = {one for one in found if one in PLACED or one in NO_OBJECT or one.startswith(_TELEMETRY)}
-    assert not found - known, "say what these ids are about, in PLACED or NO_OBJECT"
-    assert not (PLACED.keys() | NO_OBJECT.keys()) - found, "these are no fields (any more)"
+    scene = {_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
+    known = {item for item in scene if item in PLACED or item in NO_OBJECT or item.startswith(_TELEMETRY)}
+    assert not scene - known, "say what these ids are about, in PLACED or NO_OBJECT"
+    assert not (PLACED.keys() | NO_OBJECT.keys()) - scene, "these are no fields (any more)"
 
 
 # ---- requests
@@ -160,8 +160,8 @@ async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> 
 class _Askers:
     """Connections of the callers, opened again for each request."""
 
-    def __init__(self, found: ForeignWorld) -> None:
-        self._found = found
+    def __init__(self, scene: ForeignWorld) -> None:
+        self._found = scene
 
     @contextlib.asynccontextmanager
     async def agent(self) -> AsyncIterator[Session]:
@@ -208,9 +208,9 @@ class _Askers:
 
 
 async def test_foreign_ids_look_unknown() -> None:
-    async with foreign_world() as found, _more(found) as foreign:
-        askers, wrong = _Askers(found), []
-        before = await _state(found, foreign)
+    async with foreign_world() as scene, _more(scene) as foreign:
+        askers, wrong = _Askers(scene), []
+        before = await _state(scene, foreign)
         table = {
             "Agent.": (askers.agent,),
             "Tailnet.": (askers.client, askers.neighbour, askers.client_of_one, askers.agent, askers.daemon),
@@ -223,19 +223,19 @@ async def test_foreign_ids_look_unknown() -> None:
                 for opener in openers:
                     unknown = await _said(name, path, uuid4(), opener)
                     for kind in kinds:
-                        answer = await _said(name, path, UUID(foreign[kind]), opener)
-                        if answer != unknown:
+                        response = await _said(name, path, UUID(foreign[kind]), opener)
+                        if response != unknown:
                             who = opener.__name__
-                            wrong.append(f"{who}: {name} {path} with {kind}: {answer}\n  unknown: {unknown}")
-        after = await _state(found, foreign)
+                            wrong.append(f"{who}: {name} {path} with {kind}: {response}\n  unknown: {unknown}")
+        after = await _state(scene, foreign)
     assert not wrong, "\n".join(wrong)
     assert after == before
 
 
 @contextlib.asynccontextmanager
-async def _more(found: ForeignWorld) -> AsyncIterator[dict[str, str]]:
+async def _more(scene: ForeignWorld) -> AsyncIterator[dict[str, str]]:
     """Return foreign objects known only to programs: pending and running jobs, scripts, connections, module files."""
-    world, foreign = found.world, dict(found.foreign)
+    world, foreign = scene.world, dict(scene.foreign)
     row = await world.ctx.db.read(get_agent, UUID(foreign["agent"]))
     assert row is not None
     foreign["script"] = str((await world.ctx.db.read(list_scripts, [row.id]))[0].id)
@@ -268,8 +268,8 @@ async def _module_file(world: World, daemon: FakeDaemon) -> str:
         {"name": "modular", "template_version_id": version["id"]},
     )
     assert template.status_code == 201, template.text
-    made = {"name": "modular", "template_id": template.json()["id"]}
-    assert (await world.post("/api/v2/users/me/workspaces", made)).status_code == 201
+    created = {"name": "modular", "template_id": template.json()["id"]}
+    assert (await world.post("/api/v2/users/me/workspaces", created)).status_code == 201
     build = await daemon.acquire()
     file_id = str(build.workspace_build.metadata.template_version_modules_file)
     assert len(file_id) == 36
@@ -287,14 +287,14 @@ async def _module_file(world: World, daemon: FakeDaemon) -> str:
 async def _version(world: World, organization: str, token: str, tags: dict[str, str], **more: Any) -> Any:
     file_id = await upload(world, {"main.tf": f"# {uuid4()}"}, token=token)
     body = {"storage_method": "file", "provisioner": "echo", "tags": tags, "file_id": file_id, **more}
-    answer = await world.post(f"/api/v2/organizations/{organization}/templateversions", body, token=token)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
+    response = await world.post(f"/api/v2/organizations/{organization}/templateversions", body, token=token)
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
-async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
+async def _state(scene: ForeignWorld, foreign: dict[str, str]) -> list[str]:
     """Return the state that no foreign message may change, as an owner sees it."""
-    seen = []
+    state = []
     for path in (
         f"/api/v2/workspaces/{foreign['workspace']}",
         f"/api/v2/workspaceagents/{foreign['agent']}/logs",
@@ -305,10 +305,10 @@ async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
         f"/api/v2/templateversions/{foreign['version']}/logs",
         "/api/v2/connectionlog?q=workspace_owner:victim&limit=10",
     ):
-        answer = await found.world.get(path)
-        assert answer.status_code == 200, (path, answer.text)
-        seen.append(f"{path} {_lasting(answer.json())}")
-    return seen
+        response = await scene.world.get(path)
+        assert response.status_code == 200, (path, response.text)
+        state.append(f"{path} {_lasting(response.json())}")
+    return state
 
 
 _MOVES = frozenset({"status", "health", "last_used_at"})
@@ -328,41 +328,41 @@ def _lasting(value: Any) -> Any:
 
 async def test_foreign_ids_in_results() -> None:
     """An authorized daemon names foreign objects in its report: they keep their owner."""
-    async with foreign_world() as found, _more(found) as foreign:
+    async with foreign_world() as scene, _more(scene) as foreign:
         wrong = []
-        before = await _state(found, foreign)
-        organization = found.mine["organization"]
+        before = await _state(scene, foreign)
+        organization = scene.mine["organization"]
         reach: dict[str, Any] = {"organization": "elsewhere", "tags": {"scope": "user"}, "name": "reports"}
-        async with connected_daemon(found.world, token=found.token, **reach) as daemon:
-            reports = _Reports(found, daemon, await _template(found, daemon, organization))
+        async with connected_daemon(scene.world, token=scene.token, **reach) as daemon:
+            reports = _Reports(scene, daemon, await _template(scene, daemon, organization))
             for kind in ("workspace_build", "template_import", "template_dry_run"):
                 named = {path: kinds for _, path, kinds in _places() if path.startswith(f"{kind}.")}
                 assert len(named) > 4
                 unknown = await reports.shown(kind, {path: uuid4() for path in named})
                 for number in range(max(map(len, named.values()))):
                     chosen = {path: foreign[kinds[number % len(kinds)]] for path, kinds in named.items()}
-                    answer = await reports.shown(kind, {path: UUID(value) for path, value in chosen.items()})
-                    if answer != unknown:
-                        wrong.append(f"{chosen}: {answer}\n  unknown: {unknown}")
-        after = await _state(found, foreign)
+                    response = await reports.shown(kind, {path: UUID(value) for path, value in chosen.items()})
+                    if response != unknown:
+                        wrong.append(f"{chosen}: {response}\n  unknown: {unknown}")
+        after = await _state(scene, foreign)
     assert not wrong, "\n".join(wrong)
     assert after == before
 
 
-async def _template(found: ForeignWorld, daemon: FakeDaemon, organization: str) -> dict[str, str]:
-    version = await _version(found.world, organization, found.token, {"scope": "user"})
+async def _template(scene: ForeignWorld, daemon: FakeDaemon, organization: str) -> dict[str, str]:
+    version = await _version(scene.world, organization, scene.token, {"scope": "user"})
     await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
     body = {"name": "reported", "template_version_id": version["id"]}
-    made = await found.world.post(f"/api/v2/organizations/{organization}/templates", body, token=found.token)
-    assert made.status_code == 201, made.text
-    return {"organization": organization, "version": version["id"], "template": made.json()["id"]}
+    created = await scene.world.post(f"/api/v2/organizations/{organization}/templates", body, token=scene.token)
+    assert created.status_code == 201, created.text
+    return {"organization": organization, "version": version["id"], "template": created.json()["id"]}
 
 
 class _Reports:
     """Jobs of each kind whose report has one id, and their results."""
 
-    def __init__(self, found: ForeignWorld, daemon: FakeDaemon, ours: dict[str, str]) -> None:
-        self._world, self._token, self._daemon, self._ours = found.world, found.token, daemon, ours
+    def __init__(self, scene: ForeignWorld, daemon: FakeDaemon, ours: dict[str, str]) -> None:
+        self._world, self._token, self._daemon, self._ours = scene.world, scene.token, daemon, ours
 
     async def shown(self, kind: str, values: dict[str, UUID]) -> str:
         start = {
@@ -379,32 +379,32 @@ class _Reports:
             id_fields.put_in_message(request, path, value)
         try:
             await self._daemon.call("CompleteJob", request)
-            said = ""
+            reply = ""
         except RpcError as error:
-            said = error.text
-        answer = await self._world.get(where, token=self._token)
-        assert answer.status_code == 200, (where, answer.text)
-        text = re.sub(r'"(name|latest_build_name|workspace_name)":"r[0-9a-f]{12}"', "", answer.text)
-        return said + _UUID.sub("<uuid>", _TIME.sub("<time>", text))
+            reply = error.text
+        response = await self._world.get(where, token=self._token)
+        assert response.status_code == 200, (where, response.text)
+        text = re.sub(r'"(name|latest_build_name|workspace_name)":"r[0-9a-f]{12}"', "", response.text)
+        return reply + _UUID.sub("<uuid>", _TIME.sub("<time>", text))
 
     async def _build(self) -> str:
         body = {"name": f"r{uuid4().hex[:12]}", "template_id": self._ours["template"]}
         path = f"/api/v2/organizations/{self._ours['organization']}/members/me/workspaces"
-        made = await self._world.post(path, body, token=self._token)
-        assert made.status_code == 201, made.text
-        return f"/api/v2/workspaces/{made.json()['id']}"
+        created = await self._world.post(path, body, token=self._token)
+        assert created.status_code == 201, created.text
+        return f"/api/v2/workspaces/{created.json()['id']}"
 
     async def _import(self) -> str:
         name = f"r{uuid4().hex[:12]}"
-        made = await _version(self._world, self._ours["organization"], self._token, {"scope": "user"}, name=name)
-        return f"/api/v2/templateversions/{made['id']}/resources"
+        created = await _version(self._world, self._ours["organization"], self._token, {"scope": "user"}, name=name)
+        return f"/api/v2/templateversions/{created['id']}/resources"
 
     async def _dry_run(self) -> str:
         path = f"/api/v2/templateversions/{self._ours['version']}/dry-run"
         body = {"workspace_name": "dry", "rich_parameter_values": [], "user_variable_values": []}
-        made = await self._world.post(path, body, token=self._token)
-        assert made.status_code == 201, made.text
-        return f"{path}/{made.json()['id']}/resources"
+        created = await self._world.post(path, body, token=self._token)
+        assert created.status_code == 201, created.text
+        return f"{path}/{created.json()['id']}/resources"
 
 
 def _add_parts(result: Any, path: str) -> None:

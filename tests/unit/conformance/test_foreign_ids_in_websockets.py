@@ -77,9 +77,9 @@ class Stream:
 def streams() -> Iterator[Stream]:
     app = application()
     for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is not None and said.websocket:
-            yield Stream(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), tuple(said.query))
+        declared = getattr(app.view_functions[rule.endpoint], "route", None)
+        if declared is not None and declared.websocket:
+            yield Stream(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), tuple(declared.query))
     table = EndpointTable()
     for module in ENDPOINTS:
         module.register(table)
@@ -88,9 +88,9 @@ def streams() -> Iterator[Stream]:
 
 
 def test_every_stream_id_is_covered() -> None:
-    names = {name for one in streams() for name in (*one.parameters, *one.query)}
+    names = {name for item in streams() for name in (*item.parameters, *item.query)}
     assert not names - PARAMETERS.keys() - NO_OBJECT, "say what these are about"
-    assert sum(bool(one.parameters) for one in streams()) > 12
+    assert sum(bool(item.parameters) for item in streams()) > 12
 
 
 @dataclass
@@ -101,7 +101,7 @@ class _Asker:
 
     async def said(self, stream: Stream, name: str, value: str) -> str:
         """Return all messages, with `value` for one parameter and the caller's objects for the others."""
-        values = {one: self.own.get(PARAMETERS[one][0], value) for one in stream.parameters} | {name: value}
+        values = {item: self.own.get(PARAMETERS[item][0], value) for item in stream.parameters} | {name: value}
         path = re.sub(r"\{([^}]*)\}", lambda match: values[match[1]], stream.rule)
         query = QUERIES.get(stream.rule, "")
         if name in stream.query:
@@ -128,32 +128,32 @@ class _Asker:
 
 
 async def test_foreign_stream_ids() -> None:
-    async with foreign_world() as found:
+    async with foreign_world() as scene:
         wrong = []
-        foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
+        foreign = {**scene.foreign, **{f"gone_{kind}": value for kind, value in scene.foreign_gone.items()}}
         at_home = {kind: value for kind, value in foreign.items() if kind not in SHARED_AT_HOME}
         for who, asker, objects in (
-            ("anonymous", _Asker(found, "", found.mine), foreign),
-            ("administrator elsewhere", _Asker(found, found.token, found.mine), foreign),
-            ("member elsewhere", _Asker(found, found.stranger_token, found.strangers), foreign),
-            ("member at home", _Asker(found, found.neighbour_token, found.neighbours), at_home),
+            ("anonymous", _Asker(scene, "", scene.mine), foreign),
+            ("administrator elsewhere", _Asker(scene, scene.token, scene.mine), foreign),
+            ("member elsewhere", _Asker(scene, scene.stranger_token, scene.strangers), foreign),
+            ("member at home", _Asker(scene, scene.neighbour_token, scene.neighbours), at_home),
         ):
             for stream in streams():
-                for name in (*stream.parameters, *(one for one in stream.query if one in PARAMETERS)):
+                for name in (*stream.parameters, *(item for item in stream.query if item in PARAMETERS)):
                     unknown = await asker.said(stream, name, str(uuid4()))
                     kinds = [kind for kind in objects if kind.removeprefix("gone_") in PARAMETERS[name]]
                     for kind in kinds:
-                        answer = await asker.said(stream, name, objects[kind])
-                        if answer != unknown:
-                            wrong.append(f"{who}: {stream.rule} {name} with {kind}: {answer}\n  unknown: {unknown}")
+                        response = await asker.said(stream, name, objects[kind])
+                        if response != unknown:
+                            wrong.append(f"{who}: {stream.rule} {name} with {kind}: {response}\n  unknown: {unknown}")
     assert not wrong, "\n".join(wrong)
 
 
 async def test_foreign_ids_in_messages() -> None:
-    async with foreign_world() as found:
-        world = found.world
-        form = f"/api/v2/templateversions/{found.mine['version']}/dynamic-parameters"
-        elsewhere = _Asker(found, found.stranger_token, found.strangers)
+    async with foreign_world() as scene:
+        world = scene.world
+        form = f"/api/v2/templateversions/{scene.mine['version']}/dynamic-parameters"
+        elsewhere = _Asker(scene, scene.stranger_token, scene.strangers)
 
         async def asked_for(owner: str) -> str:
             return await elsewhere.heard(form, json.dumps({"id": 1, "inputs": {}, "owner_id": owner}))
@@ -161,25 +161,25 @@ async def test_foreign_ids_in_messages() -> None:
         unknown = await asked_for(str(uuid4()))
         assert unknown.startswith("accepted")
         for kind in ("user", "workspace"):
-            assert await asked_for(found.foreign[kind]) == unknown, kind
+            assert await asked_for(scene.foreign[kind]) == unknown, kind
 
         # A token that begins with an id: whether the proxy exists is not revealed. (For keys it is, as recorded.)
         proxy = (await new_proxy(world)).partition(":")[0]
-        anonymous = _Asker(found, "", {})
+        anonymous = _Asker(scene, "", {})
         coordinate = "/api/v2/workspaceproxies/me/coordinate?version=2.0"
-        answers = {
-            await anonymous.heard(coordinate, headers=[("Coder-External-Proxy-Token", f"{one}:wrong")])
-            for one in (proxy, str(uuid4()))
+        responses = {
+            await anonymous.heard(coordinate, headers=[("Coder-External-Proxy-Token", f"{item}:wrong")])
+            for item in (proxy, str(uuid4()))
         }
-        assert len(answers) == 1 and "401" in answers.pop()
+        assert len(responses) == 1 and "401" in responses.pop()
         # A foreign peer's slot: the token belongs to another user or session, or is forged.
-        me = (await world.get("/api/v2/users/me", token=found.token)).json()["id"]
-        foreign = ResumeBinding(found.foreign["user"], "session")  # type: ignore[arg-type]
+        me = (await world.get("/api/v2/users/me", token=scene.token)).json()["id"]
+        foreign = ResumeBinding(scene.foreign["user"], "session")  # type: ignore[arg-type]
         another = ResumeBinding(me, "session")
-        answers = set()
+        responses = set()
         for binding in (foreign, another):
             issued = await resume_tokens.issue(world.ctx, uuid4(), binding)
-            asker = _Asker(found, found.token, {})
-            answers.add(await asker.heard("/api/v2/tailnet?version=2.0", headers=[(RESUME_HEADER, issued.token)]))
-            answers.add(await asker.heard(f"/api/v2/tailnet?version=2.0&resume_token={issued.token}"))
-        assert len(answers) == 1 and "401 Invalid resume token" in answers.pop()
+            asker = _Asker(scene, scene.token, {})
+            responses.add(await asker.heard("/api/v2/tailnet?version=2.0", headers=[(RESUME_HEADER, issued.token)]))
+            responses.add(await asker.heard(f"/api/v2/tailnet?version=2.0&resume_token={issued.token}"))
+        assert len(responses) == 1 and "401 Invalid resume token" in responses.pop()

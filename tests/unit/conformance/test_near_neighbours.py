@@ -68,12 +68,12 @@ def _described() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def _ids(path: str, operation: dict[str, Any]) -> list[str]:
     """Return the path parameters that are ids and nothing else."""
-    named = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "path"}
+    named = {item["name"]: item for item in operation.get("parameters", []) if item["in"] == "path"}
     return [name for name in re.findall(r"\{([^}]*)\}", path) if named[name]["schema"].get("format") == "uuid"]
 
 
 def _fill(path: str, values: dict[str, str]) -> str:
-    return re.sub(r"\{([^}]*)\}", lambda found: values.get(found[1], UNKNOWN), path)
+    return re.sub(r"\{([^}]*)\}", lambda result: values.get(result[1], UNKNOWN), path)
 
 
 def test_description_marks_ids() -> None:
@@ -84,7 +84,7 @@ def test_description_marks_ids() -> None:
 
 
 def _takes(operation: dict[str, Any], name: str) -> bool:
-    return any(one["in"] == "query" and one["name"] == name for one in operation.get("parameters", []))
+    return any(item["in"] == "query" and item["name"] == name for item in operation.get("parameters", []))
 
 
 async def test_lists_parse_pages_alike() -> None:
@@ -97,34 +97,34 @@ async def test_lists_parse_pages_alike() -> None:
             if method != "GET" or not _takes(operation, "limit"):
                 continue
             own = path.endswith(JOBS)
-            for name, value, said in PAGES:
+            for name, value, message in PAGES:
                 if own and name != "limit":
                     continue
-                answer = await world.get(f"{_fill(path, values)}?{name}={value}")
+                response = await world.get(f"{_fill(path, values)}?{name}={value}")
                 message = "Invalid query parameters." if own else "Query parameters have invalid values."
-                wanted = {"message": message, "validations": [{"field": name, "detail": said}]}
-                assert (answer.status_code, answer.json()) == (400, wanted), (path, name, value)
+                expected = {"message": message, "validations": [{"field": name, "detail": message}]}
+                assert (response.status_code, response.json()) == (400, expected), (path, name, value)
 
 
 async def test_ids_are_checked_before_body() -> None:
     wrong = []
     async with workspace_world(experiments=("oauth2",)) as (world, _):
 
-        async def expect(status: int, said: str, method: str, path: str, **sent: Any) -> None:
-            answer = await world.request(method, path, **sent)
-            if (answer.status_code, answer.json()["message"]) != (status, said):
-                wrong.append((method, path, sent, answer.status_code, answer.text))
+        async def expect(status: int, message: str, method: str, path: str, **sent: Any) -> None:
+            response = await world.request(method, path, **sent)
+            if (response.status_code, response.json()["message"]) != (status, message):
+                wrong.append((method, path, sent, response.status_code, response.text))
 
         for method, path, operation in _described():
             ids = _ids(path, operation)
-            whole = path.startswith(tuple(f"/api/v2{one}" for one in WHOLE_OBJECTS))
+            whole = path.startswith(tuple(f"/api/v2{item}" for item in WHOLE_OBJECTS))
             has_body = "requestBody" in operation
             if not ids or (has_body and not whole):
                 continue
             known = {"organization": "default", "user": "me"}
             sent = {"content": b"{"} if has_body else {}
             await expect(400, 'Invalid UUID "abc".', method, _fill(path, known | {ids[0]: "abc"}), **sent)
-            hidden = next((said for beginning, said in HIDDEN.items() if path.startswith(beginning)), NOT_FOUND)
+            hidden = next((message for beginning, message in HIDDEN.items() if path.startswith(beginning)), NOT_FOUND)
             await expect(404, hidden, method, _fill(path, known), **sent)
     assert not wrong, "\n".join(map(str, wrong))
 
@@ -139,10 +139,14 @@ async def test_bodies_are_parsed_alike() -> None:
                 continue
             for body, detail in ((b"", "EOF"), (b'{"a":', "unexpected EOF"), (b"[]", ""), (b'"x"', ""), (b"hello", "")):
                 headers = {"Content-Type": "application/json"}
-                answer = await world.request(method, path, content=body, headers=headers)
-                said = answer.json()
-                if answer.status_code != 400 or said["message"] != BAD_BODY or (detail and said["detail"] != detail):
-                    wrong.append((method, path, body, answer.status_code, answer.text))
+                response = await world.request(method, path, content=body, headers=headers)
+                reply = response.json()
+                if (
+                    response.status_code != 400
+                    or reply["message"] != BAD_BODY
+                    or (detail and reply["detail"] != detail)
+                ):
+                    wrong.append((method, path, body, response.status_code, response.text))
     assert not wrong, "\n".join(map(str, wrong))
 
 
@@ -159,7 +163,7 @@ async def test_wrong_methods_are_refused() -> None:
                 continue
             done = set().union(*(methods for pattern, methods in patterns.items() if pattern.fullmatch(path)))
             for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - done:
-                answer = await world.request(method, path)
-                if (answer.status_code, answer.content) != (405, b""):
-                    wrong.append((method, path, answer.status_code, answer.text[:100]))
+                response = await world.request(method, path)
+                if (response.status_code, response.content) != (405, b""):
+                    wrong.append((method, path, response.status_code, response.text[:100]))
     assert not wrong, "\n".join(map(str, wrong))

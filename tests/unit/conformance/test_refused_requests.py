@@ -22,8 +22,8 @@ def _rows(names: dict[str, str]) -> list[dict[str, str]]:
     with TABLE.open() as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
-        for name, found in names.items():
-            row["path"], row["body"] = (row[key].replace("{" + name + "}", found) for key in ("path", "body"))
+        for name, result in names.items():
+            row["path"], row["body"] = (row[key].replace("{" + name + "}", result) for key in ("path", "body"))
     return rows
 
 
@@ -40,11 +40,11 @@ async def test_refusals_match_recordings() -> None:
         }
         for row in _rows(names):
             body = {"json": json.loads(row["body"])} if row["body"] else {}
-            answer = await world.request(row["method"], f"/api/v2{row['path']}", **body)
-            assert (answer.status_code, answer.json()["message"]) == (int(row["status"]), row["message"]), row
-            first = (answer.json().get("validations") or [{}])[0]
-            told = f"{first['field']}: {first['detail']}" if first else ""
-            assert told.startswith(row["validation"]) if row["validation"] else not told, (row, told)
+            response = await world.request(row["method"], f"/api/v2{row['path']}", **body)
+            assert (response.status_code, response.json()["message"]) == (int(row["status"]), row["message"]), row
+            first = (response.json().get("validations") or [{}])[0]
+            reported = f"{first['field']}: {first['detail']}" if first else ""
+            assert reported.startswith(row["validation"]) if row["validation"] else not reported, (row, reported)
         assert (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]["id"] == latest["id"]
 
 

@@ -47,9 +47,9 @@ async def _made(world: World, token: str, organization: str) -> dict[str, str]:
     """Create secrets, by kind."""
 
     async def post(path: str, body: Any = None, by: str = token) -> Any:
-        answer = await world.post(path, body, token=by)
-        assert answer.status_code < 300, (path, answer.text)
-        return answer.json()
+        response = await world.post(path, body, token=by)
+        assert response.status_code < 300, (path, response.text)
+        return response.json()
 
     path = f"/api/v2/organizations/{organization}/provisionerkeys"
     app = await post("/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": CALLBACK}, world.token)
@@ -129,19 +129,19 @@ async def test_no_secret_is_left_behind() -> None:
     with everything_logged() as lines:
         async with running_coderd() as empty:
             await empty.first_user()  # the others need a first user
-        async with foreign_world(experiments=("oauth2",)) as found:
-            world = found.world
-            secrets = await _made(world, found.token, found.mine["organization"])
+        async with foreign_world(experiments=("oauth2",)) as scene:
+            world = scene.world
+            secrets = await _made(world, scene.token, scene.mine["organization"])
             await world.put("/api/v2/users/victim/password", {"password": PASSWORD})
             await _shown(world, secrets)
-            agents = {"agent token": found.agent_token}
+            agents = {"agent token": scene.agent_token}
             audit = (await world.get("/api/v2/audit?limit=0&q=")).text
             assert "diff" in audit and len(lines) > 100
             logged = "\n".join(lines)
             for kind, secret in {**secrets, **agents}.items():
                 for place, written in (("log", logged), ("audit log", audit)):
                     if secret in written or quote(secret) in written:
-                        line = next((one for one in written.splitlines() if secret in one), "")
+                        line = next((item for item in written.splitlines() if secret in item), "")
                         wrong.append(f"{kind} in the {place}: {line[:300]}")
             wrong += await _in_tables(world, secrets)
     assert not wrong, "\n".join(wrong)
@@ -191,8 +191,8 @@ async def test_changes_of_secrets_are_audited() -> None:
                 "dynamic_client_registration_enabled",
             ),
         ):
-            answer = await world.request(method, path, json=body)
-            assert answer.status_code < 300, answer.text
+            response = await world.request(method, path, json=body)
+            assert response.status_code < 300, response.text
             (row,) = (await world.get(f"/api/v2/audit?limit=1&q=resource_type:{kind}")).json()["audit_logs"]
             assert (row["action"], row["user"]["username"]) == (action, "admin")
             assert changed in row["diff"], row

@@ -29,13 +29,13 @@ async def _state(world: Populated) -> dict[str, Any]:
 
     async def read(tx: Any) -> dict[str, Any]:
         own = select(users).where(users.c.id == PREBUILDS_USER_ID)
-        found = {"itself": str((await tx.execute(own)).one())}
+        result = {"itself": str((await tx.execute(own)).one())}
         for table in metadata.tables.values():
             for column in table.columns:
                 if any(key.column is users.c.id for key in column.foreign_keys):
                     mine = select(func.count()).select_from(table).where(column == PREBUILDS_USER_ID)
-                    found[str(column)] = (await tx.execute(mine)).scalar_one()
-        return found
+                    result[str(column)] = (await tx.execute(mine)).scalar_one()
+        return result
 
     return await world.world.ctx.db.read(read)
 
@@ -58,10 +58,10 @@ async def test_system_user_is_immutable() -> None:
             for name in _NAMES:
                 asked += 1
                 path = fill(item.path, {**item.values, place: name})
-                answer = await world.world.request(item.method, path, headers=item.headers, token="", json=body)
+                response = await world.world.request(item.method, path, headers=item.headers, token="", json=body)
                 world.world.client.cookies.clear()
-                if answer.status_code not in {403, 404}:
-                    wrong.append(f"{item.method} {path} {body}: {answer.status_code} {answer.text[:150]}")
+                if response.status_code not in {403, 404}:
+                    wrong.append(f"{item.method} {path} {body}: {response.status_code} {response.text[:150]}")
         after = await _state(world)
         assert len(before) > 20
         assert {key: (before[key], after[key]) for key in before if before[key] != after[key]} == {}
