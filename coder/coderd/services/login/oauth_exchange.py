@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
-    """This server's registration at a provider."""
+    """Registration of this server at a provider."""
 
     client_id: str
     client_secret: Secret

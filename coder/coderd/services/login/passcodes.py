@@ -1,4 +1,4 @@
-"""One-time passcodes for users who forgot their password: create them and send them as a notification."""
+"""Passcodes for users who forgot their password: create one and send it as a notification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which notifications a user has disabled."""
+"""Notifications that a user has disabled."""
 
 from __future__ import annotations
 

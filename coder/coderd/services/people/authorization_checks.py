@@ -32,7 +32,7 @@ MAX_OBJECTS = 200
 
 @dataclass(frozen=True, slots=True)
 class ObjectCheck:
-    """One check of a request."""
+    """Check of one action on one object."""
 
     resource: Resource
     "Resource as the request describes it."

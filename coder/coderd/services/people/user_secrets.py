@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from coder.api.base.refusals import Conflict, InvalidFields, NotFound, Refusal
+from coder.api.base.refusals import Conflict, InvalidFields, NotFound
 from coder.api.people.user_secrets import (
     CreateUserSecretRequest,
     ImportUserSecretsRequest,
@@ -190,7 +190,7 @@ _TAKEN = {
 }
 
 
-def _conflicts() -> dict[str, Refusal]:
+def _conflicts() -> dict[str, Conflict]:
     return {index: Conflict("Validation failed.", validations=[fault]) for index, fault in _TAKEN.items()}
 
 

@@ -1,4 +1,4 @@
-"""Which workspaces of an organization may be shared, by the kind of their owner."""
+"""Kinds of owners whose workspaces may be shared, in an organization."""
 
 from __future__ import annotations
 
